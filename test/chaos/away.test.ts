@@ -29,7 +29,7 @@ const ask = (brume: Process, method: "GET" | "POST", path: string, body?: object
 
 const create = (brume: Process, name: string): Promise<Response> => ask(brume, "POST", "/dns", { Name: name });
 
-/** While the database is away: nothing hangs, and what failed says so. */
+/** Checks, while the database does not respond, that no request hangs and that each failure names the cause. */
 async function checkAway(brume: Process): Promise<void> {
   const answers = await Promise.all([
     ask(brume, "GET", "/dns"),
@@ -73,8 +73,8 @@ test("a paused PostgreSQL: requests fail, and work when it resumes", patience, a
       server.resume();
       await untilWell(brume, `round${round}`);
     }
-    const told = brume.log.filter(({ msg }) => msg.includes("does not respond"));
-    assert.ok(told.length >= 2 && told.length <= 8, `${told.length} lines for two outages`);
+    const lines = brume.log.filter(({ msg }) => msg.includes("does not respond"));
+    assert.ok(lines.length >= 2 && lines.length <= 8, `${lines.length} lines for two outages`);
     assert.equal(await brume.end("SIGTERM"), 0);
   } finally {
     await brume.close();
@@ -156,7 +156,7 @@ test("a lost lock is acquired again, and nothing is written while another servic
     await other.query(end);
     await written(1);
 
-    // The other waits in the queue of the lock, and so is the next to have it.
+    // The other session waits for the lock, so it gets the lock next.
     const taking = other.query("select pg_advisory_lock(x'6272756d'::int, 1)");
     const third = new pg.Client({ connectionString: database.address });
     await third.connect();

@@ -31,7 +31,7 @@ function damage(file: string, table: string): void {
   closeSync(handle);
 }
 
-/** Overwrites pages of a table, which has two levels: the leaves from one index to before another. */
+/** Overwrites the leaf pages `from` to before `to` of a table with two levels. */
 function damageLeaves(file: string, table: string, from: number, to: number): void {
   const connection = connect(file, { readOnly: true });
   const root = Number(connection.first("select rootpage from sqlite_schema where name = ?", [table])?.["rootpage"]);
@@ -101,7 +101,7 @@ for (const table of ["event", "domain"])
       await brume.client.createDomain({ body: { Name: "damage.test", Ip: "192.0.2.7" } });
       await brume.end("SIGTERM");
       damage(file, table);
-      // By the time it is ready it may have seen the damage or not.
+      // The service may read the damaged page before or after it is ready.
       await brume.start().catch(() => {});
       let state = await ready(brume);
       while (!detailOf(state, "database").includes(`table ${table}`)) {

@@ -16,21 +16,21 @@ import { createProcess, type Process, type ProcessOptions } from "../support/pro
 import { lookUp } from "./load.ts";
 import { checkStored } from "./stored.ts";
 
-/** A thing that is full sooner or later. */
+/** A disk that becomes full. */
 interface Disk {
   readonly options: ProcessOptions;
   makeRoom(brume: Process): void;
   remove(): void;
 }
 
-/** The largest file that a process may write stands in for the size of the disk: what fails is the write of a page. */
+/** The file size limit of the process replaces the size of the disk: the write of a page fails. */
 const limited: Disk = {
   options: { prefix: "trap '' XFSZ; ulimit -S -f 2400;" },
   makeRoom: (brume) => void execFileSync("prlimit", [`--pid=${brume.pid}`, "--fsize=unlimited:"]),
   remove: () => {},
 };
 
-/** A real file system of a few megabytes, for those who may mount one; else why not. */
+/** Mounts a file system of a few megabytes. Returns a text with the reason if this process must not mount. */
 function mountSmall(): Disk | string {
   if (process.getuid?.() !== 0) return "only root may mount a small file system";
   const folder = mkdtempSync(join(tmpdir(), "brume-disk-"));
@@ -53,7 +53,7 @@ function mountSmall(): Disk | string {
 }
 
 const disks: Record<string, () => Disk | string> = {
-  "files that may not grow": () => limited,
+  "a limited file size": () => limited,
   "a small disk": mountSmall,
 };
 
@@ -89,7 +89,7 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
           if (!(error instanceof ApiError)) throw error;
           checkProblem(error.problem, "createRecordTXT");
           assert.equal(error.code, "storage_unavailable");
-          assert.ok(!hasRoom, "with room, nothing is refused");
+          assert.ok(!hasRoom, "a change is refused only without free space");
           refused.add(Name);
           await sleep(1);
         }
@@ -104,17 +104,17 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
     await until(() => refused.size > 50);
     const before = kept.size;
     assert.ok(before > 0);
-    assert.ok((await shown()) >= before, "reads go on");
+    assert.ok((await shown()) >= before, "reads work");
     const asker = await openAsker(brume.dns);
     try {
-      assert.deepEqual(await lookUp(asker, "nobody.full.test"), [], "the name server goes on");
+      assert.deepEqual(await lookUp(asker, "missing.full.test"), [], "the name server works");
     } finally {
       asker.close();
     }
     assert.equal((await fetch(`${brume.url}/healthz`)).status, 200);
 
     disk.makeRoom(brume);
-    // Refusals that were on their way when there was no room yet may still come.
+    // A change that failed before the space was freed may still be in the queue.
     await until(() => kept.size > before + 8);
     hasRoom = true;
     await until(() => kept.size > before + 200);
@@ -124,13 +124,13 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
     for (const Name of [...refused].slice(0, 20)) {
       const body = { DomainId: ID, Name, Text: "x".repeat(1000) };
       const { answer, headers } = await client.raw.createRecordTXT({ body }, { idempotencyKey: Name });
-      assert.equal(headers.get("idempotency-replayed"), null, "a refused change has not taken its key");
+      assert.equal(headers.get("idempotency-replayed"), null, "a refused change does not store its idempotency key");
       kept.set(Name, answer.ID);
       refused.delete(Name);
     }
     context.diagnostic(`${before} kept, then ${refused.size} refused, then ${kept.size - before} more`);
 
-    // Where files may not grow, it starts into the same trouble: it says so, and not thousands of times.
+    // With a limited file size the restarted service has the same problem: it logs that a few times, not thousands of times.
     await brume.end("SIGKILL");
     await brume.start();
     const { LinkedRecords } = await brume.client.readDomain({ path: { id: ID } });

@@ -20,7 +20,7 @@ export function createFollower(last: number): Follower {
     for (;;) {
       const frame = await from.until("\n\n");
       const id = /^id: (\d+)$/m.exec(frame)?.[1];
-      if (frame.includes("event: reset")) throw new Error("the stream says that events are lost");
+      if (frame.includes("event: reset")) throw new Error("the stream was reset: events are lost");
       if (id === undefined) continue;
       ids.push(Number(id));
       wake();
@@ -36,7 +36,7 @@ export function createFollower(last: number): Follower {
       line.send(`${[...head, `Last-Event-ID: ${ids.at(-1) ?? last}`].join("\r\n")}\r\n\r\n`);
       const begun = await line.until("\r\n\r\n");
       if (!begun.startsWith("HTTP/1.1 200")) throw new Error(begun);
-      // It ends when the service does.
+      // The stream ends with the service.
       read(line).catch(() => {});
     },
     async until(id) {

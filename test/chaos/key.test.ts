@@ -21,7 +21,7 @@ for (const kind of databases)
 
       renameSync(key, kept);
       await refused(/key is missing.*put the copy of this file back, or set BRUME_KEY/s);
-      assert.ok(!existsSync(key), "no other key is made");
+      assert.ok(!existsSync(key), "no new key is created");
 
       writeFileSync(key, "0".repeat(64), { mode: 0o600 });
       await refused(/key is not the key that sealed.*put back the key/s);
@@ -33,9 +33,9 @@ for (const kind of databases)
       chmodSync(key, 0o600);
       await brume.start();
       const again = await brume.client.createDomain({ body: { Name: "key.test" } }, { idempotencyKey: "one" });
-      assert.equal(again.ID, made.ID, "what was sealed before can be opened");
+      assert.equal(again.ID, made.ID, "earlier sealed values can be opened");
 
-      // A database from before there was a probe is known by what else is sealed in it.
+      // In a database without a probe, another sealed value is used to check the key.
       await brume.end("SIGTERM");
       await brume.query("delete from probe");
       const right = readFileSync(key, "utf8");

@@ -54,7 +54,7 @@ for (const kind of databases) {
         const load = createLoad(random, writers);
         const sums = { acknowledged: 0, doubtful: 0, happened: 0 };
 
-        // A round may be over before anything was answered; there are more where that was so too often.
+        // A round may end before any response; then more rounds follow.
         for (let round = 1; round <= rounds[kind] || sums.acknowledged <= rounds[kind] * writers; round++) {
           await follower.follow(brume);
           let isOver = false;

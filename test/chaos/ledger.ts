@@ -44,8 +44,8 @@ async function readWorld(process: Process) {
 const valuesOf = (things: Iterable<readonly [string, Thing]>): Map<string, string> =>
   new Map([...things].map(([name, { value }]) => [name, value] as const).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Decides of the one change in doubt whether it happened, and takes the ids that its answer would have told. */
-function settle(writer: Writer, doubtful: Change | undefined, found: There): void {
+/** Decides whether the one unconfirmed change happened, and stores the found objects with their ids in the writer. */
+function decideUnconfirmed(writer: Writer, doubtful: Change | undefined, found: There): void {
   for (const [name, { id }] of writer.things) {
     const id2 = found.get(name)?.id;
     if (!doubtful?.effect.has(name)) assert.equal(id2, id, `the id of ${name}`);
@@ -83,7 +83,7 @@ async function readNew<T extends { readonly ID: number }>(pages: AsyncIterable<T
   return rows;
 }
 
-/** Compares how often every request is told of with how often it should be. */
+/** Compares the number of rows of every request with the expected number. */
 function compare(
   what: string,
   told: Map<string | null, readonly unknown[]>,
@@ -91,10 +91,10 @@ function compare(
 ): void {
   const counts = new Map([...told].map(([id, rows]) => [String(id), rows.length]));
   for (const [id, count] of expected) assert.equal(counts.get(id) ?? 0, count, `${what} of ${id}`);
-  for (const [id, count] of counts) assert.ok(expected.has(id), `${count} ${what} of ${id}, which nobody asked for`);
+  for (const [id, count] of counts) assert.ok(expected.has(id), `${count} ${what} of ${id}, which no client requested`);
 }
 
-/** What happened to live zones since they were made, as far as these books go. */
+/** Changes of the existing zones since their creation, as far as the ledger contains them. */
 function historyOf(zone: string, applied: readonly Change[]): Change[] {
   const own = applied.filter((change) => change.zone === zone);
   const made = own.findLastIndex((change) => change.method === "POST" && change.path === "/dns");
@@ -179,7 +179,7 @@ export async function checkLedger(process: Process, load: Load, closed: LedgerRe
   for (const writer of load.writers) {
     const doubtful = unknown.filter((change) => change.writer === writer);
     assert.ok(doubtful.length <= 1);
-    settle(writer, doubtful[0], new Map(shares.get(writer.number)));
+    decideUnconfirmed(writer, doubtful[0], new Map(shares.get(writer.number)));
   }
 
   const applied = load.changes.filter(({ outcome }) => outcome === "acknowledged");
@@ -191,7 +191,7 @@ export async function checkLedger(process: Process, load: Load, closed: LedgerRe
   const told = group(events);
   compare("events", told, new Map(load.changes.map((change) => [change.id, isApplied(change) ? change.events : 0])));
   const audit = await readNew(process.client.pages("listAudit", { query: { limit: 1000 } }), closed.audit);
-  // A repeat is audited too, but a moment later and without a change to be stored with: a kill may take that row.
+  // A repeated request is audited a moment later, without a change in the same transaction: a kill may lose that row.
   const names = new Set(load.changes.map(({ id }) => id));
   const done = audit.filter(
     ({ Status, RequestID }) => Status === 200 && (names.has(RequestID) || !RequestID.endsWith("-again")),
@@ -205,7 +205,7 @@ export async function checkLedger(process: Process, load: Load, closed: LedgerRe
     ({ response }) => response !== null && random.chance(Math.ceil(4000 / (applied.length + 1))),
   );
   const late = await repeat(process, load, [...some, ...unknown]);
-  // Later audit rows are those of the repeats; the newest one is where the next books begin.
+  // Later audit rows are those of the repeats; the next ledger begins after the newest one.
   closed.audit = audit[0]?.ID ?? closed.audit;
   load.changes.length = 0;
   load.changes.push(...late);

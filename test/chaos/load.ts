@@ -20,7 +20,7 @@ export interface Change {
   readonly body: string;
   readonly writer: Writer;
   readonly zone: string;
-  /** What it makes of the things it names; null: gone. */
+  /** Values of its objects after the change, by name; null: deleted. */
   readonly effect: ReadonlyMap<string, string | null>;
   readonly events: number;
   outcome: "acknowledged" | "refused" | "unknown";
@@ -43,16 +43,16 @@ export interface Load {
   readonly writers: readonly Writer[];
   /** Changes since the last check. */
   readonly changes: Change[];
-  /** The highest serial that anybody was shown, of every zone. */
+  /** Highest serial of each zone in a response so far. */
   readonly serials: Map<string, number>;
   readonly faults: Error[];
-  /** Everybody writes until `isOver` and their connection is lost or closed. */
+  /** Runs all writers until `isOver` and their connections are lost or closed. */
   burn(process: Process, isOver: () => boolean): Promise<void>;
-  /** Acknowledges a change that was in doubt. */
+  /** Confirms a change that had no response. */
   accept(change: Change, response: TestResponse): void;
 }
 
-/** What is looked at of a record in an answer. */
+/** The checked fields of a record in a response. */
 type Shown = Pick<DnsRecord, "ID" | "HostName">;
 
 export const sharedZone = "shared.test";
@@ -69,7 +69,7 @@ export const asRequest = (change: Change, process: Process, id = change.id): str
     change.body,
   ].join("\r\n");
 
-/** The addresses that the name server has for a name; null: no answer came, which is nobody's fault when it was killed. */
+/** Returns the addresses of a name in the name server, or null without a response, for example because it was killed. */
 export async function lookUp(asker: Asker, name: string, timeout?: number): Promise<readonly unknown[] | null> {
   const answer = await asker.ask(query(name, 1), timeout);
   if (answer === null) return null;
@@ -127,13 +127,13 @@ export function createLoad(random: Random, size: number): Load {
     const chosenId = chosenZone === own ? ownId : sharedId;
     const turn = random.below(100);
     if (turn < 5) {
-      const gone = [...writer.things.keys()].filter((name) => name === `zone ${own}` || name.endsWith(own));
+      const deleted = [...writer.things.keys()].filter((name) => name === `zone ${own}` || name.endsWith(own));
       return make(
         "DELETE",
         `/dns/${ownId}`,
         null,
         own,
-        gone.map((name) => [name, null] as const),
+        deleted.map((name) => [name, null] as const),
         1,
       );
     }
@@ -185,11 +185,11 @@ export function createLoad(random: Random, size: number): Load {
     }
   }
 
-  /** docs/spec.md#acknowledged-records-are-served, and how the serial goes: both at once with everything else. */
-  async function witness(change: Change, asker: Asker, isOver: () => boolean): Promise<void> {
+  /** Checks docs/spec.md#acknowledged-records-are-served and the growth of serials during all other changes. */
+  async function checkServed(change: Change, asker: Asker, isOver: () => boolean): Promise<void> {
     for (const [name, value] of change.effect) {
       if (!name.startsWith("A ") || isOver()) continue;
-      // A datagram may be lost, and an answer may take long on a busy machine: what it says counts, not when it comes.
+      // A datagram may be lost or late on a busy machine: only the content of a response is checked, not its time.
       let found = await lookUp(asker, name.slice(2), 300);
       while (found === null && !isOver()) found = await lookUp(asker, name.slice(2), 300);
       if (found === null) return;
@@ -224,7 +224,7 @@ export function createLoad(random: Random, size: number): Load {
       }
       if (response.status === 200) {
         accept(change, response);
-        await witness(change, asker, isOver);
+        await checkServed(change, asker, isOver);
       } else {
         change.outcome = "refused";
         change.response = response;
@@ -256,7 +256,7 @@ export function createLoad(random: Random, size: number): Load {
           const serial = await lookUpSerial(asker, zone);
           if (serial === null) continue;
           if (serial < (serials.get(zone) ?? 0)) {
-            // A zone that was asked for just before it was made anew may be told of after: only the same zone must not go back.
+            // A response may show a zone that was created again meanwhile: only the serial of the same zone must not decrease.
             const again = await lookUpSerial(asker, zone);
             if (again !== null && again < (serials.get(zone) ?? 0))
               faults.push(new Error(`the serial of ${zone} went back to ${again} from ${serials.get(zone)}`));

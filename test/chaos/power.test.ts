@@ -16,7 +16,7 @@ import { withSeed } from "../support/random.ts";
 
 interface Answered {
   readonly name: string;
-  /** Bytes of the log when the answer was here. */
+  /** Bytes of the log when the response arrived. */
   readonly bytes: number;
 }
 
@@ -83,7 +83,7 @@ async function inspect(file: string, answered: readonly Answered[], bytes: numbe
     assert.deepEqual(column("PRAGMA integrity_check"), ["ok"]);
     const owners = new Set(column("SELECT owner FROM record"));
     const lost = answered.filter((one) => one.bytes <= bytes && !owners.has(one.name));
-    assert.deepEqual(lost, [], "answered, and lost");
+    assert.deepEqual(lost, [], "confirmed changes that are lost");
     const [counted] = column("SELECT record_count FROM domain");
     assert.equal(counted, owners.size);
     const [events] = column("SELECT count(*) FROM event WHERE type = 'record.created'");

@@ -11,7 +11,7 @@ import { checkStored } from "./stored.ts";
 
 const writers = 24;
 
-/** Ctrl-C reaches a child of npm twice at once, and must not be taken for impatience. */
+/** Ctrl-C reaches a child of npm twice at once. The service must not treat that as a request to stop at once. */
 const ends: Record<string, readonly NodeJS.Signals[]> = {
   SIGTERM: ["SIGTERM"],
   "SIGINT twice at once": ["SIGINT", "SIGINT"],
@@ -38,7 +38,7 @@ for (const kind of databases)
           await brume.start();
           assert.deepEqual(troubles(brume.log), [], `the log of the start after ${name}`);
           const { acknowledged, doubtful, happened } = await checkLedger(brume, load, closed, random);
-          assert.equal(happened, 0, `${name}: changes happened that nobody was told of`);
+          assert.equal(happened, 0, `${name}: unconfirmed changes happened`);
           context.diagnostic(`${name}: ${acknowledged} acknowledged, ${doubtful} never answered`);
         }
         await checkStored(brume);
@@ -48,7 +48,7 @@ for (const kind of databases)
     }),
   );
 
-/** Warnings and errors, but for those that are true of the PostgreSQL of the tests. */
+/** Warnings and errors, except those that the PostgreSQL of the tests causes. */
 function troubles(log: readonly { readonly level: number; readonly msg: string }[]): string[] {
   return log.filter(({ level, msg }) => level >= 40 && !msg.startsWith("PostgreSQL runs with")).map(({ msg }) => msg);
 }

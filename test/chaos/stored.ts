@@ -19,11 +19,11 @@ import type { Process } from "../support/process.ts";
 
 const nameServers = ["ns1.brume.internal"];
 
-/** A whole Brume, or what one left behind: `pid` is 0 then. */
-type Standing = Pick<Process, "kind" | "dns" | "pid" | "snapshot">;
+/** A running service, or the data of an ended one: then `pid` is 0. */
+type Subject = Pick<Process, "kind" | "dns" | "pid" | "snapshot">;
 
 /** Throws on any error. If the service runs, also compares the name server with the database. */
-export async function checkStored(process: Standing): Promise<void> {
+export async function checkStored(process: Subject): Promise<void> {
   const { read, close } = await process.snapshot();
   try {
     if (process.kind === "sqlite") {
@@ -51,7 +51,7 @@ export async function checkStored(process: Standing): Promise<void> {
 
 function checkRows(domain: DomainRow, rows: readonly RecordRow[]): void {
   const records = rows.map(storedOf);
-  assert.deepEqual(checkZone(records), [], `what stands in ${domain.ascii} breaks DNS`);
+  assert.deepEqual(checkZone(records), [], `the records of ${domain.ascii} are invalid DNS`);
   assert.equal(domain.record_count, rows.length, `the count of ${domain.ascii}`);
   assert.equal(domain.subtree, sortKey(domain.ascii));
   for (const row of rows) {
@@ -76,7 +76,7 @@ async function checkVersions(read: Reader, domain: DomainRow): Promise<void> {
   assert.equal(newest?.serial, domain.serial, `the newest version of ${domain.ascii}`);
 }
 
-/** One record as text that both sides can be brought to. */
+/** Formats a record so that stored and served records can be compared. */
 const line = (owner: string, ttl: number, type: string, data: string): string =>
   `${owner.toLowerCase() || "."} ${ttl} ${type} ${data}`;
 
@@ -99,10 +99,10 @@ function printHeard({ type, data }: Decoded): string {
   return type === "MX" ? `${preference} ${exchange || "."}` : `${priority} ${weight} ${port} ${target || "."}`;
 }
 
-/** IPv6 addresses as URLs write them, which is RFC 5952 but for addresses with an IPv4 part. */
+/** Formats an IPv6 address as URLs do: RFC 5952, except addresses with an IPv4 part. */
 const normal = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
-async function checkServed(process: Standing, domain: DomainRow, rows: readonly RecordRow[]): Promise<void> {
+async function checkServed(process: Subject, domain: DomainRow, rows: readonly RecordRow[]): Promise<void> {
   const { sets, serial } = fullZone(domain, rows, nameServers);
   const expected = sets.flatMap(({ owner, type, ttl, data }) =>
     data.map((one) => line(owner, ttl, type.name, printData(type.name, one))),

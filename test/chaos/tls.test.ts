@@ -115,7 +115,7 @@ describe("TLS", () => {
   });
 });
 
-/** How a start with these settings ends. */
+/** Runs a service with these settings until it ends. Returns its exit code and error output. */
 function startWith(settings: Readonly<Record<string, string>>) {
   const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
   const main = resolve(import.meta.dirname, "../../service/src/main.ts");

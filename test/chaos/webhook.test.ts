@@ -16,7 +16,7 @@ const writers = 8;
 for (const kind of databases) {
   test(`${kind}: kill -9 loses no event that a webhook has to deliver`, { timeout: 160_000 }, (context) =>
     withSeed(async (random) => {
-      // Some answers come late, so that kills hit deliveries under way.
+      // Some responses are late, so that kills hit running deliveries.
       const endpoint = await openEndpoint(async () => {
         if (random.chance(20)) await sleep(random.below(100));
         return 200;

@@ -10,7 +10,7 @@ import { createTestService, type TestService } from "../support/testservice.ts";
 
 const crowd = 200;
 
-/** How many of the calls ended in what way: `ok`, or the code of the fault. */
+/** Counts the results of the calls: `ok`, or the code of the error. */
 async function tally(calls: readonly Promise<unknown>[]): Promise<Record<string, number>> {
   const ends = await Promise.allSettled(calls);
   const counts: Record<string, number> = {};

@@ -67,7 +67,7 @@ async function fuzzUdp(address: string, random: Random): Promise<void> {
   for (let sent = 0; sent < packets; sent++) {
     const packet = forgePacket(random);
     if (packet.length > 0) socket.send(packet, Number(port), host);
-    // A flood that the kernel drops would test the kernel.
+    // Packets that the kernel drops would test the kernel.
     if (sent % 50 === 49) await sleep(1);
   }
   await sleep(50);
@@ -81,7 +81,7 @@ async function fuzzTcp(address: string, random: Random): Promise<void> {
     const stream = await openStream(address);
     stream.write(...Array.from({ length: 1 + below(30) }, () => forgePacket(random)));
     const turn = below(4);
-    // A message whose length lies, a length without a message, half a length, and an end in good order.
+    // A message with a wrong length, a length without a message, one byte of a length, and a regular end.
     if (turn === 0) stream.socket.write(Buffer.concat([Buffer.from([0xff, 0xff]), forgePacket(random)]));
     else if (turn === 1) stream.socket.write(Buffer.from([0, 0, 0, 0]));
     else if (turn === 2) stream.socket.write(Buffer.from([7]));
@@ -90,7 +90,7 @@ async function fuzzTcp(address: string, random: Random): Promise<void> {
     while (!stream.socket.destroyed && (await stream.next()) !== null) continue;
     stream.socket.destroy();
   }
-  // Nobody reads what these ask for, and they ask for much.
+  // These connections request much data and read none of it.
   const greedy = Array.from({ length: 20 }, () =>
     connect(Number(port), host)
       .on("error", () => {})
@@ -103,7 +103,7 @@ async function fuzzTcp(address: string, random: Random): Promise<void> {
   for (const socket of greedy) socket.destroy();
 }
 
-/** The kernel may drop a datagram of anybody's in such a time. */
+/** The kernel may drop any datagram under this load. */
 async function lookUpPatiently(asker: Asker, name: string): Promise<readonly unknown[] | null> {
   for (let tries = 0; tries < 10; tries++) {
     const found = await lookUp(asker, name, 500);
@@ -147,7 +147,9 @@ test("tens of thousands of packets do not disturb the API", { timeout: 90_000 },
       assert.ok(memory < 400, `${memory} MB`);
       await checkStored(brume);
       assert.equal(await brume.end("SIGTERM"), 0);
-      context.diagnostic(`${packets} packets, ${streams} streams, ${made} records made meanwhile; ${memory} MB`);
+      context.diagnostic(
+        `${packets} packets, ${streams} streams, ${made} records created at the same time; ${memory} MB`,
+      );
     } finally {
       await brume.close();
     }
@@ -192,7 +194,7 @@ for (const kind of databases)
         snapshot: async () => ({ read: brume.store.read, close: async () => {} }),
       };
 
-      // Under load, again and again: the last word is always that of the database.
+      // Repeatedly under load: in the end the name server always serves the state of the database.
       let isOver = false;
       let made = 0;
       const writing = Promise.all(
@@ -209,7 +211,7 @@ for (const kind of databases)
       for (const id of ids.slice(2, 10)) await client.waitFor("readDomain", { path: { id } }, { timeout: 20_000 });
       await checkStored(standing);
 
-      // For longer: it says so, takes changes, and makes up for them.
+      // For a longer time: the service reports it, accepts changes, and publishes them later.
       isHeld = true;
       await terminate();
       await until("failing");
@@ -217,7 +219,7 @@ for (const kind of databases)
       assert.equal(Checks.find(({ Name }) => Name === "nameserver")?.Ok, false);
       const body = { DomainId: ids[0] ?? 0, Name: "late", IP: "192.0.2.2" };
       const late = await client.createRecordA({ body });
-      assert.equal(late.State, "New", "nobody serves it yet, and the answer says so");
+      assert.equal(late.State, "New", "the record is not served yet, and the response shows it");
       assert.equal((await client.readRecord({ path: { id: late.ID } })).State, "New");
       await client.deleteDomain({ path: { id: ids[1] as number } });
 

@@ -10,7 +10,7 @@ import { bentIds, nasty, numbers, plausible } from "./fuzzvalues.ts";
 import { makeRecord, makeZoneFile } from "./fuzzzone.ts";
 
 export interface FuzzedRequest {
-  /** The operation that it surely addresses; null when path or method were bent. */
+  /** The operation that it addresses; null if path or method were changed. */
   readonly name: OperationName | null;
   readonly method: string;
   readonly bytes: Buffer;
@@ -39,14 +39,14 @@ interface Schema {
   readonly maximum?: number;
 }
 
-/** How hard a request tries to be wrong: most of what is rejected early never gets to the rules. */
-const moods = [0, 0, 0, 1, 1, 1, 2, 4] as const;
+/** Probability of errors in a request. A request with many errors is rejected early and does not reach the rules. */
+const errorLevels = [0, 0, 0, 1, 1, 1, 2, 4] as const;
 
 export function createFuzzer(random: Random) {
   const { pick, below } = random;
-  let malice: number = 1;
-  /** With a probability that grows with the malice of the request. */
-  const chance = (percent: number): boolean => random.chance(percent * malice);
+  let errorLevel: number = 1;
+  /** Returns true with a probability that grows with the number of errors the request should have. */
+  const chance = (percent: number): boolean => random.chance(percent * errorLevel);
 
   const codePoint = (): string => {
     const kind = below(10);
@@ -58,7 +58,7 @@ export function createFuzzer(random: Random) {
   const anyText = (): string =>
     random.chance(60) ? pick(nasty) : Array.from({ length: below(random.chance(5) ? 2000 : 20) }, codePoint).join("");
 
-  /** Any JSON at all; the deeper, the simpler. */
+  /** Returns any JSON value. Deeper values are simpler. */
   function anyValue(depth = 0): unknown {
     const kind = below(depth > 3 ? 6 : 10);
     if (kind < 3) return anyText();
@@ -68,7 +68,7 @@ export function createFuzzer(random: Random) {
     return Object.fromEntries(Array.from({ length: below(4) }, () => [anyText().slice(0, 300), anyValue(depth + 1)]));
   }
 
-  /** Something that the schema would take, or almost. */
+  /** Returns a value that is valid or nearly valid for the schema. */
   function valueOf(name: string, schema: Schema): unknown {
     if (chance(8)) return anyValue();
     if (schema.const !== undefined) return schema.const;
@@ -92,13 +92,13 @@ export function createFuzzer(random: Random) {
   function objectOf(properties: Readonly<Record<string, Schema>>): Record<string, unknown> {
     const made: Record<string, unknown> = {};
     for (const [name, schema] of Object.entries(properties))
-      if (random.chance(name === "Changes" ? 95 : 65)) made[bend(name)] = valueOf(name, schema);
+      if (random.chance(name === "Changes" ? 95 : 65)) made[changeCase(name)] = valueOf(name, schema);
     if (chance(4)) made[anyText().slice(0, 100)] = anyValue();
     return made;
   }
 
-  /** Letter case does not count, so sometimes it is another. */
-  const bend = (name: string): string => (chance(10) ? pick([name.toUpperCase(), name.toLowerCase()]) : name);
+  /** Sometimes changes the letter case, which has no meaning. */
+  const changeCase = (name: string): string => (chance(10) ? pick([name.toUpperCase(), name.toLowerCase()]) : name);
 
   function fieldsOf(op: Operation, name: OperationName, aim: Aim): Record<string, unknown> {
     const fields = objectOf(op.body?.properties ?? {});
@@ -121,7 +121,7 @@ export function createFuzzer(random: Random) {
         if (Op === "Create") return { Op, TypeRecord: change, ...makeRecord(random, change) };
         return { Op, ID: pick(aim.LinkedRecords)?.ID ?? 1, ...(Op === "Update" && { TTL: 1 + below(10_000) }) };
       });
-    // Whose name servers are asked is no business of a test.
+    // A test must not query foreign name servers.
     for (const key of Object.keys(fields)) if (key.toLowerCase() === "migrate") delete fields[key];
     return fields;
   }
@@ -140,9 +140,9 @@ export function createFuzzer(random: Random) {
   }
   const escape = (text: string): string => encodeURIComponent(text.toWellFormed());
 
-  /** A body in one of the forms that are read, sometimes broken on the way. */
+  /** Returns a body in one of the accepted media types, sometimes damaged. */
   function encode(fields: Record<string, unknown>): Buffer {
-    const kind = malice === 0 ? below(85) : below(100);
+    const kind = errorLevel === 0 ? below(85) : below(100);
     let text: string;
     if (kind < 60) text = JSON.stringify(fields);
     else if (kind < 70) text = relaxed(fields);
@@ -181,12 +181,12 @@ export function createFuzzer(random: Random) {
       const name = pick(names);
       const good = { limit: String(below(1100)), dryRun: pick(["true", "false", ""]) }[name];
       const value = good !== undefined && !chance(20) ? good : chance(25) ? anyText() : pick(plausible[name] ?? ["1"]);
-      return `${bend(name)}=${chance(3) ? "%zz%" : escape(value).slice(0, 2000)}`;
+      return `${changeCase(name)}=${chance(3) ? "%zz%" : escape(value).slice(0, 2000)}`;
     });
     return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
   }
 
-  /** Bytes that may stand in a header, and some that may not. */
+  /** Returns bytes that are allowed in a header, and some that are not. */
   const headerText = (): string => {
     const text = random.chance(50) ? pick(nasty) : Array.from({ length: below(30) }, codePoint).join("");
     return text.slice(0, 1000).replaceAll(/[\r\n]/g, "");
@@ -228,10 +228,10 @@ export function createFuzzer(random: Random) {
     return lines;
   }
 
-  /** The same path as clients in the field may write it. */
+  /** Returns the same path in a form that existing clients use. */
   function disguise(path: string): string {
     const kind = below(20);
-    if (malice === 0) return path;
+    if (errorLevel === 0) return path;
     if (kind === 0) return path.replaceAll("/", "//");
     if (kind === 1) return `${path}/`;
     if (kind === 2) return path.toUpperCase();
@@ -240,7 +240,7 @@ export function createFuzzer(random: Random) {
     return path;
   }
 
-  /** Long answers are looked at less often than short ones, and there must be something left to aim at. */
+  /** Reads long responses less often than short ones. Ids of existing objects must remain available. */
   function pickName(): OperationName {
     const name = pick(operationNames);
     if (["listAudit", "listVersions", "readOpenapi", "readDocs"].includes(name) && random.chance(80)) return pickName();
@@ -248,7 +248,7 @@ export function createFuzzer(random: Random) {
   }
 
   return function forge(target: Target): FuzzedRequest {
-    malice = pick(moods);
+    errorLevel = pick(errorLevels);
     const name = pickName();
     const op: Operation = contract[name];
     let method: string = op.method;

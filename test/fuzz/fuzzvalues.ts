@@ -127,7 +127,7 @@ export const numbers = [
   -1.5e-300,
 ];
 
-/** Text that is good, or looks as if, by the name of its field. */
+/** Valid and nearly valid texts by the name of their field. */
 export const plausible: Readonly<Record<string, readonly string[]>> = {
   Name: ["www", "@", "a", "b.a", "*.a", "_sip", "cut", "x.cut", "ns.cut", "mail", "ä", "a.b.c.d", "www.forge0.test."],
   HostName: ["www", "@", "a", "cut", "mail.example.org.", "forge0.test", "x.forge1.test."],

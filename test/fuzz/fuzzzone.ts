@@ -8,7 +8,7 @@ import type { Random } from "../support/random.ts";
 const names = ["@", "a", "b.a", "c.b.a", "cut", "x.cut", "y.x.cut", "*", "*.a", "*.cut", "www"] as const;
 const targets = ["www", "a", "ns.cut", "elsewhere.example.", "@", "www.forge1.test."] as const;
 
-/** Fields of a record that could stand, if nothing else stood in its way. */
+/** Fields of a record that is valid if no other record conflicts with it. */
 export function makeRecord({ pick, below, chance }: Random, type: RecordType): Record<string, unknown> {
   const owner = pick(names);
   const TTL = chance(50) ? {} : { TTL: 1 + below(10_000) };
@@ -130,7 +130,7 @@ export function makeZoneFile(random: Random): string {
   const { pick, chance, below } = random;
   const lines = Array.from({ length: below(chance(5) ? 300 : 12) }, () => {
     if (chance(25)) return pick(specials);
-    // A good line more often than chance would have it: only a file without faults gets to the rules.
+    // Valid lines are more frequent than invalid ones: only a file without syntax errors reaches the rules.
     const isGood = chance(60);
     if (isGood)
       return `h${below(400)} ${pick(["", "300"])} IN ${pick(["A 192.0.2.1", "TXT t", "MX 10 mail", "AAAA ::1"])}`;

@@ -17,9 +17,9 @@ import { createFuzzer, type FuzzedRequest, type Target } from "./fuzz.ts";
 
 const requests = { sqlite: 6000, postgres: 4000 };
 const connections = 6;
-/** Far above what any answer takes, so that it means: never. */
+/** Far above the time of any response. */
 const never = 20_000;
-/** A small heap, so that what is kept for ever cannot hide among what is not yet collected. */
+/** A small heap, so that leaked memory is visible beside memory that is not collected yet. */
 const heap = { environment: { NODE_OPTIONS: "--max-old-space-size=160" } };
 const mostMemory = 400 * 2 ** 20;
 
@@ -43,7 +43,7 @@ async function prepare({ client, url }: Process): Promise<{ fuzzer: Client; toke
   return { fuzzer, token: token.Token };
 }
 
-/** The answer itself, whatever was said before it; null when none comes. */
+/** The final response without interim ones (1xx); null if there is none. */
 async function receive(line: Line, { method }: FuzzedRequest): Promise<TestResponse | null> {
   const kind = method === "HEAD" ? "head" : undefined;
   const timer = new AbortController();
@@ -58,7 +58,7 @@ async function receive(line: Line, { method }: FuzzedRequest): Promise<TestRespo
 }
 
 function check(forged: FuzzedRequest, response: TestResponse): void {
-  assert.ok(response.status < 500, "an answer of the 5xx");
+  assert.ok(response.status < 500, "a 5xx response");
   assert.ok(response.headers.has("x-request-id"));
   if (forged.method === "HEAD") return;
   if (response.status === 200) {
@@ -82,7 +82,7 @@ for (const kind of databases)
         let target: Target = { token, domains: [] };
         let most = 0;
 
-        /** What can be aimed at changes all the time. */
+        /** The objects that requests can address change all the time. */
         async function aim(): Promise<void> {
           target = { token, domains: await fuzzer.listDomains() };
           most = Math.max(most, brume.memory());
@@ -97,7 +97,7 @@ for (const kind of databases)
               line ??= await dial(brume.port);
               line.send(forged.bytes);
               const response = await receive(line, forged);
-              assert.ok(response !== null, "no answer");
+              assert.ok(response !== null, "no response");
               statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
               check(forged, response);
               if (response.headers.get("connection") === "close") {

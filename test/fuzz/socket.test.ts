@@ -14,7 +14,7 @@ import { createTestService, type TestService } from "../support/testservice.ts";
 let brume: TestService;
 let port: number;
 let auth: string;
-let shouted = 0;
+let hiddenCount = 0;
 
 before(async () => {
   brume = await createTestService("sqlite", { limits: { headersTime: 600, bodyTime: 600, idleTime: 800, ping: 200 } });
@@ -24,8 +24,8 @@ before(async () => {
 });
 after(() => brume.close());
 
-/** Nobody of the others has noticed anything. */
-async function isWell(): Promise<void> {
+/** Asserts that other clients are served and that nothing was changed. */
+async function assertOthersServed(): Promise<void> {
   const { LinkedRecords } = await brume.client.readDomain({ path: { id: 1 } });
   assert.equal(LinkedRecords.length, 1);
   assert.deepEqual(await brume.resolver.resolve4("steady.test"), ["192.0.2.1"]);
@@ -35,10 +35,10 @@ const statusesOf = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 const random = (withRandom: (random: Random) => Promise<void>) => () => withSeed(withRandom);
 
-suite("syntax that two readers would read differently", () => {
-  /** A change that nobody asked for, unless its bytes are taken out of the request in front of it. */
+suite("syntax that two parsers would parse differently", () => {
+  /** A request that must not be executed: its bytes belong to the body of the request in front of it. */
   const hidden = (): string => {
-    const body = JSON.stringify({ Name: `smuggled${++shouted}.test` });
+    const body = JSON.stringify({ Name: `smuggled${++hiddenCount}.test` });
     return `POST /dns HTTP/1.1\r\n${auth}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   };
   const post = (headers: string, body: string): string =>
@@ -75,11 +75,11 @@ suite("syntax that two readers would read differently", () => {
     "an endless chunk": () => post(chunked, `${"F".repeat(17)}\r\n${hidden()}`),
     "a chunk longer than all memory": () => post(chunked, `FFFFFFFFFFFF\r\n${hidden()}`),
     "a chunk without a size": () => post(chunked, `\r\n${hidden()}`),
-    "a chunk that is longer than it says": () => post(chunked, `2\r\nabcdef\r\n0\r\n\r\n${hidden()}`),
+    "a chunk that is longer than its size": () => post(chunked, `2\r\nabcdef\r\n0\r\n\r\n${hidden()}`),
     "a chunk that ends in a bare LF": () => post(chunked, `0\n\n${hidden()}`),
     "a chunk with an endless extension": () => post(chunked, `1;${"x".repeat(100_000)}\r\na\r\n0\r\n\r\n`),
     "trailers without end": () => post(chunked, `0\r\n${"x: y\r\n".repeat(20_000)}\r\n`),
-    "a version from nowhere": () => `GET /dns HTTP/9.9\r\n${auth}\r\n\r\n`,
+    "an unknown version": () => `GET /dns HTTP/9.9\r\n${auth}\r\n\r\n`,
     "a version with a CR": () => `GET /dns HTTP/1.1\r\r\n${auth}\r\n\r\n`,
   };
 
@@ -89,7 +89,7 @@ suite("syntax that two readers would read differently", () => {
       assert.ok(statuses.length <= 1, `${statuses.length} answers to one request`);
       for (const status of statuses) assert.ok(status >= 400 && status < 500, `it was answered ${status}`);
       assert.deepEqual(await brume.client.listDomains({ query: { name: "smuggled*" } }), []);
-      await isWell();
+      await assertOthersServed();
     });
 });
 
@@ -113,7 +113,7 @@ suite("garbage", () => {
             assert.ok(status < 500, `${status} to ${JSON.stringify(packets[i]?.toString("latin1"))}`);
         });
       }
-      await isWell();
+      await assertOthersServed();
     }),
   );
 
@@ -128,12 +128,12 @@ suite("garbage", () => {
         for (const text of await Promise.all(packets.map((packet) => sendAndClose(port, packet))))
           for (const status of statusesOf(text)) assert.ok(status >= 400 && status < 500);
       }
-      await isWell();
+      await assertOthersServed();
     }),
   );
 });
 
-/** Opens many connections and says the same on each; a client that is refused has its answer. */
+/** Opens many connections and sends the same text on each. A refused client has its response. */
 async function crowd(count: number, text: string): Promise<Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(port, "127.0.0.1").on("error", () => {}));
   await Promise.all(sockets.map((socket) => once(socket, "connect")));
@@ -146,7 +146,7 @@ const gone = (sockets: readonly Socket[]): Promise<unknown> =>
 
 suite("many and slow", { timeout: 60_000 }, () => {
   const halves: Record<string, string> = {
-    "that say nothing": "",
+    "that send nothing": "",
     "that stop in the middle of a header": "GET /dns HTTP/1.1\r\nX-Slow: ",
     "that stop in the middle of a body": `PUT /dns/1 HTTP/1.1\r\nContent-Length: 100\r\n\r\n{`,
     "that stop in the middle of a chunk": `PUT /dns/1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{`,
@@ -154,9 +154,9 @@ suite("many and slow", { timeout: 60_000 }, () => {
   for (const [name, text] of Object.entries(halves))
     test(`hundreds of connections ${name} do not block others, and are closed in the end`, async () => {
       const sockets = await crowd(400, text.replace("\r\n", `\r\n${auth}\r\n`));
-      await isWell();
+      await assertOthersServed();
       await gone(sockets);
-      await isWell();
+      await assertOthersServed();
     });
 
   test("a header that arrives byte by byte is rejected as too slow", async () => {
@@ -200,19 +200,21 @@ suite("many and slow", { timeout: 60_000 }, () => {
       const { LinkedRecords } = await brume.client.readDomain({ path: { id: made.ID } });
       const names = LinkedRecords.map(({ HostName }) => HostName.slice(1));
       for (const name of names)
-        assert.equal(names.filter((other) => other === name).length, 2, `${name} is there by halves`);
-      await isWell();
+        assert.equal(names.filter((other) => other === name).length, 2, `${name} has only half of its records`);
+      await assertOthersServed();
     }),
   );
 
   test("unread streams block nothing, and one over the limit is rejected", async () => {
     const ask = `GET /event HTTP/1.1\r\n${auth}\r\nAccept: text/event-stream\r\n\r\n`;
-    const lines = await Promise.all(Array.from({ length: 20 }, () => dial(port)));
-    for (const line of lines) {
+    const openUnread = async () => {
+      const line = await dial(port);
       line.send(ask);
       await line.until("retry: 2000\n\n");
       line.socket.pause();
-    }
+      return line;
+    };
+    const lines = await Promise.all(Array.from({ length: 20 }, openUnread));
     assert.match(
       await sendAndClose(port, ask.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")),
       /^HTTP\/1\.1 429 /,
@@ -225,9 +227,9 @@ suite("many and slow", { timeout: 60_000 }, () => {
           brume.client.createRecordTXT({ body: { DomainId: ID, Name: `e${from + i}`, Text } }),
         ),
       );
-    await isWell();
+    await assertOthersServed();
     for (const line of lines) line.close();
-    // Each of them is told, one after the other, that it is gone.
+    // Each stream receives the end of the connection, one after the other.
     for (;;) {
       const line = await dial(port);
       line.send(ask);

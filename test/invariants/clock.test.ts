@@ -205,7 +205,7 @@ invariant("an endpoint with a failure date in the future gets a day from now", a
   const answer = { status: 500, error: "500" };
   const results = [fresh, worn].map((each) => ({ row: each, answer }));
   const { ended, again } = await store.write((tx) => record(tx, { webhook, results, surplus: [] }, now, () => 0));
-  assert.deepEqual(ended, [worn?.id], "attempts are bounded, whatever the clock says");
+  assert.deepEqual(ended, [worn?.id], "attempts are bounded at any time of the clock");
   assert.deepEqual(
     again.map(({ id }) => id),
     [fresh?.id],

@@ -33,7 +33,7 @@ interface CodeFixture {
   readonly tunnel: number;
   readonly inner: number;
   readonly servers: ServerErrorFixture;
-  /** Closes the way to the name server until what it gives is called. */
+  /** Blocks calls to the name server until the returned function is called. */
   shutGate(): () => void;
 }
 
@@ -53,7 +53,7 @@ const posts =
   ({ harness, domain }) =>
     harness.request(`POST /dns/record${type}`, { DomainId: domain, ...body });
 
-/** A tunnel to `PeerNetwork` in the list of the network's, which is whole but for what is given. */
+/** Adds a complete tunnel to `PeerNetwork`, with these fields replaced, to the list of the network. */
 const tunnels =
   (...more: object[]): Produce =>
   ({ harness, network }) =>
@@ -66,7 +66,7 @@ const tunnels =
       })),
     });
 
-/** A network that a server is in, which nobody can make yet but with the hands. */
+/** A network with a server. No operation links a server to it, so the test inserts the rows. */
 async function withServer({ harness, inner }: CodeFixture): Promise<Seen> {
   const link = await harness.brume.store.write(async (tx) => {
     const network = await findNetwork(tx, inner);
@@ -88,7 +88,7 @@ async function whileDeleting({ harness }: CodeFixture): Promise<Seen> {
   return response;
 }
 
-/** Sends raw bytes, which no HTTP client would send. */
+/** Sends raw bytes that no HTTP client sends. */
 const says =
   (text: string): Produce =>
   async ({ harness }) => {
@@ -157,7 +157,7 @@ async function withoutStorage({ harness }: CodeFixture): Promise<Seen> {
   const { kind, store, database } = harness.brume;
   const post = () => harness.request("POST /dns", { Name: "unstored.example" });
   if (kind === "sqlite") {
-    // It is in force at once, also for those who share its commit; the commit itself may then not work either.
+    // It has effect at once, also for writes in the same commit; then that commit may fail too.
     await store.write((tx) => sql`PRAGMA query_only = 1`.execute(tx)).catch(() => {});
     return post();
   }
@@ -166,7 +166,7 @@ async function withoutStorage({ harness }: CodeFixture): Promise<Seen> {
   await client.query("BEGIN; LOCK TABLE domain IN ACCESS EXCLUSIVE MODE");
   const response = post();
   const cut = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()";
-  // A reconciler may stand in the same queue, and be cut in its stead.
+  // A reconciler may wait in the same queue, and fail in its place.
   let isAnswered = false;
   const noted = response.finally(() => {
     isAnswered = true;

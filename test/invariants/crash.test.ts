@@ -26,7 +26,7 @@ interface Writing {
   /** Ids in the order of their acknowledgement. */
   readonly acknowledged: number[];
   readonly refusals: string[];
-  /** Resolves when `isEnough` says so of a line, rejects when the process ends first. */
+  /** Resolves when `isEnough` returns true for a line. Rejects if the process ends first. */
   until(isEnough: () => boolean): Promise<void>;
   kill(): Promise<void>;
 }
@@ -89,7 +89,7 @@ for (const kind of databases) {
           [],
         );
         assert.equal(new Set(acknowledged).size, acknowledged.length);
-        // Committed, but killed before it could say so: at most one of each writer and round.
+        // Committed, but killed before it printed the id: at most one row of each writer and round.
         assert.ok(there.size - acknowledged.length <= writers * round);
       }
     } finally {
@@ -102,7 +102,7 @@ test("sqlite: a full disk refuses writes, and the store works again once there i
   const database = await startDatabase("sqlite");
   try {
     await database.store.close();
-    // The largest file a process may write stands in for the size of the disk: it hits the write-ahead log in a commit.
+    // The file size limit of the process replaces the size of the disk: it stops the write-ahead log in a commit.
     const writing = startWriting(database, "trap '' XFSZ; ulimit -S -f 1000;");
     await writing.until(() => writing.refusals.length > writers);
     assert.deepEqual([...new Set(writing.refusals)], ["refused StorageError"]);

@@ -163,7 +163,7 @@ test("a start during the end of another flow is not lost (postgres)", async () =
     const toy = { ...createFixtureFlow(createEngineFixture()), steps: [{ name: "Only" }] };
     const engine = createFixtureEngine(store, alarm, { flows: [toy] });
     const gate = createGate();
-    // Journals are written as the last act of a transaction: who holds their lock holds up the end just before its commit.
+    // Journals are written at the end of a transaction: a session with their lock delays it just before its commit.
     const other = await database.open();
     const holding = other.write(async (tx) => {
       await lock(tx, "journal");

@@ -77,7 +77,7 @@ invariant("after an id has been read, no smaller id appears", async (store, data
       await stores[writer % stores.length]
         ?.write(async (tx) => {
           await append(tx, [event({ id: writer })]);
-          // Others come in between, and roll back.
+          // Other writes run in between, and roll back.
           await tx.selectFrom("event").select("id").limit(writer).execute();
           await append(tx, [event({ id: writer })]);
           if (n % 10 === 9) throw new Error("refused");

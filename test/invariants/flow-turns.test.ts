@@ -43,7 +43,7 @@ invariant("an undo that always fails ends, and earlier steps are undone", async 
     ["Undone", "Failed", "Failed"],
   );
   assert.match(steps[1]?.detail ?? "", /could not be undone within 600 s/);
-  assert.ok(alarm.now() - began < 900_000, "it took longer than its time");
+  assert.ok(alarm.now() - began < 900_000, "it took longer than its timeout");
   await engine.drain();
 });
 

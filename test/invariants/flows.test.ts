@@ -314,7 +314,7 @@ invariant("a waiting step counts no attempts, and can be woken", async (store) =
   const alarm = createTestAlarm();
   let looks = 0;
   let ready = false;
-  const overdue = new StepError("ssh_not_ready", "No greeting came.", "Port 22 was silent.");
+  const overdue = new StepError("ssh_not_ready", "No banner was received.", "Port 22 was silent.");
   const patient = flow({
     name: "sample.patient",
     subject: "sample",

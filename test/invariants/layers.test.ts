@@ -68,7 +68,7 @@ const isModel = (file: string) => /^service\/src\/(?:\w+|drivers\/\w+)\/model\//
 const isSeed = under(`${s}/drivers/machine/seed`);
 const driverModels = (to: string) => isModel(to) && to.startsWith(`${s}/drivers/`);
 
-/** Modules of Node that neither read nor write anything. */
+/** Modules of Node without input and output. */
 const pureNode = ["node:module", "node:buffer", "node:crypto", "node:util", "node:net", "node:zlib"];
 
 /** Modules of other features that a feature may import. */
@@ -262,8 +262,8 @@ const stateful: Readonly<Record<string, string>> = {
   "service/src/drivers/starter.ts": "it is the main module of a process",
   "service/src/http/read/query.ts": "what a schema compiles to",
   "service/src/http/read/fields.ts": "what a schema compiles to",
-  "service/src/http/read/json.ts": "a mark on an object, gone with it",
-  "service/src/http/exchange.ts": "what belongs to a socket, gone with it",
+  "service/src/http/read/json.ts": "a mark on an object, removed with it",
+  "service/src/http/exchange.ts": "state of a socket, removed with it",
 };
 
 /** Returns the names of module-level state: variables, and collections that the module changes. */

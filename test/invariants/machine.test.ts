@@ -10,7 +10,7 @@ import { drivers, type Subject } from "../support/machinedrivers.ts";
 import { imageName, machine, statusOf, until, untilReady } from "../support/machinelab.ts";
 
 for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
-  if (hindrance !== null) console.log(`machine laws, ${driver}: not tried, ${hindrance}`);
+  if (hindrance !== null) console.log(`machine conformance, ${driver}: skipped, ${hindrance}`);
   describe(driver, { skip: hindrance ?? false }, () => {
     let subject: Subject;
     let machines: QemuDriver;
@@ -77,7 +77,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       );
       assert.equal(await subject.read(1), "a");
       assert.deepEqual((await status(1))?.label, { uuid: uuidOf(1), name: "", cpus: 1, memory: 128, image: imageName });
-      // Who takes it over says so first.
+      // The new owner of the folder claims it first.
       await machines.apply({ ...other, name: "mine" });
       assert.deepEqual([(await status(1))?.label?.uuid, (await status(1))?.label?.name], [uuidOf(9), "mine"]);
       await machines.ensureDisk(other, { image: imageName });
@@ -100,12 +100,12 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await machines.ensureRunning(one);
       subject.freeze(1);
       const trouble = async () => (await status(1))?.trouble;
-      await until("its trouble is shown", async () => (await trouble()) === "NotResponding", 30);
+      await until("its problem is reported", async () => (await trouble()) === "NotResponding", 30);
       const silent = await status(1);
       assert.deepEqual([silent?.power, silent?.usage], ["running", null]);
       assert.equal(await machines.ensureRunning(one), null, "it is not started a second time");
       listen(await subject.reopen());
-      await until("its trouble is shown again", async () => (await trouble()) === "NotResponding", 30);
+      await until("its problem is reported again", async () => (await trouble()) === "NotResponding", 30);
       subject.thaw(1);
       await until("it is found again", async () => ((await status(1))?.usage ?? null) !== null, 30);
       assert.equal(await trouble(), null);
@@ -252,7 +252,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual([now?.cpus, now?.memory, now?.disks[0]?.gb], [3, 384, 2]);
       const back = await machines.apply(one);
       assert.deepEqual([back.disk, back.nics], ["same", "live"]);
-      // Memory goes if the guest lets go of it, and what is said of that is true.
+      // Memory shrinks if the guest releases it, and the reported size is the actual one.
       const left = await status(1);
       assert.deepEqual([left?.memory, left?.disks[0]?.gb], [back.memory === "live" ? 256 : 384, 2]);
       assert.equal((await machines.apply({ ...one, memory: 128 })).memory, "nextStart", "it was started with more");
@@ -314,7 +314,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       const one = await made();
       await machines.ensureRunning(one);
       subject.kill(1);
-      await until("it is told", async () => told.length === 2, 5);
+      await until("the exit is reported", async () => told.length === 2, 5);
       assert.deepEqual([told[1]?.id, told[1]?.boot, told[1]?.exit?.reason], [1, 1, "died"]);
       assert.deepEqual([(await status(1))?.power, (await status(1))?.exit?.reason], ["off", "died"]);
       await machines.ensureRunning(one);

@@ -128,7 +128,7 @@ for (const [driver, open] of Object.entries(drivers)) {
         answers.map(({ name, data }) => `${name} ${String(data)}`),
         ["Alias.example.com WWW.Example.COM", "wWw.example.com 192.0.2.1"],
       );
-      // The spelling that came last counts for all sets of the name, until the name is gone.
+      // The latest spelling applies to all sets of the name, until the name is deleted.
       await server.publish([step("example.com", 1, 2, [set("WWW.example.com", "A", "192.0.2.2")])]);
       assert.equal((await answer("www.example.com", TXT)).answers[0]?.name, "WWW.example.com");
       await server.publish([step("example.com", 2, 3, [set("www.example.com", "A"), set("www.example.com", "TXT")])]);

@@ -116,7 +116,7 @@ testReconciler("a network to be taken away", async (store): Promise<ReconcilerFi
   };
 });
 
-testReconciler("a private network whose row is gone", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a private network without a row", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();
   const row = await networkOf(store, { kind: "private", state: "Active", edge: null, gateway: null, applied: 1 });
   await router.apply(render({ network: row, links: [], tunnels: [] }));
@@ -129,7 +129,7 @@ testReconciler("a private network whose row is gone", async (store): Promise<Rec
   };
 });
 
-testReconciler("a firewall that nobody confirmed", async (store): Promise<ReconcilerFixture> => {
+testReconciler("an unconfirmed firewall", async (store): Promise<ReconcilerFixture> => {
   const { router } = createCounted();
   const { id } = await networkOf(store, { state: "Active", applied: 1 });
   const apply = networkReconciler({ store, clock, router, render, locate });
@@ -158,7 +158,7 @@ testReconciler("a firewall that nobody confirmed", async (store): Promise<Reconc
   };
 });
 
-testReconciler("a network that nothing wishes", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a network on the host without a row", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();
   const { id } = await networkOf(store, { state: "Active", applied: 1 });
   const apply = networkReconciler({ store, clock, router, render, locate });

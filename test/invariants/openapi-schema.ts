@@ -13,7 +13,7 @@ const map = (schema: object, names = "^[a-zA-Z0-9._-]+$") => ({
 });
 const list = (items: object) => ({ type: "array", items });
 
-/** A closed object that also takes extensions. */
+/** A closed object that also allows extensions (`x-…`). */
 const object = (required: readonly string[], properties: Readonly<Record<string, object | boolean>>) => ({
   type: "object",
   required,

@@ -192,7 +192,7 @@ invariant("a clock that is years ahead expires no row, also after a restart", as
   assert.equal(await read(time), now);
   offset = 10 * 365 * day;
   passed += hour;
-  assert.equal(await read(time), now + 2 * hour, "it goes on, at most at twice the pace");
+  assert.equal(await read(time), now + 2 * hour, "the time continues, at most at twice the speed");
   await insertAudit(store, 3, () => now);
   await store.write((tx) => insertEvent(tx, 1));
   assert.equal(await prune(store, granted, { days: 30, count: 100 }, await read(time)), 0);

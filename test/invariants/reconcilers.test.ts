@@ -20,7 +20,7 @@ import { testReconciler } from "./reconciler-invariants.ts";
 let subjects = 0;
 
 for (const lit of [true, undefined]) {
-  testReconciler(lit ? "a lit lamp" : "a lamp that is gone", async () => {
+  testReconciler(lit ? "a lit lamp" : "a deleted lamp", async () => {
     const subject = ++subjects;
     const fixture = createEngineFixture();
     const spec = new Map<number, boolean>();
@@ -109,7 +109,7 @@ invariant("a request during a run is not lost", async (store) => {
     engine.ended(late.task, late).then(() => response.push("late")),
   ];
   gates[0].open();
-  // The second run stands at its gate, so whoever is heard now waited for the first.
+  // The second run waits at its gate, so this notification belongs to the first run.
   await both[0];
   await gates[1].reached;
   assert.deepEqual(response, ["early"]);
@@ -142,7 +142,7 @@ invariant("a request for later waits, a request for now does not", async (store)
   await engine.drain();
 });
 
-invariant("a reconciler runs by itself once a period, or when it wants to", async (store) => {
+invariant("a reconciler runs once a period, or at the time that its last run returned", async (store) => {
   const alarm = createTestAlarm();
   let at: number | undefined;
   const { counting, runs } = createCounter(async () => (at === undefined ? {} : { at }));
@@ -202,7 +202,7 @@ invariant("a failed reconciler is retried with growing pauses, and at once on re
   await engine.drain();
 });
 
-invariant("the task of a gone subject is deleted, unless a request came meanwhile", async (store) => {
+invariant("the task of a deleted subject is deleted, except after a new request", async (store) => {
   const alarm = createTestAlarm();
   const gate = createGate();
   let gone = true;

@@ -48,7 +48,7 @@ interface Reference {
   readonly line: number;
   /** From the root of the repository. */
   readonly path: string;
-  /** "": the file as a whole. */
+  /** Heading; "" is the complete file. */
   readonly anchor: string;
 }
 

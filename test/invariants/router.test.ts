@@ -16,7 +16,7 @@ interface Subject {
   plug(image: NetworkSpec, port: Port): Promise<void>;
   /** Returns the packets that arrive; `from` is a port, or null for a sender outside. */
   send(network: number, from: Port | null, packets: readonly Packet[], to: Port | null): Promise<boolean[]>;
-  /** The port's server takes an address that is not its own. */
+  /** The server of the port uses a foreign address. */
   pose(port: Port, address: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -74,7 +74,7 @@ const http = (spec: Partial<Packet> = {}) => packet({ protocol: 6, destinationPo
 const web = rule({ protocol: "tcp", destinationPort: [{ first: 80, last: 80 }] });
 
 for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
-  if (hindrance !== null) console.log(`router laws, ${driver}: not tried, ${hindrance}`);
+  if (hindrance !== null) console.log(`router conformance, ${driver}: skipped, ${hindrance}`);
   describe(driver, { skip: hindrance ?? false }, () => {
     let subject: Subject;
     let router: Router;
@@ -169,7 +169,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       );
       assert.equal(first.rest.packets, 1);
       assert.ok(first.rules.every(({ lastHit }) => lastHit !== null && lastHit <= Date.now()));
-      // Another part of the wish leaves them, other rules begin at zero.
+      // A change of another part of the spec keeps the counters; new rules start at zero.
       await apply({ bandwidth: 100, firewall: firewall(web, rule({ protocol: "udp", allow: false })) });
       assert.equal((await status())?.rules[0]?.packets, 2);
       await apply({ firewall: firewall(web) });

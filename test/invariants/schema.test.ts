@@ -61,7 +61,7 @@ function toColumn(place: string, name: string, given: string): Column {
 }
 
 for (const kind of databases) {
-  test(`${kind}: the migrated database has the columns that schema.ts says, and every table a key`, async () => {
+  test(`${kind}: the migrated database has the columns of schema.ts, and every table has a key`, async () => {
     const database = await startDatabase(kind);
     try {
       const types = await readTypes();
@@ -93,7 +93,7 @@ test("migrations are numbered without a gap and use what both databases have", a
   assert.ok(migrations.length > 0);
   for (const [index, { number, name, text }] of migrations.entries()) {
     assert.equal(number, index + 1, name);
-    // A reference that is checked at the commit would fail other writers of the group with it.
+    // A reference that is checked at the commit would also fail the other writes of the group.
     const banned = /\b(TRIGGER|FUNCTION|DEFERRABLE|DEFERRED|COLLATE)\b/i;
     assert.equal(banned.exec(text.replace(/--.*$/gm, ""))?.[0], undefined, name);
   }

@@ -106,7 +106,7 @@ serverInvariant("a copy loses the guest identity of its source", async ({ fixtur
   );
   fixture.machines.closeDisks(null);
 
-  // A backup holds all that identifies its server's guest: in a new server it is another's.
+  // A backup contains the identity of its server's guest, which a new server must not have.
   const owner = await make({ image: foreign });
   const { id: _, ...backup } = imageRow(0, { project_id: 1, type: "Backup", guest: null, server_id: owner.id });
   const image = await store.write((tx) => insertImage(tx, { ...backup, folder: "image-2" }));
@@ -126,7 +126,7 @@ serverInvariant(
   async ({ fixture, make, write, end, server, machines, until }, store) => {
     const { servers, spec } = fixture;
     const source = await make();
-    // Long enough that the copy's turn has not come when the source is deleted.
+    // Long enough that the copy has not started when the source is deleted.
     fixture.machines.delay("ensureStopped", 1000);
     await write((tx) => servers.commands.power(tx, source, { Type: "PowerOff" }, by));
     const copy = await write((tx) => servers.commands.copy(tx, { source, spec: spec({ name: "web-2" }), by }));

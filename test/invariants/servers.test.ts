@@ -62,7 +62,7 @@ serverInvariant(
     await until(() => isOn(on.id));
     await pass(minute);
     assert.equal(await isOn(off.id), false);
-    // As the driver does who finds nothing of a run that was wanted.
+    // As the driver reports a VM that should run and does not exist.
     await fixture.machines.ensureStopped(on.id, "cut");
     await until(() => isOn(on.id));
   },
@@ -155,7 +155,7 @@ serverInvariant(
     assert.equal((await fixture.row(server.id)).state, "Deleting");
     const late = alarm.now() + 30 * minute;
     await until(async () => alarm.now() > late);
-    assert.equal((await fixture.row(server.id)).state, "Deleting", "it is never given up");
+    assert.equal((await fixture.row(server.id)).state, "Deleting", "the deletion is retried without end");
     router.broken = false;
     await until(async () => (await findAnyServer(store.read, server.id)) === undefined);
     assert.deepEqual(await machines(), []);
@@ -170,7 +170,7 @@ serverInvariant(
       ["action.created", "action.ended"],
     );
     assert.deepEqual([gone.at(-1)?.type, readJson(ended.at(-1)?.data)["State"]], ["server.deleted", "Completed"]);
-    assert.ok((ended.at(-1)?.id ?? 0) < (gone.at(-1)?.id ?? 0), "nothing is told of a server that is gone");
+    assert.ok((ended.at(-1)?.id ?? 0) < (gone.at(-1)?.id ?? 0), "no event follows the end of a deleted server");
   },
 );
 

@@ -30,7 +30,7 @@ serverInvariant(
     const begun = it.alarm.now();
     const bootOf = async (id: number) =>
       (await find(store.read, id))?.steps.find(({ name }) => name === "Boot") ?? assert.fail();
-    // Tasks that were begun together come to their turns in any order.
+    // Tasks that were started together run in any order.
     const details = () => Promise.all(made.map(async ({ task }) => (await bootOf(task.id)).detail));
     await it.until(async () => (await details()).includes("waits in the boot queue, 5 before it"));
     const last = made[(await details()).indexOf("waits in the boot queue, 5 before it")]?.task.id ?? assert.fail();

@@ -238,7 +238,7 @@ testReconciler("dns.history", async (store) => {
 testReconciler("service.prune", async (store) => {
   const subject = 0;
   const token = ++names;
-  // Rows come in the order of time, so those of the stage before must not stand in front of the old ones of this one.
+  // Rows are in the order of time, so those of the previous stage must not precede the old ones of this stage.
   await store.write((tx) => tx.deleteFrom("audit").execute());
   const count = async (): Promise<number> => {
     const row = await store.read

@@ -1,5 +1,5 @@
 /**
- * Asking name servers in tests: queries built byte by byte, answers read by dns-packet, which is not our code and therefore a witness.
+ * A DNS client for tests. It builds queries byte by byte and reads responses with dns-packet, which shares no code with Brume.
  */
 import { createSocket } from "node:dgram";
 import { createRequire } from "node:module";
@@ -37,7 +37,7 @@ export interface Options {
   readonly version?: number;
 }
 
-/** A query for a dotted name (`\DDD` for odd bytes) and a type by number. */
+/** Returns a query for a dotted name (`\DDD` for special bytes) and a type number. */
 export function query(name: string, type: number, options: Options = {}): Buffer {
   const { id = 0x1234, flags = 0, edns = 1232, dnssec = false, version = 0 } = options;
   const labels = name === "" ? [] : name.replace(/\.$/, "").split(".");
@@ -61,12 +61,12 @@ export function query(name: string, type: number, options: Options = {}): Buffer
 }
 
 export interface Asker {
-  /** The answer to a packet, or null when none comes within the time limit. The id is the asker's business. */
+  /** Sends a packet with a message id of the client. Resolves to the response, or to null after the timeout. */
   ask(packet: Uint8Array, timeoutMs?: number): Promise<Buffer | null>;
   close(): void;
 }
 
-/** Asks one server by UDP, any number of questions at once. */
+/** Creates a UDP client of one server. Queries may run concurrently. */
 export async function openAsker(address: string): Promise<Asker> {
   const at = address.lastIndexOf(":");
   const host = address.slice(0, at).replace(/[[\]]/g, "");
@@ -98,7 +98,7 @@ export async function openAsker(address: string): Promise<Asker> {
   };
 }
 
-/** The address part of `host:port` and its port, as dig and kdig want them. */
+/** Splits `host:port` of a server into the arguments of dig and kdig. */
 export function target(address: string): { host: string; port: string } {
   const at = address.lastIndexOf(":");
   return { host: address.slice(0, at).replace(/[[\]]/g, ""), port: address.slice(at + 1) };

@@ -1,11 +1,11 @@
-/** The field's own tools, run as people run them. */
+/** Runs dig and kdig, and opens TCP connections to a name server. */
 import { execFile } from "node:child_process";
 import { connect, type Socket } from "node:net";
 import { type BuiltinOptions, createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { target } from "./dnsclient.ts";
 
-/** Output of dig or kdig against a server; what they print when they fail counts too. */
+/** Runs dig or kdig against a server. Resolves to the output, also if the program fails. */
 export function run(tool: "dig" | "kdig", address: string, ...args: string[]): Promise<string> {
   const { host, port } = target(address);
   return new Promise((resolve, reject) => {
@@ -35,11 +35,11 @@ export function openServer(options: Partial<BuiltinOptions> = {}): Promise<Names
 export interface Stream {
   readonly socket: Socket;
   write(...messages: Uint8Array[]): void;
-  /** The next message, or null when the server has closed. */
+  /** Resolves to the next message, or to null after the server has closed the connection. */
   next(): Promise<Buffer | null>;
 }
 
-/** A bare TCP connection that speaks messages behind their length (RFC 1035 section 4.2.2). */
+/** Opens a TCP connection for messages with their length in front (RFC 1035 section 4.2.2). */
 export async function openStream(address: string): Promise<Stream> {
   const { host, port } = target(address);
   const socket = connect(Number(port), host);

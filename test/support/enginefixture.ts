@@ -213,7 +213,7 @@ export function createFixtureDelete(
   return flow<FixtureInput>({ name: "sample.delete", subject: "sample", steps, persistent: true, ...spec });
 }
 
-/** A reconciler of one lamp per subject: on or off as in `desired`. A subject without an entry is gone. */
+/** A reconciler of one lamp per subject: on or off as in `desired`. A subject without an entry is deleted. */
 export function createFixtureReconciler(
   fixture: EngineFixture,
   desired: ReadonlyMap<number, boolean>,

@@ -1,6 +1,6 @@
 /**
- * Takes away what a test made on the machine when its process has ended, however: killed by a time limit or by Ctrl-C it cannot do
- * that itself. A shell waits on a pipe whose other end only the test's process has; mostly it finds nothing left.
+ * Removes what a test created on the host after its process has ended, also if it was killed by a timeout or Ctrl-C. A shell waits on a
+ * pipe whose other end only the process of the test has. Usually the test has removed everything itself.
  */
 import { spawn } from "node:child_process";
 
@@ -24,9 +24,9 @@ rm -rf "$folder" /run/wireguard/b"$tag"*.sock
 `;
 
 export interface Traces {
-  /** Extended regular expression of whole names of namespaces. */
+  /** Extended regular expression that matches complete names of namespaces. */
   readonly spaces: string;
-  /** Of the installation that the test plays, in the names of its devices, servers and groups. */
+  /** Tag of the simulated installation, part of the names of its devices, servers and cgroups. */
   readonly tag: string;
   readonly folder: string;
 }
@@ -34,7 +34,7 @@ export interface Traces {
 export function guard({ spaces, tag, folder }: Traces): void {
   const child = spawn("sh", ["-c", script, "guard"], { stdio: ["pipe", "ignore", "ignore"], detached: true });
   child.unref();
-  // Not as arguments: whoever looks for what is left by these names would find the guard.
+  // Not as arguments: a search for leftover processes by these names would find the guard.
   child.stdin.write(`${spaces}\n${tag}\n${folder}\n`);
   const pipe: unknown = child.stdin;
   (pipe as { unref(): void }).unref();

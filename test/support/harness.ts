@@ -33,7 +33,7 @@ export interface Caller {
   request(line: string, body?: object | string, headers?: Readonly<Record<string, string>>): Promise<TestResponse>;
 }
 
-/** What `onEveryDatabase` gives to its tests: a caller with token 1, and the service. */
+/** Passed to the tests of `onEveryDatabase`: a caller with token 1, and the service. */
 export interface Harness extends Caller {
   readonly kind: Kind;
   /** The service under test and its simulated drivers. */

@@ -1,6 +1,6 @@
 /**
- * Why tests with real packets cannot run here, if they cannot. It is tried, since being root says little: in a container root may
- * have no right to make namespaces, and a chroot none to enter them.
+ * Finds out whether tests with real packets can run on this host. It tries, because root is not enough: in a container it may be
+ * forbidden to create namespaces, and in a chroot to enter them.
  */
 import { spawnSync } from "node:child_process";
 
@@ -15,7 +15,7 @@ function tryNamespace(): string | false {
     const failure =
       run("ip", "netns", "add", space) ??
       run("ip", "netns", "exec", space, "true") ??
-      // User-space tunnels and servers stand on it.
+      // User-space tunnels and servers need it.
       run("ip", "-n", space, "tuntap", "add", "dev", "t0", "mode", "tun");
     return failure !== null && `no namespaces with devices can be made: ${failure}`;
   } finally {
@@ -25,7 +25,7 @@ function tryNamespace(): string | false {
 
 let namespaces: string | false | undefined;
 
-/** The reason in words, for `skip`; false when there is none. */
+/** Returns the reason for `skip`, or false if the tests can run. */
 export function whyNot(...commands: readonly string[]): string | false {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on Linux";
   const missing = commands.filter((command) => run("sh", "-c", 'command -v "$0"', command) !== null);

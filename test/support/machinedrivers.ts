@@ -1,4 +1,4 @@
-/** The machine port's two drivers as tests hold them: the simulated one, and the real one with real guests. */
+/** The two machine drivers for the conformance suite: simulated, and real with real guests. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,26 +12,26 @@ import { createMachineLab, findCapabilities, imageName } from "./machinelab.ts";
 export interface Subject {
   readonly machines: QemuDriver;
   readonly tag: string;
-  /** One letter at the beginning of the disk of a server that is off, and back. */
+  /** Writes one letter at the start of the disk of a stopped server; `read` returns it. */
   write(id: number, letter: string): Promise<void>;
   read(id: number): Promise<string>;
-  /** The process ends by nobody's order; the guest switches itself off. */
+  /** The VM process ends without a request; the guest powers itself off. */
   kill(id: number): void;
-  /** The process stops answering, and answers again. */
+  /** Stops (SIGSTOP) and continues the VM process. */
   freeze(id: number): void;
   thaw(id: number): void;
-  /** The highest layer of its disk is gone, or the whole of it. */
+  /** Removes the top layer of its disk, or the complete disk. */
   lose(id: number): void;
   traces(): readonly string[];
-  /** As after a restart of the service. */
+  /** Opens the driver again, as a restarted service does. */
   reopen(): Promise<QemuDriver>;
   close(): Promise<void>;
 }
 
-/** What is no request: streams, the name of a device, and the end of the driver. */
+/** Methods that are not requests: streams, the name of a device, and the end of the driver. */
 const local = ["openSerial", "openVnc", "onPower", "onDevice", "deviceOf", "close"];
 
-/** As from another host: arguments, results and errors arrive as copies of plain data. */
+/** Calls the driver as from another host: arguments, results and errors arrive as copies of plain data. */
 function overRequests(driver: QemuDriver): QemuDriver {
   const send = (work: (...sent: unknown[]) => Promise<unknown>) =>
     async function request(...sent: unknown[]): Promise<unknown> {

@@ -1,6 +1,6 @@
 /**
- * Real servers for tests: folders and names of their own, users that nobody else has, and everything gone at the end. Whether there
- * can be any is found out as the service does it.
+ * Real servers for tests, with own folders, names and users, and complete removal at the end. It finds out as the service does whether
+ * the host can run VMs.
  */
 import { randomBytes, randomUUID } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ import { openQemu, type QemuDriver, type QemuOptions } from "../../service/src/d
 import { guard } from "./guard.ts";
 import { whyNot } from "./hindrance.ts";
 
-/** What the set-up has built. */
+/** Images that the set-up has built. */
 const built = resolve(import.meta.dirname, "../../.engines/images");
 export const imageName = "brume-tiny";
 
@@ -59,7 +59,7 @@ export interface MachineLab {
   readonly images: string;
   readonly firstUid: number;
   readonly options: QemuOptions;
-  /** What went wrong while nobody waited for it. */
+  /** Errors of background work. */
   readonly faults: readonly string[];
   /** A driver on what is there, as after a restart of the service. */
   open(): Promise<QemuDriver>;
@@ -77,7 +77,7 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
   const servers = join(root, "servers");
   const images = join(root, "images");
   mkdirSync(images);
-  // Copied: the driver takes away the right to write to what it puts under servers.
+  // A copy, because the driver makes the images of servers read-only.
   cpSync(join(built, imageName), join(images, imageName), { recursive: true });
   const firstUid = 700_000 + Math.floor(Math.random() * 1e8);
   const faults: string[] = [];
@@ -128,7 +128,7 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
   };
 }
 
-/** A wish that a test changes a word of. */
+/** Returns a spec, with fields that the test replaces. */
 export const machine = (spec: Partial<MachineSpec> = {}): MachineSpec => {
   const id = spec.id ?? 1;
   return {
@@ -149,13 +149,13 @@ export const machine = (spec: Partial<MachineSpec> = {}): MachineSpec => {
 export const statusOf = async (machines: Machines, id: number): Promise<MachineStatus | undefined> =>
   (await machines.observe()).machines.find((one) => one.id === id);
 
-/** Asks until it is so. */
+/** Polls until the condition is true. */
 export async function until<Value>(what: string, ask: () => Promise<Value | undefined | false>, seconds = 60) {
   for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(50)) {
     const value = await ask();
     if (value !== undefined && value !== false) return value;
   }
-  throw new Error(`it did not come to be: ${what}`);
+  throw new Error(`the condition did not become true: ${what}`);
 }
 
 export const untilReady = (machines: Machines, id: number) =>

@@ -1,6 +1,6 @@
 /**
- * A small world of namespaces for tests with real packets: one plays the machine, one the internet, one each server, and between
- * them stands the driver under test. The machine that runs the test sees none of it but a few names, which go at the end.
+ * Network namespaces for tests with real packets: one for the host, one for the internet, one for each server, connected by the driver
+ * under test. On the real host they add only a few names, which are removed at the end.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -60,7 +60,7 @@ export interface Lab {
   traces(): Promise<string>;
   /** Notes packets at that hook of the space; in the lab's own spaces they are, before any rule. */
   watchAt(space: string, hook: string): Promise<void>;
-  /** Which packets have come to the space since the last call. */
+  /** Returns the packets that arrived in the namespace since the last call. */
   seen(space: string): Promise<Set<string>>;
   close(): Promise<void>;
 }
@@ -68,7 +68,7 @@ export interface Lab {
 export const keyOf = (packet: Packet): string =>
   `${packet.protocol} ${packet.source} ${packet.sourcePort} ${packet.destination} ${packet.destinationPort}`;
 
-/** Notes every packet that comes to the hook, by its five values. */
+/** Records every packet at the hook by protocol, addresses and ports. */
 const watch = (hook: string) => `add table inet watch
 delete table inet watch
 table inet watch {

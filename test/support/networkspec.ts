@@ -1,4 +1,4 @@
-/** Images of networks for tests: a small public network with what the test says otherwise. */
+/** Specs of networks for tests: a small public network, with fields that the test replaces. */
 import type { Firewall, NetworkSpec, Port, Rule } from "../../service/src/drivers/router/interface.ts";
 
 export const open: Firewall = { enabled: false, allow: false, rules: [] };
@@ -38,7 +38,7 @@ export function image(spec: Partial<NetworkSpec> = {}): NetworkSpec {
   };
 }
 
-/** Port `id` with this address; its hardware address is made of the id. */
+/** Returns port `id` with this address. Its MAC address contains the id. */
 export const port = (id: number, address: string, spec: Partial<Port> = {}): Port => ({
   id,
   device: `lt${id}`,

@@ -1,4 +1,4 @@
-/** Sends the first packet of each connection that standard input lists as JSON, from the addresses and ports that it says. */
+/** Sends the first packet of each connection that standard input lists as JSON, from the addresses and ports in that list. */
 import { spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ async function udp(packet: Packet): Promise<void> {
   socket.close();
 }
 
-/** Gone before the first repetition, which would be counted again. */
+/** Ends before the first retransmission, which would be counted again. */
 const PATIENCE = 300;
 
 function tcp(packet: Packet): Promise<void> {

@@ -162,7 +162,8 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     async start() {
       await launch();
       const response = await fetch(`${url}/readyz`);
-      if (response.status !== 200) throw new Error(`the log says ready, but /readyz answers: ${await response.text()}`);
+      if (response.status !== 200)
+        throw new Error(`the log contains ready, but /readyz returned: ${await response.text()}`);
     },
     async startAndKill(ms) {
       const launched = launch().catch(() => {});

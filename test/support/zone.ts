@@ -1,5 +1,5 @@
 /**
- * Zone images for tests and the master file of them, so that ours and another server are given the very same zone.
+ * Zones for tests and their master files, so that Brume and another server load the same zone.
  */
 import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
 import type { RecordData, RecordSet, Soa, ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
@@ -14,7 +14,7 @@ export const SOA: Soa = {
   minimum: 60,
 };
 
-/** One set, data in presentation form as a master file has it. */
+/** Returns one record set; data in presentation format. */
 export function set(owner: string, type: RecordType, ...data: string[]): RecordSet {
   return { owner, type: recordSpecs[type], ttl: 300, data: data.map((text) => parse(type, text)) };
 }
@@ -27,12 +27,12 @@ function parse(type: RecordType, text: string): RecordData {
   return type === "TXT" ? [text.match(/.{1,255}/gs) ?? [""]] : [text];
 }
 
-/** The whole image of a zone at a serial. */
+/** Returns the complete zone at a serial. */
 export function image(zone: string, serial: number, sets: readonly RecordSet[]): ZoneChange {
   return { zone, base: null, serial, soa: SOA, sets };
 }
 
-/** The master file (RFC 1035 section 5) of an image. */
+/** Returns the master file (RFC 1035 section 5) of a zone. */
 export function zonefile({ zone, serial, soa, sets }: ZoneChange): string {
   const name = (text: string): string => `${text}.`;
   const lines = [
