@@ -61,7 +61,7 @@ const apiFiles = under("api/src");
 const base = under(`${s}/base`);
 /** Interfaces of drivers: types, no code. */
 const interfaces = (to: string) => /^service\/src\/drivers\/[^/]+\/interface\.ts$/.test(to);
-const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`);
+const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`, `${s}/store/schema`);
 
 /** Pure modules, by folder: they do no input or output. `node:module` only loads tables that are seldom needed. */
 const isModel = (file: string) => /^service\/src\/(?:\w+|drivers\/\w+)\/model\//.test(file) || isSeed(file);

@@ -2,7 +2,7 @@
 import type { Quota } from "@brume/api/account.ts";
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { flushJournals, journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
-import type { AuditTable, ProjectTable, TokenTable } from "../store/schema.ts";
+import type { AuditTable, ProjectTable, TokenTable } from "../store/schema/account.ts";
 
 export type ProjectRow = Selectable<ProjectTable>;
 export type TokenRow = Selectable<TokenTable>;

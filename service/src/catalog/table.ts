@@ -1,7 +1,7 @@
 /** SQL of SSH keys and images. `model/rules.ts` interprets the rows, `model/show.ts` converts them to the API form. */
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
-import type { ImageTable, SshKeyTable } from "../store/schema.ts";
+import type { ImageTable, SshKeyTable } from "../store/schema/catalog.ts";
 
 export type SshKeyRow = Selectable<SshKeyTable>;
 export type ImageRow = Selectable<ImageTable>;

@@ -1,7 +1,7 @@
 /** SQL of domains, records and versions. Callers that change records of a domain hold `lockDomain`, so that changes are serialised. */
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
-import type { DomainTable, DomainVersionTable, RecordTable } from "../store/schema.ts";
+import type { DomainTable, DomainVersionTable, RecordTable } from "../store/schema/dns.ts";
 
 export type DomainRow = Selectable<DomainTable>;
 export type RecordRow = Selectable<RecordTable>;

@@ -1,7 +1,7 @@
 /** Converts a task row into the view that the API shows: state, steps, progress, error. */
 import type { WorkCode } from "@brume/api/work.ts";
 import type { Selectable } from "kysely";
-import type { TaskTable } from "../store/schema.ts";
+import type { TaskTable } from "../store/schema/infrastructure.ts";
 
 /** A row of the table `task`. */
 export type Row = Selectable<TaskTable>;

@@ -1,7 +1,7 @@
 /** SQL queries on networks, links and tunnels. `model/` computes the values of rows and converts rows into specs and responses. */
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
-import type { LinkTable, NetworkTable, TunnelTable } from "../store/schema.ts";
+import type { LinkTable, NetworkTable, TunnelTable } from "../store/schema/network.ts";
 import { defaultFirewall } from "./model/firewall/firewall.ts";
 import type { StoredBlock } from "./model/plan.ts";
 

@@ -1,7 +1,10 @@
 /** SQL of servers and server groups. Returns rows as stored; the modules in `model` validate and show them. */
 import { type Insertable, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
-import type { LinkTable, ServerKeyTable, ServerTable, SshKeyTable, Tables } from "../store/schema.ts";
+import type { SshKeyTable } from "../store/schema/catalog.ts";
+import type { LinkTable } from "../store/schema/network.ts";
+import type { ServerKeyTable, ServerTable } from "../store/schema/server.ts";
+import type { Tables } from "../store/schema.ts";
 
 export type ServerRow = Selectable<ServerTable>;
 export type NewServer = Insertable<ServerTable>;

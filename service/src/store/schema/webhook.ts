@@ -1,4 +1,4 @@
-/** The tables of webhooks; part of `schema.ts`. */
+/** Tables of webhooks. Part of `../schema.ts`. */
 import type { Generated } from "kysely";
 
 /** Webhooks. */
