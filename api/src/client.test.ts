@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ApiError, type ClientOptions, ConnectionError, createClient, WaitError } from "./client.ts";
+import { ActionError, ApiError, type ClientOptions, ConnectionError, createClient, WaitError } from "./client.ts";
 import { contract } from "./contract.ts";
 import { describeProblem, type ErrorCode, errorCodes } from "./errors.ts";
 import { examples } from "./examples.ts";
-import { isSettled } from "./work.ts";
+import { isSettled } from "./wait.ts";
 
 type Reply = Response | Error;
 
@@ -130,6 +130,7 @@ test("a refusal is an ApiError with everything the error object says", async () 
     assert.equal(error.status, 400);
     assert.equal(error.detail, "1 field is not valid.");
     assert.deepEqual(error.errors, [fault]);
+    assert.equal(error.pointer, "/Name");
     assert.equal(error.requestId, "r1");
     assert.deepEqual(error.problem, JSON.parse(JSON.stringify(problem)));
     assert.match(
@@ -280,6 +281,37 @@ test("waiting ends when its time is over, and says how the object was", async ()
     assert.deepEqual(error.last, fresh);
     return true;
   });
+});
+
+test("waitFor reports the progress of an action until it has ended", async () => {
+  const action = examples.readAction?.answer;
+  assert.ok(action);
+  const at = (Progress: number, State: string) => ({ ...action, Progress, State, Error: null });
+  const running = at(20, "InProgress");
+  const { client, sent } = script([
+    json(running),
+    json(running),
+    json(at(60, "InProgress")),
+    json(at(100, "Completed")),
+  ]);
+  const seen: number[] = [];
+  const ended = await client.waitFor({ ID: 9, ServerID: 4 }, { onProgress: ({ Progress }) => seen.push(Progress) });
+  assert.equal(ended.State, "Completed");
+  assert.deepEqual(seen, [20, 60, 100]);
+  assert.equal(sent[0]?.url, "http://brume.test/server/4/action/9");
+});
+
+test("waitFor throws the error of a failed action", async () => {
+  const Error = { type: "/docs#boot_failed", title: "t", detail: "d", code: "boot_failed", step: "Boot", log: null };
+  const failed = { ...examples.readAction?.answer, ID: 9, ServerID: 4, Type: "Create", State: "Failed", Error };
+  const { client } = script([json(failed), json({ ...failed, State: "Canceled", Error: null })]);
+  await assert.rejects(client.waitFor({ ID: 9, ServerID: 4 }), (error) => {
+    assert.ok(error instanceof ActionError);
+    assert.deepEqual([error.code, error.step], ["boot_failed", "Boot"]);
+    assert.equal(error.message, "action 9 (Create) of server 4: Failed: boot_failed: d");
+    return true;
+  });
+  await assert.rejects(client.waitFor({ ID: 9, ServerID: 4 }), { name: "ActionError", code: "canceled", step: null });
 });
 
 test("settled is what the specification calls done", () => {

@@ -2,15 +2,17 @@
  * The SDK: one method for each operation of the contract, with types derived from the contract. No code is generated. Beyond single
  * calls it reads lists page by page, streams events, and waits for a state.
  */
-import { contract as brume, type Contract } from "./contract.ts";
+import type { Action } from "./action.ts";
+import type { Contract } from "./contract.ts";
 import type { Event } from "./event.ts";
 import { type Answer, type Body, isChange, type Operation, type Params, type Query } from "./operation.ts";
-import { alsoReturns } from "./operationerrors.ts";
+import { type Route, routes } from "./routes.ts";
 import { follow, type Reset, type StreamOptions } from "./stream.ts";
 import { createTransport, type TransportOptions } from "./transport.ts";
-import { isSettled } from "./work.ts";
+import { requireCompleted, type WaitOptions, waitUntil } from "./wait.ts";
 
 export { ApiError, ConnectionError } from "./transport.ts";
+export { ActionError, WaitError } from "./wait.ts";
 
 /** Options of `createClient`. */
 export interface ClientOptions<C extends Table = Contract> extends TransportOptions {
@@ -86,14 +88,6 @@ type Item<Op extends Operation> = Answer<Op> extends readonly (infer T)[] ? T : 
 type Items<C extends Table> = { readonly [N in keyof C]: Item<C[N]> };
 type Readings<C extends Table> = { readonly [N in keyof C]: Args<C[N], ReadOptions> };
 
-/** Options of `waitFor`. */
-export interface WaitOptions<A> extends ReadOptions {
-  /** Returns true when the wait is over. Default: `isSettled`. */
-  readonly until?: (answer: A) => boolean;
-  /** Longest wait in milliseconds. Default 60,000. */
-  readonly timeout?: number;
-}
-
 /** Methods of a client beyond the operations. */
 export interface Helpers<C extends Table> {
   /** The same methods; they return the response with status and headers. */
@@ -106,6 +100,11 @@ export interface Helpers<C extends Table> {
   items<N extends ListName<C>>(name: N, ...args: Readings<C>[N]): AsyncGenerator<Items<C>[N], void>;
   /** Streams events. Reconnects without gaps or duplicates; ends when `signal` aborts. */
   events(options?: StreamOptions): AsyncGenerator<Event | Reset, void>;
+  /**
+   * Waits until an action has ended, and returns it. `onProgress` receives it after each change of its steps. Throws `ActionError` if it
+   * failed or was canceled, and `WaitError` after `timeout`.
+   */
+  waitFor(action: Pick<Action, "ID" | "ServerID">, options?: Omit<WaitOptions<Action>, "until">): Promise<Action>;
   /** Reads an object repeatedly until `until` returns true, and returns it. Throws `WaitError` after `timeout`. */
   waitFor<N extends ReadName<C>>(
     name: N,
@@ -117,16 +116,8 @@ export interface Helpers<C extends Table> {
 /** A client with one method per operation. */
 export type Client<C extends Table = Contract> = { readonly [N in keyof C]: Call<C[N], Answer<C[N]>> } & Helpers<C>;
 
-/** Thrown by `waitFor` after `timeout`. `last` is the object as it was read last. */
-export class WaitError extends Error {
-  override readonly name = "WaitError";
-  readonly last: unknown;
-
-  constructor(what: string, ms: number, last: unknown) {
-    super(`${what}: timed out after ${ms} ms`);
-    this.last = last;
-  }
-}
+/** Milliseconds: an emulated server with a large image needs several minutes. */
+const actionTimeout = 900_000;
 
 interface AnyInput {
   readonly path?: Readonly<Record<string, number>>;
@@ -162,18 +153,18 @@ function readCursor(link: string | null): string | null {
  *     const domain = await brume.createDomain({ body: { Name: "example.org" } });
  */
 export function createClient<const C extends Table = Contract>(options: ClientOptions<C>): Client<C> {
-  const table: Table = options.contract ?? brume;
+  const table: Readonly<Record<string, Route>> = options.contract ?? routes;
   const { strict = false, now = Date.now, newKey = () => crypto.randomUUID() } = options;
   const transport = createTransport(options);
 
-  function find(name: PropertyKey): Operation {
+  function find(name: PropertyKey): Route {
     const op = table[String(name)];
     if (!op) throw new TypeError(`the contract has no operation ${String(name)}`);
     return op;
   }
 
   async function call(
-    op: Operation,
+    op: Route,
     input: AnyInput = {},
     options: ChangeOptions = {},
     accept?: string,
@@ -194,7 +185,7 @@ export function createClient<const C extends Table = Contract>(options: ClientOp
       },
       body: input.body === undefined ? undefined : JSON.stringify(input.body),
       signal,
-      accepts: alsoReturns(op),
+      accepts: op.alsoReturns,
     });
     const isJson = /^application\/json\b/i.test(headers.get("content-type") ?? "");
     return {
@@ -228,16 +219,18 @@ export function createClient<const C extends Table = Contract>(options: ClientOp
       return typeof answer === "string" ? answer : "";
     },
     events: (options: StreamOptions = {}) => follow(find("listEvents").path, transport, options),
-    async waitFor(name: PropertyKey, input: AnyInput, options: WaitOptions<unknown> = {}) {
-      const { until = isSettled, timeout = 60_000, signal } = options;
+    async waitFor(subject: PropertyKey | Pick<Action, "ID" | "ServerID">, second?: object, third?: object) {
+      const isAction = typeof subject === "object";
+      const name = isAction ? "readAction" : subject;
+      const input: AnyInput = isAction ? { path: { id: subject.ServerID, actionID: subject.ID } } : (second ?? {});
+      const given: WaitOptions<unknown> = (isAction ? second : third) ?? {};
+      const options = { ...(isAction && { timeout: actionTimeout }), ...given };
       const op = find(name);
-      const end = now() + timeout;
-      for (let pause = 100; ; pause = Math.min(pause * 1.5, 2000)) {
-        const { answer } = await call(op, input, signal ? { signal } : {});
-        if (until(answer)) return answer;
-        if (now() + pause > end) throw new WaitError(`${String(name)} ${writeTarget(op.path, input)}`, timeout, answer);
-        await transport.sleep(pause, signal);
-      }
+      const { signal } = options;
+      const read = async () => (await call(op, input, signal ? { signal } : {})).answer;
+      const what = `${String(name)} ${writeTarget(op.path, input)}`;
+      const answer = await waitUntil(what, read, options, { now, sleep: transport.sleep });
+      return isAction ? requireCompleted(answer as Action) : answer;
     },
   };
 

@@ -25,7 +25,7 @@ import { describeProblem, type ErrorCode, errorCodes } from "./errors.ts";
 import type { Example } from "./examples/example.ts";
 import { examples } from "./examples.ts";
 import { isChange, type Operation } from "./operation.ts";
-import { alsoReturns, errorsOf, pathErrors, takesIfMatch } from "./operationerrors.ts";
+import { errorsOf, pathErrors, takesIfMatch } from "./operationerrors.ts";
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
 const refer = (kind: keyof OpenApi["components"], name: string): Reference => ({
@@ -181,7 +181,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
       }),
       responses: {
         200: success,
-        ...Object.fromEntries(alsoReturns(op).map((status) => [status, success])),
+        ...Object.fromEntries((op.alsoReturns ?? []).map((status) => [status, success])),
         ...Object.fromEntries([...errors].map(([status, own]) => [status, describeErrors(status, own)])),
       },
       "x-scope": op.access,

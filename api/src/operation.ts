@@ -2,7 +2,7 @@
  * The type of an operation: plain data from which the request reader, the handler types, OpenAPI, the SDK and the invariant tests are
  * derived. The contract (`contract.ts`) is a table of such values.
  */
-import { type Static, type TObject, type TSchema } from "typebox";
+import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, MissingCode } from "./errors.ts";
 
 /** Scopes of tokens. */
@@ -73,6 +73,8 @@ export interface Operation {
   readonly unlimited?: boolean;
   /** The operation responds before the service is ready and while it stops. */
   readonly alwaysAnswers?: boolean;
+  /** Statuses from 400 on whose response has the schema of a success. */
+  readonly alsoReturns?: readonly number[];
   /** Error codes besides those that every operation of its kind can return. */
   readonly errors?: readonly ErrorCode[];
 }
@@ -104,6 +106,6 @@ export function isStored(op: Operation): boolean {
 }
 
 /** Returns true for a change: it accepts `Idempotency-Key`, `Prefer: wait` and `dryRun`, and is audited. All others only read. */
-export function isChange(op: Operation): boolean {
+export function isChange(op: Pick<Operation, "method" | "readOnlyPost">): boolean {
   return op.method !== "GET" && op.readOnlyPost !== true;
 }

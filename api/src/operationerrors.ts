@@ -4,7 +4,6 @@
  */
 import { type ErrorCode, errorCodes } from "./errors.ts";
 import { isChange, type Operation } from "./operation.ts";
-import { Readiness } from "./service.ts";
 
 /** Error codes of requests that match no operation: unknown path, unknown method. */
 export const pathErrors = ["path_not_found", "method_not_allowed"] as const satisfies readonly ErrorCode[];
@@ -16,9 +15,6 @@ const hasBody = (op: Operation) => op.method === "POST" || op.method === "PUT" |
 
 /** Returns true if the operation accepts `If-Match`: a change of the object in its path. */
 export const takesIfMatch = (op: Operation) => isChange(op) && op.path.includes("{");
-
-/** Statuses besides 200 that have the schema of a success. */
-export const alsoReturns = (op: Operation): readonly number[] => (op.answer === Readiness ? [503] : []);
 
 /** Returns every error code of the operation, in the order of the table of errors. */
 export function errorsOf(op: Operation): ErrorCode[] {

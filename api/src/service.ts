@@ -30,6 +30,7 @@ export const serviceOperations = operations({
     summary: "Check that the service is ready",
     description: "Responds 200 if the service is ready, otherwise 503 with the same body.",
     answer: Readiness,
+    alsoReturns: [503],
   },
   readOpenapi: {
     method: "GET",

@@ -64,6 +64,8 @@ export class ApiError extends Error {
   readonly status: number;
   readonly detail: string;
   readonly errors: readonly FieldError[];
+  /** JSON Pointer of the first entry of `errors` (`/Rules/0/Source`, or `?name` for a query parameter); null: no single field is wrong. */
+  readonly pointer: string | null;
   readonly requestId: string;
   /** The error object of the response. */
   readonly problem: Problem | null;
@@ -77,6 +79,7 @@ export class ApiError extends Error {
     this.status = status;
     this.detail = detail;
     this.errors = problem?.errors ?? [];
+    this.pointer = this.errors[0]?.pointer ?? null;
     this.requestId = headers.get("x-request-id") ?? "";
     this.problem = problem;
     this.headers = headers;

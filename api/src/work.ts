@@ -1,21 +1,9 @@
 /**
- * Background work: whether it is complete, and the `Error` of actions, servers, images, networks and tunnels (docs/spec.md#errors). Such
+ * Background work: the `Error` of actions, servers, images, networks and tunnels (docs/spec.md#errors). Such
  * an error is stored in the object and not returned as an error response, so it has a title and no HTTP status.
  */
 import { type Static, Type } from "typebox";
 import { nullable, text } from "./common.ts";
-
-const unsettled = new Set<unknown>(["New", "FromPool", "Deleting", "Postponed", "InProgress"]);
-
-/**
- * Returns true if the background work on an object is complete (docs/spec.md#headers-and-queries-for-changes): an action has ended, an
- * object exists, and its last desired state is applied.
- */
-export function isSettled(answer: unknown): boolean {
-  if (typeof answer !== "object" || answer === null) return true;
-  const { State, Generation, AppliedGeneration } = answer as Readonly<Record<string, unknown>>;
-  return !unsettled.has(State) && Generation === AppliedGeneration;
-}
 
 /** Error codes of background work and their titles. Programs compare the code. */
 export const taskErrors = {

@@ -4,7 +4,7 @@
  * reads this object.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { isSettled } from "@brume/api/work.ts";
+import { isSettled } from "@brume/api/wait.ts";
 import { ApiError } from "../base/error.ts";
 import type { Store } from "../store/db.ts";
 import type { Bound, Ids } from "./bind.ts";
