@@ -3,15 +3,13 @@
  * against the bare batches, 200 networks at once, and the cost per packet of 10,000 rules. `npm run bench -- nft`, as root. The driver
  * and the bare tool alternate, and the best of many rounds counts, because other work of the host only adds time.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { exec } from "../service/src/drivers/exec.ts";
 import type { Firewall, NetworkSpec } from "../service/src/drivers/router/interface.ts";
 import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
 import { firewallText } from "../service/src/drivers/router/nft/firewall.ts";
+import { startTransfer } from "../test/host/transfer.ts";
 import { createLab, hindrance } from "../test/support/netnslab.ts";
 import { firewall, image, open, port, rule } from "../test/support/networkspec.ts";
 
@@ -29,7 +27,6 @@ async function time(work: () => Promise<unknown>): Promise<number> {
 const ms = (value: number): string => value.toFixed(1);
 
 const lab = await createLab();
-const children: ChildProcess[] = [];
 const rows: Record<string, object> = {};
 try {
   const router = lab.open();
@@ -85,23 +82,15 @@ try {
     const flood = join(import.meta.dirname, "lib/flood.ts");
     return Number(await lab.run(lab.internet, [process.execPath, flood, "10.64.200.1", "30000"]));
   };
-  const talk = join(import.meta.dirname, "../test/host/talk.ts");
-  const talker = (space: string, ...args: string[]) => {
-    const child = spawn("ip", ["netns", "exec", space, process.execPath, talk, ...args], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    children.push(child);
-    return { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
-  };
+  /** Mbit/s of payload. The first bytes open the window of the connection. */
   const throughput = async (spec: Firewall) => {
     await apply({ firewall: spec });
-    const sink = talker(guest.space, "sink", "5201");
-    await sink.lines.next();
-    talker(lab.internet, "pour", "10.64.0.10", "5201", "2.5");
-    const [, rate] = String((await sink.lines.next()).value).split(" ");
-    sink.child.kill();
-    await once(sink.child, "exit");
-    return Number(rate);
+    const transfer = await startTransfer(lab.internet, guest.space, "10.64.0.10");
+    await transfer.send(50e6);
+    const bytes = 500e6;
+    const duration = await time(() => transfer.send(bytes));
+    await transfer.end();
+    return (bytes * 8) / duration / 1000;
   };
   const udp = rule({ protocol: "udp", source: "internal" });
   const linear = (count: number): Firewall =>
@@ -230,7 +219,6 @@ try {
   const down = await time(() => inParallel((id) => router.remove(id)));
   rows[`${many} networks removed`] = { "ours ms": ms(down), "each ms": ms(down / many) };
 } finally {
-  for (const child of children) child.kill("SIGKILL");
   await lab.close();
 }
 console.table(rows);

@@ -1,11 +1,14 @@
 /**
  * A program for tests that is one end of connections, run inside a namespace. `echo PORT` echoes its input, `say HOST PORT` sends each
- * line of its input and prints the replies, `sink PORT` prints the rate of a transfer, `pour HOST PORT SECONDS` sends as fast as
- * possible, `strew SECONDS HOST…` opens connections to all in turn and prints their number, `lease MAC` gets an address by DHCP and
- * prints the lease.
+ * line of its input and prints the replies, `sink PORT` receives, reads a number of bytes per line and prints how many it has received once
+ * they are so many, `pour HOST PORT` connects, reads a number of bytes per line and sends so many until the line `end`, `strew HOST…` opens connections to all
+ * in turn until its first input and prints their number, `lease MAC` gets an address by DHCP and prints the lease.
  */
 import { createSocket } from "node:dgram";
 import { connect, createServer } from "node:net";
+import { createInterface } from "node:readline";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const [mode, ...args] = process.argv.slice(2);
 
@@ -47,51 +50,60 @@ switch (mode) {
     process.stdin.pipe(socket);
     break;
   }
-  case "sink":
-    createServer((socket) => {
-      // The burst of the token bucket distorts the first half second.
-      let [from, bytes, last] = [0, 0, 0];
-      const start = performance.now();
+  case "sink": {
+    let received = 0;
+    const expected: number[] = [];
+    const report = () => {
+      for (; received >= (expected[0] ?? Infinity); expected.shift()) console.log(received);
+    };
+    createInterface({ input: process.stdin }).on("line", (line) => {
+      expected.push(Number(line));
+      report();
+    });
+    createServer((socket) =>
       socket
         .on("error", () => {})
         .on("data", (chunk) => {
-          last = performance.now();
-          if (from > 0) bytes += chunk.length;
-          // A full chunk means that more data has accumulated while this process could not run; it arrived before.
-          else if (last - start > (chunk.length < 65_536 ? 500 : 1000)) from = last;
-        });
-      socket.on("close", () => console.log(`rate ${(bytes * 8) / (last - from) / 1000}`));
-    }).listen(Number(args[0]), () => console.log("ready"));
+          received += chunk.length;
+          report();
+        })
+        .on("close", () => console.log("closed")),
+    ).listen(Number(args[0]), () => console.log("ready"));
     break;
+  }
   case "pour": {
-    const socket = connect(Number(args[1]), args[0]);
+    const socket = connect(Number(args[1]), args[0], () => console.log("connected"));
     const block = Buffer.alloc(65_536);
-    const pour = () => {
-      while (socket.write(block));
+    const blocks = async function* (): AsyncGenerator<Buffer> {
+      for await (const line of createInterface({ input: process.stdin })) {
+        if (line === "end") return;
+        for (let left = Number(line); left > 0; left -= block.length) yield block.subarray(0, left);
+      }
     };
-    socket
-      .on("connect", pour)
-      .on("drain", pour)
-      .on("error", () => {});
-    setTimeout(() => process.exit(), Number(args[2]) * 1000);
+    socket.on("close", () => {
+      console.log("closed");
+      process.exit();
+    });
+    await pipeline(blocks, socket);
     break;
   }
   case "strew": {
-    const [seconds, ...hosts] = args;
     const socket = createSocket("udp4");
-    const end = performance.now() + Number(seconds) * 1000;
-    let sent = 0;
+    let [sent, ending] = [0, false];
+    process.stdin.once("data", () => {
+      ending = true;
+    });
     const send = (host: string) =>
       new Promise<void>((resolve) => socket.send("x", 1 + (sent++ % 60_000), host, () => resolve()));
-    while (performance.now() < end)
+    // The pauses let the kernel process its queue, which drops packets when it is full.
+    for (; !ending; await sleep(1))
       await Promise.all(
-        Array.from({ length: 20 }, () => hosts)
+        Array.from({ length: 20 }, () => args)
           .flat()
           .map(send),
       );
     console.log(sent);
-    socket.close();
-    break;
+    process.exit();
   }
   case "lease": {
     const socket = createSocket({ type: "udp4", reuseAddr: true });
@@ -110,7 +122,7 @@ switch (mode) {
       ask(discover);
       setInterval(ask, 500, discover);
     });
-    setTimeout(() => process.exit(1), 8000);
+    setTimeout(() => process.exit(1), 50_000);
     break;
   }
   default:

@@ -14,7 +14,7 @@ import { guard } from "../support/guard.ts";
 export async function until<T>(
   what: string,
   look: () => Promise<T | null | undefined | false>,
-  limit = 30_000,
+  limit = 120_000,
 ): Promise<T> {
   for (const end = Date.now() + limit; Date.now() < end; await sleep(50)) {
     const found = await look();
