@@ -35,7 +35,7 @@ describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
   const root = mkdtempSync(join(tmpdir(), "brume-cleanse-"));
   after(() => rmSync(root, { recursive: true }));
   chmodSync(root, 0o711);
-  const disks = createDisks(exec, join(root, "images"));
+  const disks = createDisks(exec, join(root, "images"), true);
   const image: GuestImage = {
     name: "imported",
     title: "Imported",
@@ -51,7 +51,7 @@ describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
     made: 0,
     guest: null,
   };
-  const options = { exec, disks, uid, signal: undefined };
+  const options = { disks, uid, signal: undefined };
   const serverOf = (id: number) => join(root, String(id));
   const diskOf = (id: number) => join(serverOf(id), "disk-1");
   let files = 0;

@@ -6,7 +6,6 @@ import { existsSync } from "node:fs";
 import { chown, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { syncPathNow } from "../../../base/fsync.ts";
-import type { Exec } from "../../exec.ts";
 import type { Identity } from "../interface.ts";
 import { pick, textAt } from "../qemu/qmp.ts";
 import { type Disks, layerName, removeMergedLayers, sizeOf, topOf } from "./disk.ts";
@@ -14,7 +13,6 @@ import { removeIdentity } from "./identity.ts";
 
 /** Dependencies of the functions below. */
 export interface CleanseOptions {
-  readonly exec: Exec;
   readonly disks: Disks;
   /** User id of the server: root must not parse what its process has written. */
   readonly uid: number;
@@ -35,7 +33,7 @@ export const unreadable = "its file systems cannot be read";
 
 /** Writes the disk without its guest's identity. `isWritten: false`: no file system could be read, and nothing was written. */
 export async function writeCleansed(
-  { exec, disks, uid, signal }: CleanseOptions,
+  { disks, uid, signal }: CleanseOptions,
   { disk, root, path, bytes }: DiskExport,
 ): Promise<{ readonly identity: Identity; readonly isWritten: boolean }> {
   const name = "whole.raw";
@@ -44,8 +42,8 @@ export async function writeCleansed(
     await writeFile(raw, "", { mode: 0o600 });
     await truncate(raw, bytes);
     await chown(raw, uid, uid);
-    await disks.flatten(disk, topOf(disk), { path: `../${name}`, format: "raw" }, uid, signal);
-    const identity = await removeIdentity({ exec, uid, signal }, raw).catch(() => {
+    await disks.flatten(disk, topOf(disk), { path: name, format: "raw" }, uid, signal);
+    const identity = await removeIdentity({ tools: disks.tools, uid, signal }, raw).catch(() => {
       signal?.throwIfAborted();
       return null;
     });

@@ -157,7 +157,7 @@ async function exportDisk(
     if (isWritten) return identity;
   }
   await disks.createTarget(path, bytes, uid);
-  await disks.flatten(disk, topOf(disk), { path: `../${basename(path)}`, format: "qcow2" }, uid, signal);
+  await disks.flatten(disk, topOf(disk), { path: basename(path), format: "qcow2" }, uid, signal);
   const reason = family === "Linux" ? unreadable : `identity removal does not support ${family} guests`;
   return { removed: false, detail: keepsIdentity ? keptIdentity : reason };
 }

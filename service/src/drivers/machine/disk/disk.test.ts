@@ -78,7 +78,7 @@ const hindrance =
 describe("chains of layers", { skip: hindrance }, () => {
   const uid = 699_123;
   const images = join(root, "images");
-  const disks = createDisks(exec, images);
+  const disks = createDisks(exec, images, true);
   const image: GuestImage = {
     name: "base",
     title: "Base",
@@ -186,7 +186,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     const top = await disks.addLayer(disk, uid);
     await disks.seal(disk, top - 1);
     await disks.createTarget(target, 6 * GIB, uid);
-    await disks.flatten(disk, top - 1, { path: "../whole.qcow2", format: "qcow2" }, uid);
+    await disks.flatten(disk, top - 1, { path: "whole.qcow2", format: "qcow2" }, uid);
     const info = JSON.parse(await exec.run(["qemu-img", "info", "--output=json", target])) as Record<string, unknown>;
     assert.deepEqual([info["backing-filename"], info["virtual-size"]], [undefined, 6 * GIB]);
     assert.match(await exec.run(["qemu-io", "-c", "read -P 3 512 512", target]), /^read 512/);

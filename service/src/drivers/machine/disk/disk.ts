@@ -8,13 +8,14 @@
  */
 import { constants, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { chmod, chown, copyFile, link, open, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { syncPathNow } from "../../../base/fsync.ts";
-import { CommandError, type Exec, type RunOptions } from "../../exec.ts";
+import { CommandError, type Exec } from "../../exec.ts";
 import { type GuestImage, ImageError, manifestName, parseImage, printImage, readImage } from "../image/manifest.ts";
 import { makeFolder } from "../qemu/folder.ts";
 import { textAt } from "../qemu/qmp.ts";
+import { createDiskTools, type DiskTools, fileLimit, type ToolUse } from "./tool.ts";
 
 export const GIB = 2 ** 30;
 
@@ -168,13 +169,14 @@ export async function linkFiles(
 
 /** A file that a disk is written to. */
 export interface Target {
-  /** Relative to the folder of the disk. */
+  /** Relative to the folder that contains the disk. */
   readonly path: string;
   readonly format: "qcow2" | "raw";
 }
 
 /** Creates and changes disks of servers that are off, by `qemu-img`. */
 export interface Disks {
+  readonly tools: DiskTools;
   /** Creates a disk with the image as its lowest layer and at least `bytes`, writable for `uid`. */
   fromImage(disk: string, image: string, bytes: number, uid: number): Promise<void>;
   /** Creates a disk with all layers of `source` below `top`, which must be read-only. */
@@ -203,14 +205,19 @@ export const emptyVariables = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 /** Milliseconds in which processes of a killed service end and release their locks on files. */
 const lockTimeout = 5000;
 
-/** Creates the disk operations. `images`: the image folder, or a function that returns it for an image. */
-export function createDisks(exec: Exec, images: string | ((name: string) => string)): Disks {
+/**
+ * Creates the disk operations. `images`: the image folder, or a function that returns it for an image. `isConfined`: no program may read a
+ * disk without a private root.
+ */
+export function createDisks(exec: Exec, images: string | ((name: string) => string), isConfined = false): Disks {
+  const tools = createDiskTools(exec, isConfined);
   const imageFolderOf = typeof images === "string" ? () => images : images;
 
-  async function qemuImg(argv: readonly string[], options?: RunOptions): Promise<void> {
+  /** Runs `qemu-img` on files of guests. */
+  async function qemuImg(argv: readonly string[], use: ToolUse): Promise<void> {
     for (const until = performance.now() + lockTimeout; ; await sleep(20)) {
       try {
-        await exec.run(["qemu-img", ...argv], options);
+        await tools.run(["qemu-img", ...argv], use);
         return;
       } catch (error) {
         const isLocked = error instanceof CommandError && /Failed to get ".*" lock/.test(error.stderr);
@@ -219,20 +226,26 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
     }
   }
 
-  const convert = (cwd: string, words: readonly string[], uid: number, signal: AbortSignal | undefined) =>
-    qemuImg(["convert", "-n", "--target-is-zero", ...words], {
-      cwd,
-      uid,
-      gid: uid,
+  const convert = (
+    words: readonly string[],
+    from: string,
+    to: string,
+    use: Pick<ToolUse, "folder" | "uid" | "bytes">,
+    signal: AbortSignal | undefined,
+  ) =>
+    qemuImg(["convert", "-n", "--target-is-zero", ...words, to], {
+      ...use,
+      readable: [from],
+      writable: [to],
       timeout: 6 * 3600_000,
       ...(signal && { signal }),
     });
 
-  // `-u` with an explicit size keeps qemu-img from opening the backing file: root must not parse a layer that a guest's process could write
-  // to.
+  // `-u` with an explicit size keeps qemu-img from opening the backing file: it reads nothing that a guest's process could write to, so it
+  // is not confined.
   const create = async (path: string, backing: string | null, bytes: number, uid: number) => {
     const below = backing === null ? [] : ["-u", "-F", "qcow2", "-b", backing];
-    await qemuImg(["create", "-q", "-f", "qcow2", ...below, path, String(bytes)]);
+    await exec.run(["qemu-img", "create", "-q", "-f", "qcow2", ...below, path, String(bytes)]);
     await chown(path, uid, uid);
     await chmod(path, 0o600);
   };
@@ -270,6 +283,7 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
   }
 
   return {
+    tools,
     fromImage: (disk, image, bytes, uid) =>
       assemble(disk, async (part) => {
         const imageFolder = imageFolderOf(image);
@@ -316,8 +330,14 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
         await chown(below, uid, uid);
         await chmod(below, 0o600);
         // If this is interrupted, the upper layer still contains all its data.
-        const argv = ["commit", "-q", "-d", "-f", "qcow2", layerName(top)];
-        await qemuImg(argv, { cwd: disk, uid, gid: uid, timeout: 3600_000 });
+        await qemuImg(["commit", "-q", "-d", "-f", "qcow2", layerName(top)], {
+          folder: disk,
+          readable: ["."],
+          writable: [layerName(top), layerName(next)],
+          bytes: fileLimit(await sizeOf(join(disk, layerName(top)))),
+          uid,
+          timeout: 3600_000,
+        });
         rmSync(join(disk, layerName(top)));
         syncPathNow(disk);
       }
@@ -325,13 +345,26 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
     async grow(disk, bytes, uid) {
       const name = layerName(topOf(disk));
       if ((await sizeOf(join(disk, name))) >= bytes) return false;
-      await qemuImg(["resize", "-q", "-f", "qcow2", name, String(bytes)], { cwd: disk, uid, gid: uid });
+      await qemuImg(["resize", "-q", "-f", "qcow2", name, String(bytes)], {
+        folder: disk,
+        readable: ["."],
+        writable: [name],
+        bytes: fileLimit(bytes),
+        uid,
+        timeout: 10_000,
+      });
       return true;
     },
     createTarget: (path, bytes, uid) => create(path, null, bytes, uid),
-    flatten: (disk, layer, { path, format }, uid, signal) =>
-      convert(disk, ["-f", "qcow2", "-O", format, layerName(layer), path], uid, signal),
-    pack: (folder, raw, target, uid, signal) => convert(folder, ["-f", "raw", "-O", "qcow2", raw, target], uid, signal),
+    async flatten(disk, layer, { path, format }, uid, signal) {
+      const words = ["-f", "qcow2", "-O", format, join(basename(disk), layerName(layer))];
+      const bytes = fileLimit(await sizeOf(join(disk, layerName(layer))));
+      await convert(words, basename(disk), path, { folder: dirname(disk), uid, bytes }, signal);
+    },
+    async pack(folder, raw, target, uid, signal) {
+      const bytes = fileLimit(statSync(join(folder, raw)).size);
+      await convert(["-f", "raw", "-O", "qcow2", raw], raw, target, { folder, uid, bytes }, signal);
+    },
   };
 }
 

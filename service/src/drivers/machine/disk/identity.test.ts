@@ -15,6 +15,7 @@ import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { exec } from "../../exec.ts";
 import { removeIdentity } from "./identity.ts";
+import { createDiskTools } from "./tool.ts";
 
 const tools = await Promise.all(["mkfs.ext4", "e2fsck", "debugfs"].map((name) => exec.run([name, "-V"]))).then(
   () => "",
@@ -24,6 +25,7 @@ const hindrance = process.getuid?.() === 0 ? tools : "only root may give files t
 if (hindrance !== "") console.log(`identities of guests: not tried, ${hindrance}`);
 
 const uid = 688_888;
+const diskTools = createDiskTools(exec, true);
 const root = mkdtempSync(join(tmpdir(), "brume-identity-"));
 after(() => rmSync(root, { recursive: true }));
 /** Texts that occur nowhere else on a disk. */
@@ -93,7 +95,7 @@ describe("the identity of a guest", { skip: hindrance !== "" && hindrance }, () 
       secrets.every((word) => readFileSync(disk).includes(word)),
       "they were there",
     );
-    assert.deepEqual(await removeIdentity({ exec, uid }, disk), { removed: true, detail: "" });
+    assert.deepEqual(await removeIdentity({ tools: diskTools, uid }, disk), { removed: true, detail: "" });
     const bytes = readFileSync(disk);
     assert.deepEqual(
       secrets.filter((word) => bytes.includes(word)),
@@ -116,7 +118,7 @@ describe("the identity of a guest", { skip: hindrance !== "" && hindrance }, () 
     const bytes = Buffer.alloc(2 ** 20);
     bytes.write("XFSB");
     writeFileSync(disk, bytes);
-    const { removed, detail } = await removeIdentity({ exec, uid }, disk);
+    const { removed, detail } = await removeIdentity({ tools: diskTools, uid }, disk);
     assert.equal(removed, false);
     assert.match(detail, /the disk \(XFS\) cannot be opened/);
     assert.deepEqual(readFileSync(disk), bytes);

@@ -6,9 +6,10 @@
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { CommandError, type Exec, type RunOptions } from "../../exec.ts";
+import { CommandError } from "../../exec.ts";
 import type { Identity } from "../interface.ts";
 import { type FileSystem, findFileSystems } from "./partitions.ts";
+import type { DiskTools, ToolUse } from "./tool.ts";
 
 /** Folders whose files are all cleared, recursively. */
 const trees = ["/var/log", "/var/lib/cloud", "/var/lib/dhcp", "/var/lib/dhclient", "/var/lib/dhcpcd", "/var/lib/brume"];
@@ -39,18 +40,21 @@ interface Entry {
 const types: Readonly<Record<string, Entry["type"]>> = { "04": "folder", "10": "file", "12": "link" };
 
 interface Site {
-  readonly exec: Exec;
+  readonly tools: DiskTools;
   readonly uid: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Returns operations on one ext file system of a disk. */
-function createTools({ exec, uid, signal }: Site, path: string, { offset }: FileSystem) {
-  const device = `${basename(path)}?offset=${offset}`;
-  const options: RunOptions = { cwd: dirname(path), uid, gid: uid, timeout: 3600_000, ...(signal && { signal }) };
-  const debug = (commands: readonly string[], ...rights: readonly string[]) =>
-    exec.run(["debugfs", ...rights, device], {
-      ...options,
+function createTools({ tools, uid, signal }: Site, path: string, bytes: number, { offset }: FileSystem) {
+  const name = basename(path);
+  const device = `${name}?offset=${offset}`;
+  const use = { folder: dirname(path), bytes, uid, timeout: 3600_000, ...(signal && { signal }) };
+  const reading: ToolUse = { ...use, readable: [name], writable: [] };
+  const writing: ToolUse = { ...use, readable: [], writable: [name] };
+  const debug = (commands: readonly string[], isWriting = false) =>
+    tools.run(["debugfs", ...(isWriting ? ["-w"] : []), device], {
+      ...(isWriting ? writing : reading),
       stdin: commands.map((each) => `${each}\n`).join(""),
     });
   return {
@@ -58,14 +62,14 @@ function createTools({ exec, uid, signal }: Site, path: string, { offset }: File
     async check(): Promise<void> {
       for (let tries = 4; ; tries--) {
         try {
-          await exec.run(["e2fsck", "-f", "-y", "-E", "discard", device], options);
+          await tools.run(["e2fsck", "-f", "-y", "-E", "discard", device], writing);
           return;
         } catch (error) {
           if (!(error instanceof CommandError && error.code === 1 && tries > 0)) throw error;
         }
       }
     },
-    change: (commands: readonly string[]) => debug(commands, "-w"),
+    change: (commands: readonly string[]) => debug(commands, true),
     /** Returns the entries of each folder; none for a path that is not a folder. */
     async list(folders: readonly string[]): Promise<Entry[][]> {
       const listings = (await debug(folders.map((folder) => `ls -p ${folder}`)))
@@ -155,7 +159,7 @@ async function clearJournal(disk: FileHandle, tools: Tools, offset: number): Pro
 
 /** Cleans one file system; resolves to whether it is a root file system. */
 async function cleanse(site: Site, path: string, disk: FileHandle, system: FileSystem): Promise<boolean> {
-  const tools = createTools(site, path, system);
+  const tools = createTools(site, path, (await disk.stat()).size, system);
   await tools.check();
   const [etc = []] = await tools.list(["/etc"]);
   const named = (name: string) => etc.find((one) => one.name === name && one.type === "file");

@@ -4,16 +4,21 @@
  */
 import { chown, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import type { Exec, RunOptions } from "../../exec.ts";
+import type { Exec } from "../../exec.ts";
+import { createDiskTools, fileLimit, type ToolUse } from "../disk/tool.ts";
 import { type Disk, gigabyte } from "./header.ts";
 import { ImageError } from "./manifest.ts";
 
 /** Bytes of disk space that stay free. */
 const reserve = gigabyte;
-const nobody = 65_534;
+/** User id that reads foreign images; below those of servers. */
+const uid = 699_998;
 
-/** Only root can switch the user. */
-const unprivileged = (): RunOptions => (process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {});
+/** Creates an empty file that the reading user may write to. */
+async function createOutput(path: string): Promise<void> {
+  await (await open(path, "wx", 0o644)).close();
+  if (process.getuid?.() === 0) await chown(path, uid, uid);
+}
 
 /**
  * Converts the disk `from` into `to`, both names in `folder`. Throws an `ImageError` if the image is damaged or the disk space is
@@ -29,33 +34,30 @@ export async function convertDisk(
 ): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   const available = Math.max(0, bavail * bsize - reserve);
-  // Overhead of qcow2: a table entry of 8 bytes and a reference count of 2 bytes per cluster of 64 KiB.
-  const maxBytes = Math.min(available, Math.ceil(disk.size * 1.001) + 16 * 2 ** 20);
-  const limits = ["prlimit", `--fsize=${maxBytes}`, `--as=${2 * gigabyte}`, "--cpu=3600", "--core=0"];
   const source = `driver=${disk.format},file.driver=file,file.filename=${from.replaceAll(",", ",,")}`;
-  const target = await open(join(folder, to), "wx", 0o644);
-  await target.close();
-  const as = unprivileged();
-  if (as.uid !== undefined) await chown(join(folder, to), as.uid, nobody);
-  const run = (codes: readonly number[], ...argv: string[]) =>
-    exec.run([...limits, "qemu-img", ...argv], {
-      ...as,
-      cwd: folder,
-      timeout: 3_600_000,
-      codes,
-      ...(signal && { signal }),
-    });
+  await createOutput(join(folder, to));
+  const tools = createDiskTools(exec);
+  const use: ToolUse = {
+    folder,
+    readable: [from],
+    writable: [to],
+    bytes: Math.min(available, fileLimit(disk.size)),
+    uid,
+    timeout: 3_600_000,
+    ...(signal && { signal }),
+  };
   try {
     // A truncated file would otherwise be read as zeros. Code 3: only leaked clusters, which are harmless.
-    if (disk.format === "qcow2") await run([0, 3], "check", "-q", "--image-opts", source);
-    await run([0], "convert", "-q", "-O", "qcow2", "--image-opts", source, to);
+    if (disk.format === "qcow2")
+      await tools.run(["qemu-img", "check", "-q", "--image-opts", source], { ...use, codes: [0, 3] });
+    await tools.run(["qemu-img", "convert", "-q", "-O", "qcow2", "--image-opts", source, to], use);
   } catch (error) {
     signal?.throwIfAborted();
     if (/too large|no space/i.test((error as Error).message))
       throw new ImageError("full", "There is not enough space on the host for the image.", error);
     throw new ImageError("unusable", "The image is damaged: it could not be read completely.", error);
   }
-  if (as.uid !== undefined) await chown(join(folder, to), 0, 0);
+  if (process.getuid?.() === 0) await chown(join(folder, to), 0, 0);
 }
 
 /**
@@ -64,9 +66,10 @@ export async function convertDisk(
  */
 export async function findBoot(exec: Exec, folder: string, disk: string): Promise<"disk" | "uefi"> {
   const path = join(folder, "sector");
-  await exec.run(["qemu-img", "dd", "-f", "qcow2", "-O", "raw", "bs=512", "count=1", `if=${disk}`, "of=sector"], {
-    cwd: folder,
-  });
+  await createOutput(path);
+  const argv = ["dd", "-f", "qcow2", "-O", "raw", "bs=512", "count=1", `if=${disk}`, "of=sector"];
+  const use = { folder, readable: [disk], writable: ["sector"], bytes: 2 ** 20, uid, timeout: 10_000 };
+  await createDiskTools(exec).run(["qemu-img", ...argv], use);
   const file = await open(path, "r");
   try {
     const { buffer } = await file.read(Buffer.alloc(512), 0, 512, 0);

@@ -5,10 +5,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { CommandError, Exec } from "../../exec.ts";
+import { createDiskTools } from "../disk/tool.ts";
 import type { Accelerator, Probe } from "../interface.ts";
 import { type Canary, chooseAccelerator } from "./accelerator.ts";
 import { type Controller, createGroups } from "./cgroup.ts";
-import { type Confinement, confine, findNeeds } from "./confine.ts";
+import { type Confinement, confine, findQemuNeeds } from "./confine.ts";
 import { makeServers } from "./folder.ts";
 
 /** Settings and dependencies of `detectMachine`. */
@@ -85,7 +86,10 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
       const hasPrivateRoot = await attempt(
         "a private root for each server",
         "Servers see this host's file system",
-        async () => runConfined({ needs: await findNeeds(exec) }),
+        async () => runConfined({ needs: await findQemuNeeds(exec) }),
+      );
+      await attempt("a private root for disk tools", "qemu-img, e2fsck and debugfs see this host's file system", () =>
+        createDiskTools(exec).tryRoot(),
       );
       if (!hasPrivateRoot) await runConfined({ tun: "open" }).catch(() => runConfined({ tun: "private" }));
     });

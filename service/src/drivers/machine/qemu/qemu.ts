@@ -80,7 +80,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
   makeServers(servers);
   const imageFolderOf = placeFor(images, options.backups ?? null);
   const folders = [images, ...(options.backups ? [options.backups.folder] : [])];
-  const disks = createDisks(exec, imageFolderOf);
+  const disks = createDisks(exec, imageFolderOf, "needs" in options.confinement);
   const taps = createTaps(exec, tag);
   const groups = createGroups(tag);
   const queue = createQueue(options.boots, () => performance.now());
@@ -314,7 +314,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     ensureIdentityRemoved: (id, version, signal) =>
       locks.run([id], async () => {
         if ((await find(id)) !== null) throw new Error(`server ${id} is running`);
-        return cleanseDisk({ exec, disks, uid: uid(id), signal }, folder(id).root, folder(id).disk(version));
+        return cleanseDisk({ disks, uid: uid(id), signal }, folder(id).root, folder(id).disk(version));
       }),
     listImages: () => listHeldImages(servers, folders),
     ensureOnlyDisk: (id, version) =>
