@@ -6,12 +6,11 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { afterEach, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { createGroups } from "../../service/src/drivers/machine/qemu/cgroup.ts";
+import { createGroups, groupLimits } from "../../service/src/drivers/machine/qemu/cgroup.ts";
 import { folderOf } from "../../service/src/drivers/machine/qemu/folder.ts";
 import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { createQmp, listAt, numberAt, textAt } from "../../service/src/drivers/machine/qemu/qmp.ts";
 import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
-import { groupLimits } from "../../service/src/drivers/machine/qemu/start.ts";
 import {
   createMachineLab,
   findCapabilities,

@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Accelerator, MachineSpec } from "../interface.ts";
 
 /** A cgroup controller that Brume uses. */
 export type Controller = "cpu" | "memory" | "pids";
@@ -20,6 +21,24 @@ export interface GroupLimits {
   /** Threads and processes. */
   readonly tasks: number;
 }
+
+/** MB that a process needs besides the guest's memory: QEMU itself, its caches, and the page cache of its files. */
+const overheadMemory = 512;
+/** Additional MB under emulation: translated code, and tables per vCPU that a guest can make grow. */
+const emulationMemory = (cpus: number): number => 256 + 128 * cpus;
+
+/**
+ * Returns the cgroup limits of a server. The CPU weight is proportional to the vCPUs, doubled for high performance. 256 tasks cover one
+ * thread per vCPU, up to 64 I/O threads and others.
+ */
+export const groupLimits = (
+  { cpus, share, memory }: Pick<MachineSpec, "cpus" | "share" | "memory">,
+  accelerator: Accelerator,
+): GroupLimits => ({
+  weight: cpus * share,
+  memory: memory + overheadMemory + (accelerator === "tcg" ? emulationMemory(cpus) : 0),
+  tasks: 256,
+});
 
 /** The control groups of one installation. */
 export interface Groups {

@@ -4,12 +4,14 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { GIB } from "../disk/disk.ts";
-import type { ApplyResult, MachineSpec, Nic } from "../interface.ts";
+import type { Accelerator, ApplyResult, ApplyResults, MachineSpec, Nic } from "../interface.ts";
 import { codeCache, netdevOf, nicOf, portOf, portsFor } from "./arguments.ts";
+import { type Groups, groupLimits } from "./cgroup.ts";
 import type { State } from "./folder.ts";
 import { codeSize, cpusOf, MIB, memoryModules, memoryOf, pluggedDevices, rootDisk } from "./monitor.ts";
 import { pendingTapOf } from "./name.ts";
 import { listAt, numberAt, pick, type Qmp, QmpError, textAt } from "./qmp.ts";
+import type { Run, Runs } from "./run.ts";
 import type { Taps } from "./tap.ts";
 
 /** Grows the disk to `gb`. It never shrinks one: QEMU would truncate the data without an error. */
@@ -44,7 +46,7 @@ export const reachOfMemory = (state: State, present: number, inUse: number): num
   inUse < modules ? Math.max(state.maxMemory, present) : present;
 
 /** Changes the memory to `wanted` MB by plugging or unplugging modules. */
-export async function changeMemory(qmp: Qmp, state: State, wanted: number): Promise<ApplyResult> {
+async function changeMemory(qmp: Qmp, state: State, wanted: number): Promise<ApplyResult> {
   const present = await memoryOf(qmp);
   const more = wanted - present;
   if (more === 0) return "same";
@@ -97,7 +99,7 @@ async function hasRegions(qmp: Qmp, cpus: number, most: number): Promise<boolean
 }
 
 /** Changes the number of vCPUs. Under TCG they can only be added. */
-export async function changeCpus(qmp: Qmp, state: State, wanted: number): Promise<ApplyResult> {
+async function changeCpus(qmp: Qmp, state: State, wanted: number): Promise<ApplyResult> {
   const present = await cpusOf(qmp);
   if (wanted === present) return "same";
   // TCG does not release the region of an unplugged vCPU.
@@ -159,7 +161,7 @@ async function unplug(qmp: Qmp, name: string): Promise<boolean> {
 }
 
 /** Dependencies of `changeNics`. */
-export interface NicOptions {
+interface NicOptions {
   readonly qmp: Qmp;
   readonly tag: string;
   readonly taps: Taps;
@@ -188,7 +190,7 @@ async function plug({ qmp, tag, taps, uid }: NicOptions, server: number, nic: Ni
 }
 
 /** Plugs and unplugs NICs until the VM has those of the spec. */
-export async function changeNics(options: NicOptions, machine: MachineSpec): Promise<ApplyResult> {
+async function changeNics(options: NicOptions, machine: MachineSpec): Promise<ApplyResult> {
   const { qmp, taps } = options;
   const present = await pluggedDevices(qmp);
   await taps.rename(machine.nics.filter(({ id }) => present.has(nicOf(id))));
@@ -215,4 +217,37 @@ export async function changeNics(options: NicOptions, machine: MachineSpec): Pro
     }
   }
   return left ? "nextStart" : "live";
+}
+
+/** Dependencies of `changeRunning`. */
+export interface ChangeOptions extends Omit<NicOptions, "qmp"> {
+  readonly accelerator: Accelerator;
+  readonly groups: Groups;
+  readonly runs: Pick<Runs, "updateState">;
+  /** Grows the disk to the size of the spec. */
+  changeDisk(): Promise<ApplyResult>;
+}
+
+/** Changes sizes and NICs of a running VM to those of the spec. Resolves to what is in force now and what needs a restart. */
+export async function changeRunning(options: ChangeOptions, run: Run, machine: MachineSpec): Promise<ApplyResults> {
+  const { accelerator, groups, runs } = options;
+  const { qmp, state } = run;
+  const before = { cpus: await cpusOf(qmp), memory: await memoryOf(qmp) };
+  const setLimits = (sizes: Pick<MachineSpec, "cpus" | "memory" | "share">) =>
+    groups.set(run.id, groupLimits(sizes, accelerator), run.child.pid);
+  // During the change it may need the larger of both sizes.
+  const most = { cpus: Math.max(before.cpus, machine.cpus), memory: Math.max(before.memory, machine.memory) };
+  setLimits({ ...most, share: state.share });
+  const memory = await changeMemory(qmp, state, machine.memory);
+  const cpus = await changeCpus(qmp, state, machine.cpus);
+  // QEMU could not add all of them. Store the limit, so that later calls report it without an attempt.
+  if (cpus === "nextStart" && machine.cpus > before.cpus && machine.cpus <= state.maxCpus)
+    await runs.updateState(run, { maxCpus: before.cpus });
+  const nics = await changeNics({ ...options, qmp }, machine);
+  // Last, since a disk cannot shrink: if another change fails, the disk is unchanged.
+  const disk = await options.changeDisk();
+  const share = state.share === machine.share ? "same" : !groups.missing.includes("cpu") ? "live" : "nextStart";
+  if (share === "live") await runs.updateState(run, { share: machine.share });
+  setLimits({ cpus: await cpusOf(qmp), memory: await memoryOf(qmp), share: run.state.share });
+  return { cpus, memory, disk, share, nics };
 }

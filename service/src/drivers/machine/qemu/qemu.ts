@@ -25,19 +25,19 @@ import { copyFolder, createDiskCopies, sweepServers } from "../disk/diskcopy.ts"
 import { type BackupPlace, placeFor, removeImage } from "../image/folder.ts";
 import { listHeldImages } from "../image/inventory.ts";
 import type { OperatorImages } from "../image/operatorimages.ts";
-import type { Accelerator, ApplyResult, ApplyResults, MachineDriver, MachineSpec, PowerEvent } from "../interface.ts";
+import type { Accelerator, ApplyResult, MachineDriver, MachineSpec, PowerEvent } from "../interface.ts";
 import { withDevices } from "../sim/nics.ts";
 import { createQueue } from "./bootqueue.ts";
-import { createGroups } from "./cgroup.ts";
+import { createGroups, groupLimits } from "./cgroup.ts";
 import type { Confinement } from "./confine.ts";
 import { folderOf, listServers, makeFolder, makeServers, readState, rotateConsole } from "./folder.ts";
 import { checkOwner, writeLabel } from "./label.ts";
-import { changeCpus, changeMemory, changeNics, type DiskLimits, growDisk, limitDisk } from "./live.ts";
+import { changeRunning, type DiskLimits, growDisk, limitDisk } from "./live.ts";
 import { cpusOf, memoryOf, runState } from "./monitor.ts";
 import { createUnresponsive, hasSpace, observeMachines, queryTimeout } from "./observer.ts";
 import { endProcess, findProcesses, hostBoot, uidOf } from "./process.ts";
 import { createRuns, type Run, requestShutdown } from "./run.ts";
-import { groupLimits, startMachine } from "./start.ts";
+import { startMachine } from "./start.ts";
 import { createTaps } from "./tap.ts";
 
 /** Settings and dependencies of the driver. */
@@ -210,28 +210,6 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     }
   }
 
-  async function changeRunning(run: Run, machine: MachineSpec): Promise<ApplyResults> {
-    const { qmp, state } = run;
-    const before = { cpus: await cpusOf(qmp), memory: await memoryOf(qmp) };
-    const setLimits = (sizes: Pick<MachineSpec, "cpus" | "memory" | "share">) =>
-      groups.set(run.id, groupLimits(sizes, accelerator), run.child.pid);
-    // During the change it may need the larger of both sizes.
-    const most = { cpus: Math.max(before.cpus, machine.cpus), memory: Math.max(before.memory, machine.memory) };
-    setLimits({ ...most, share: state.share });
-    const memory = await changeMemory(qmp, state, machine.memory);
-    const cpus = await changeCpus(qmp, state, machine.cpus);
-    // QEMU has no capacity for it. Store the limit, so that later calls report it without an attempt.
-    if (cpus === "nextStart" && machine.cpus > before.cpus && machine.cpus <= state.maxCpus)
-      await runs.updateState(run, { maxCpus: before.cpus });
-    const nics = await changeNics({ qmp, tag, taps, uid: uid(run.id) }, machine);
-    // Last, since a disk cannot shrink: if another change fails, the disk is unchanged.
-    const disk = await growNow(machine, run);
-    const share = state.share === machine.share ? "same" : !groups.missing.includes("cpu") ? "live" : "nextStart";
-    if (share === "live") await runs.updateState(run, { share: machine.share });
-    setLimits({ cpus: await cpusOf(qmp), memory: await memoryOf(qmp), share: run.state.share });
-    return { cpus, memory, disk, share, nics };
-  }
-
   /** Grows the disk. A disk of another version than the one in use is not changed now. */
   async function growNow({ id, disk }: MachineSpec, run: Run | null): Promise<ApplyResult> {
     if (run !== null) {
@@ -364,9 +342,10 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
       locks.run([machine.id], async () => {
         const run = await find(machine.id);
         await writeLabel(folder(machine.id), machine);
-        if (run !== null) return changeRunning(run, machine);
-        const disk = await growNow(machine, null);
-        return { cpus: "same", memory: "same", disk, share: "same", nics: "same" };
+        const changeDisk = () => growNow(machine, run);
+        if (run !== null)
+          return changeRunning({ accelerator, tag, taps, groups, runs, uid: uid(run.id), changeDisk }, run, machine);
+        return { cpus: "same", memory: "same", disk: await changeDisk(), share: "same", nics: "same" };
       }),
     remove: (id) =>
       locks.run([id], async () => {

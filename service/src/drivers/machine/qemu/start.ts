@@ -12,7 +12,7 @@ import type { Accelerator, MachineSpec } from "../interface.ts";
 import { writeSeed } from "../seed/volume.ts";
 import { groupOf } from "./accelerator.ts";
 import { limitsFor, qemuArguments, socketNames } from "./arguments.ts";
-import type { GroupLimits, Groups } from "./cgroup.ts";
+import { type Groups, groupLimits } from "./cgroup.ts";
 import { type Confinement, confine, mountsOf } from "./confine.ts";
 import { type Folder, makeFolder, replaceFile, type State, writeState } from "./folder.ts";
 import { type DiskLimits, limitDisk } from "./live.ts";
@@ -40,24 +40,6 @@ export interface Started {
   readonly qmp: Qmp;
   readonly state: State;
 }
-
-/** MB that a process needs besides the guest's memory: QEMU itself, its caches, and the page cache of its files. */
-const overheadMemory = 512;
-/** Additional MB under emulation: translated code, and tables per vCPU that a guest can make grow. */
-const emulationMemory = (cpus: number): number => 256 + 128 * cpus;
-
-/**
- * Returns the cgroup limits of a server. The CPU weight is proportional to the vCPUs, doubled for high performance. 256 tasks cover one
- * thread per vCPU, up to 64 I/O threads and others.
- */
-export const groupLimits = (
-  { cpus, share, memory }: Pick<MachineSpec, "cpus" | "share" | "memory">,
-  accelerator: Accelerator,
-): GroupLimits => ({
-  weight: cpus * share,
-  memory: memory + overheadMemory + (accelerator === "tcg" ? emulationMemory(cpus) : 0),
-  tasks: 256,
-});
 
 /** Milliseconds until the monitor must send its banner; a busy host may be slow. */
 const monitorTimeout = 20_000;
