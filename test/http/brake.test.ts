@@ -1,4 +1,4 @@
-/** Requests with bad tokens: a network that sends many waits for its refusals, and good tokens of the same network do not. */
+/** Requests with invalid tokens: a client network that sends many gets delayed responses; requests with valid tokens are not delayed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dial, type Line } from "../support/httpsocket.ts";
@@ -36,7 +36,7 @@ test("beyond the burst a rejection is delayed, a valid token is not, and stoppin
   }
   const other = await open("127.9.9.9");
   other.send(get(unknown));
-  assert.equal((await other.receive()).status, 401, "another network has a pace of its own");
+  assert.equal((await other.receive()).status, 401, "another client network is not delayed");
   assert.deepEqual(response, []);
   const closed = library.http.close(5000);
   assert.equal((await refused).status, 401);

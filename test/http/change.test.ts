@@ -47,14 +47,14 @@ for (const kind of databases)
 
     const countEvents = async (): Promise<number> => Number((await ask("GET", "/event")).headers.get("X-Total-Count"));
 
-    /** Refusals are written a moment after their answer. */
+    /** Rejected requests are written a moment after their response. */
     async function audited(count: number) {
       for (let i = 0; i < 200 && library.audit.length < count; i++) await sleep(5);
       return library.audit;
     }
 
     describe("events and audit", () => {
-      test("a change leaves one event and one row of audit, with the same data", async () => {
+      test("a change stores one event and one audit row, with the same data", async () => {
         const made = await ask("POST", "/book", { Name: "created" });
         const events = await ask("GET", `/event?resource=domain:${made.json.ID}`);
         const [event] = events.json;
@@ -83,7 +83,7 @@ for (const kind of databases)
         assert.deepEqual(JSON.parse(row?.after ?? ""), made.json);
       });
 
-      test("refused changes are audited too, with the object of the path", async () => {
+      test("rejected changes are audited too, with the object of the path", async () => {
         library.callers.set(tokenOf("b"), createCaller({ tokenId: 2, scopes: ["dns:read"] }));
         await ask("PUT", "/book/77", {}, {}, "b");
         await ask("PUT", "/book/78", { Pages: 0 });
@@ -184,7 +184,7 @@ for (const kind of databases)
         ["wait=3, wait=9, handling=strict", 3000, "handling=strict, wait=3"],
       ];
       for (const [prefer, ms, applied] of granted)
-        test(`${prefer ?? "nothing"} holds an edit for ${ms} ms at most`, async () => {
+        test(`${prefer ?? "nothing"} delays an edit for ${ms} ms at most`, async () => {
           const made = await ask("POST", "/book", { Name: "waiting" });
           const asked: number[] = [];
           library.settle = async (most) => {
@@ -220,7 +220,7 @@ for (const kind of databases)
     });
 
     describe("Idempotency-Key", () => {
-      test("the same request gets the same answer, byte for byte, and happens once", async () => {
+      test("the same request gets the same response, byte for byte, and is executed once", async () => {
         const books = await library.countBooks();
         const first = await ask("POST", "/book", '{"Name":"once","Pages":3}', { "Idempotency-Key": "k1" });
         const again = await ask("POST", "/BOOK/", '{ "pages": 3, "NAME":"once" }', { "Idempotency-Key": '"k1"' });
@@ -270,7 +270,7 @@ for (const kind of databases)
         assert.equal((await ask("POST", "/book", body, key, "4")).headers.get("Idempotency-Replayed"), "true");
       });
 
-      test("while the first one runs its key is busy, and for another request in conflict", async () => {
+      test("the key of a running request is busy, and a conflict for another request", async () => {
         let go = (): void => {};
         let begun = (): void => {};
         const running = new Promise<void>((resolve) => {
@@ -297,7 +297,7 @@ for (const kind of databases)
         );
       });
 
-      test("a refused request frees its key", async () => {
+      test("a rejected request frees its key", async () => {
         const key = { "Idempotency-Key": "k6" };
         assert.equal((await ask("POST", "/book", { Name: "forbidden" }, key)).status, 400);
         assert.equal((await ask("POST", "/book", { Pages: 0 }, key)).status, 400);
@@ -324,7 +324,7 @@ for (const kind of databases)
         assert.equal(gone.text, made.text);
       });
 
-      test("deletions repeat as deletions", async () => {
+      test("a repeated deletion gets the response of the deletion", async () => {
         const made = await ask("POST", "/book", { Name: "twice deleted" });
         const key = { "Idempotency-Key": "k8" };
         const path = `/book/${made.json.ID}`;

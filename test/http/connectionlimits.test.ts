@@ -1,4 +1,4 @@
-/** Connections that are opened to keep others out: idle, or with half of a request. */
+/** Many connections that are idle or send an incomplete request do not block other clients. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { dial, type Line } from "../support/httpsocket.ts";
@@ -16,7 +16,7 @@ after(() => library.close());
 
 const openOf = (lines: readonly Line[]): number => lines.filter(({ socket }) => !socket.readableEnded).length;
 
-/** Opens them one after the other, and waits until the service has closed so many. */
+/** Opens connections one after the other, and waits until the service has closed `closed` of them. */
 async function flood(sources: readonly string[], closed: number): Promise<Line[]> {
   const lines: Line[] = [];
   for (const [index, source] of sources.entries()) {
@@ -87,7 +87,7 @@ test("event streams and running requests are not closed for idle connections", a
   await stream.until('"n":7');
   finish();
   assert.equal((await change.receive()).status, 200);
-  // Now it waits as the others do, and is the last of them to leave.
+  // Now it is idle like the others, and is closed last.
   await answers("127.1.1.1");
   change.send(get("/book"));
   assert.equal((await change.receive()).status, 200);

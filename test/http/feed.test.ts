@@ -115,7 +115,7 @@ for (const kind of databases)
       }
     });
 
-    test("events that come while a stream catches up arrive once and in order", async () => {
+    test("events during the catch-up of a stream arrive once and in order", async () => {
       const start = await newest();
       for (let i = 0; i < 60; i++) await say(i + 1);
       const line = await listen(`?after=${start}`);
@@ -141,7 +141,7 @@ for (const kind of databases)
       assert.equal((await bad.receive()).status, 400);
     });
 
-    test("filters choose by type and resource, scopes by what may be read, projects always", async () => {
+    test("events are filtered by type, resource, scope and project", async () => {
       const start = await newest();
       library.callers.set(tokenOf("b"), createCaller({ tokenId: 2, scopes: ["dns:read"] }));
       library.callers.set(tokenOf("c"), createCaller({ tokenId: 3, projectId: 2 }));
@@ -181,7 +181,7 @@ for (const kind of databases)
       assert.equal((await receive(line)).data["ResourceID"], 15);
     });
 
-    test("a list is at most 100 long, and pages without end lose nothing", async () => {
+    test("a list has at most 100 entries, and its pages lose nothing", async () => {
       const total = Number((await list("")).headers.get("X-Total-Count"));
       assert.ok(total > 200);
       assert.equal((await list("")).json.length, 100);
@@ -228,7 +228,7 @@ for (const kind of databases)
       }
     });
 
-    test("a reader that does not read costs no memory, and gets everything when it does", async () => {
+    test("a client that does not read costs no memory, and later gets all events", async () => {
       const start = await newest();
       const large = { text: "x".repeat(200_000) };
       for (let i = 0; i < 100; i++) await say(i + 1, large);

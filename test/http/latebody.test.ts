@@ -1,16 +1,16 @@
-/** A request that is refused before its body has come: the rest of it is limited in time, and does not cost a quick client its connection. */
+/** A request that is rejected before its body is complete: the rest has a time limit, and a fast client keeps its connection. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dial } from "../support/httpsocket.ts";
 import { openLibrary } from "./fixture.ts";
 
-test("the body of a refused request must come in time", { timeout: 10_000 }, async () => {
+test("the body of a rejected request has a time limit", { timeout: 10_000 }, async () => {
   const strict = await openLibrary({ limits: { bodyTime: 300 } });
   try {
     const line = await dial(strict.port);
     line.send(`POST /book HTTP/1.1\r\nContent-Length: 1000\r\n\r\n`);
     assert.equal((await line.receive()).status, 401);
-    // Each byte shows that the client is still there, and none of them buys time.
+    // Each byte shows that the client is connected, but does not extend the time limit.
     const dribble = setInterval(() => line.send("x"), 50);
     await line.rest().finally(() => clearInterval(dribble));
   } finally {
@@ -18,7 +18,7 @@ test("the body of a refused request must come in time", { timeout: 10_000 }, asy
   }
 });
 
-test("a refused request whose body comes in time keeps its connection", async () => {
+test("a rejected request whose body arrives in time keeps its connection", async () => {
   const library = await openLibrary();
   const line = await dial(library.port);
   line.send(`POST /book HTTP/1.1\r\nContent-Length: 4\r\n\r\n`);

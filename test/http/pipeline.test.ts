@@ -60,7 +60,7 @@ describe("the first check that fails decides", () => {
     assert.equal((await ask("GET", "/book", { token: spent })).status, 200);
   });
 
-  // Each request breaks its own rule and, where it can, every later one.
+  // Each request violates its own rule and, if possible, all later ones.
   const wrongBody = {
     body: new Uint8Array([0xff]),
     headers: { "Content-Type": "image/png", "Idempotency-Key": "a b" },
@@ -118,7 +118,7 @@ describe("the first check that fails decides", () => {
     assert.equal(any.status, 200);
   });
 
-  test("faults of query and body come together, with both forms of their place", async () => {
+  test("errors of query and body are in one response, with both forms of their place", async () => {
     const { json } = await ask("PUT", "/book/1?dryRun=maybe", { body: '{"Pages":0,"Labels":{"-":"x"}}' });
     assert.deepEqual(json.errors.map((each) => each.pointer).slice(0, 2), ["?dryRun", "/Pages"]);
     assert.deepEqual(Object.keys(json), [
@@ -148,7 +148,7 @@ describe("the first check that fails decides", () => {
     assert.deepEqual((await ask("GET", "/shelf/2")).json, { id: 2 });
   });
 
-  test("an object of another project is missing like one that never was", async () => {
+  test("an object of another project gets the same 404 as an unknown one", async () => {
     library.callers.set(tokenOf("f"), createCaller({ tokenId: 6, projectId: 2 }));
     const [foreign, never] = [await ask("GET", "/book/1", { token: tokenOf("f") }), await ask("GET", "/book/999")];
     assert.equal(foreign.json.code, never.json.code);
@@ -156,7 +156,7 @@ describe("the first check that fails decides", () => {
   });
 });
 
-describe("every answer", () => {
+describe("every response", () => {
   const always = ["Cache-Control", "X-Content-Type-Options", "Date", "Content-Length", "Access-Control-Allow-Origin"];
   const requests: [string, string, Asked][] = [
     ["GET", "/book/1", {}],
@@ -169,7 +169,7 @@ describe("every answer", () => {
     ["GET", "/openapi.json", { token: null }],
   ];
   for (const [method, path, asked] of requests)
-    test(`${method} ${path} has what all have`, async () => {
+    test(`${method} ${path} has the common headers`, async () => {
       const { headers } = await ask(method, path, asked);
       for (const name of always) assert.ok(headers.has(name), name);
       assert.equal(headers.get("Cache-Control"), "no-store");
@@ -181,7 +181,7 @@ describe("every answer", () => {
       assert.match(headers.get("X-Request-Id") ?? "", /^[A-Za-z0-9._-]{1,128}$/);
     });
 
-  test("X-Request-Id is the client's if it may be, else a new one each time", async () => {
+  test("X-Request-Id is the client's if it is valid, else a new one", async () => {
     for (const id of ["a", "A.b_c-9", "x".repeat(128)])
       assert.equal((await ask("GET", "/healthz", { headers: { "X-Request-Id": id } })).headers.get("X-Request-Id"), id);
     const made = new Set<string | null>();
@@ -203,7 +203,7 @@ describe("every answer", () => {
     assert.equal(gone.headers.get("Content-Type"), null);
   });
 
-  test("Accept counts only where there is a second form", async () => {
+  test("Accept has an effect only on operations with a second media type", async () => {
     const asked = (accept: string) => ask("GET", "/book/1", { headers: { Accept: accept } }).catch(() => null);
     const response = await fetch(`${library.url}/book/1`, {
       headers: { Authorization: `Bearer ${tokenOf("a")}`, Accept: "text/html, Text/DNS;q=0.5" },
@@ -227,7 +227,7 @@ describe("every answer", () => {
   });
 });
 
-describe("the service about itself", () => {
+describe("health, readiness and metrics", () => {
   test("health always responds, readiness returns the state", async () => {
     for (const [state, status] of [
       ["starting", 503],
@@ -260,7 +260,7 @@ describe("the service about itself", () => {
 });
 
 describe("lists", () => {
-  test("the total is always said, and pages follow each other to the end", async () => {
+  test("the total is in every response, and links lead through all pages", async () => {
     const all = await ask("GET", "/book");
     const total = all.json.length;
     assert.equal(all.headers.get("X-Total-Count"), String(total));
@@ -349,7 +349,7 @@ describe("browsers and methods", () => {
     assert.equal(headers.get("Allow"), "GET, OPTIONS");
   });
 
-  test("strict requests are said to be", async () => {
+  test("the response to a strict request has Preference-Applied", async () => {
     const strict = { headers: { Prefer: "respond-async, HANDLING=strict; x=1" } };
     const taken = await ask("GET", "/book/1", strict);
     assert.equal(taken.headers.get("Preference-Applied"), "handling=strict");

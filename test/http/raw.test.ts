@@ -1,4 +1,4 @@
-/** Bytes on a socket, as clients in the field and worse ones send them: what no HTTP client library would let a test do. */
+/** Raw bytes on a socket, as existing and hostile clients send them; HTTP client libraries cannot send them. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,7 +25,7 @@ async function ask(text: string, head?: "head", at = library): Promise<TestRespo
   return response;
 }
 
-/** An answer in our form with this status and code, on a connection that then ends. */
+/** Asserts a response with this status and error code, on a connection that then ends. */
 async function isRefused(text: string, status: number, code: string, at = library): Promise<void> {
   const all = await sendAndClose(at.port, text);
   const problem = read(all.slice(all.indexOf("\r\n\r\n") + 4));
@@ -178,7 +178,7 @@ describe("a lenient server", () => {
 });
 
 describe("connections", () => {
-  test("pipelined requests are answered in order, a read seeing the change before it", async () => {
+  test("pipelined requests get responses in order, and a read sees the change before it", async () => {
     const line = await dial(library.port);
     line.send(post("/book", '{"Name":"pipelined"}') + get("/book?name=pipelined") + get("/book/1") + get("/nothing"));
     assert.equal(read((await line.receive()).body).Name, "pipelined");
@@ -196,7 +196,7 @@ describe("connections", () => {
     line.close();
   });
 
-  test("a request may come byte by byte", async () => {
+  test("a request may arrive byte by byte", async () => {
     const line = await dial(library.port);
     line.socket.setNoDelay(true);
     for (const byte of post("/book", '{"Name":"drops"}')) {
@@ -207,7 +207,7 @@ describe("connections", () => {
     line.close();
   });
 
-  test("blank lines before a request are skipped, as are the answers' order and keep-alive", async () => {
+  test("blank lines before a request are skipped", async () => {
     const line = await dial(library.port);
     for (let i = 0; i < 3; i++) {
       line.send(`\r\n${get("/book/1")}`);
@@ -243,13 +243,13 @@ describe("connections", () => {
     }
   });
 
-  test("a client that closes its side early still gets its answers", async () => {
+  test("a client that closes its side early still gets its responses", async () => {
     const line = await dial(library.port);
     line.socket.end(get("/book/1") + get("/book/2"));
     assert.equal((await line.rest()).match(/HTTP\/1\.1 200/g)?.length, 2);
   });
 
-  test("Host is neither needed nor checked", async () => {
+  test("Host is not required and not checked", async () => {
     assert.equal((await ask(get("/book/1", "Host: a\r\nHost: b\r\n"))).status, 200);
   });
 
@@ -283,7 +283,7 @@ describe("bodies", () => {
     for (const size of [1, 3, 1000]) assert.equal((await ask(chunked('{"Name":"in pieces"}', size))).status, 200);
   });
 
-  test("an announced length above the limit is refused at once, and the answer arrives although the client goes on", async () => {
+  test("a Content-Length above the limit is rejected at once, and the response arrives although the client continues to send", async () => {
     const line = await dial(library.port);
     line.send(`POST /book HTTP/1.1\r\n${auth}Content-Length: 5000000\r\n\r\n`);
     const response = await line.receive();
@@ -298,15 +298,15 @@ describe("bodies", () => {
     assert.match(all, /"code":"body_too_large"/);
   });
 
-  test("chunks above the limit are refused when they pass it", () =>
+  test("chunks are rejected when their sum exceeds the limit", () =>
     isRefused(chunked(`{"Name":"${"x".repeat(1_100_000)}"}`, 60_000), 413, "body_too_large"));
 
-  test("the limit itself still fits", async () => {
+  test("a body of the size of the limit is accepted", async () => {
     const body = '{"Name":"large"}'.padEnd(1024 * 1024);
     assert.equal((await ask(post("/book", body))).status, 200);
   });
 
-  test("GET, HEAD, OPTIONS and DELETE read a body and throw it away", async () => {
+  test("GET, HEAD, OPTIONS and DELETE read and discard a body", async () => {
     const line = await dial(library.port);
     for (const method of ["GET", "HEAD", "OPTIONS"]) {
       line.send(`${method} /book/1 HTTP/1.1\r\n${auth}Content-Length: 9\r\nContent-Type: image/png\r\n\r\n{"broken"`);
@@ -376,11 +376,11 @@ describe("slow clients", () => {
   });
   after(() => slow.close());
 
-  test("a head that never ends: 408", () => isRefused("GET /book/1 HTTP/1.1\r\nX: ", 408, "request_timeout", slow));
+  test("a request head without an end: 408", () => isRefused("GET /book/1 HTTP/1.1\r\nX: ", 408, "request_timeout", slow));
   test("a connection without a request: 408", () => isRefused("", 408, "request_timeout", slow));
-  test("a body that never ends: 408", () =>
+  test("a body without an end: 408", () =>
     isRefused(`POST /book HTTP/1.1\r\n${auth}Content-Length: 100\r\n\r\n{`, 408, "request_timeout", slow));
-  test("an ignored body that never ends is answered, and the connection ended", async () => {
+  test("a discarded body without an end gets a response, and the connection is closed", async () => {
     const all = await sendAndClose(slow.port, "POST /book HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
     assert.match(all, /^HTTP\/1\.1 401 /);
   });

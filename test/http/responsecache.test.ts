@@ -26,7 +26,7 @@ async function ask(text: string): Promise<TestResponse> {
   return response;
 }
 
-/** All that is said of a book, but what differs from answer to answer. */
+/** Requests a book. Resolves to the response without the headers that differ between responses. */
 async function look(more = auth, target = "/book/1"): Promise<object> {
   const { status, headers, body } = await ask(get(target, more));
   const same = [...headers].filter(([name]) => name !== "x-request-id" && name !== "date");
@@ -43,7 +43,7 @@ beforeEach(async () => {
 });
 
 describe("a cached response", () => {
-  test("is the same to the byte, under a request id of its own", async () => {
+  test("is the same byte for byte, with its own request id", async () => {
     const first = await look();
     assert.deepEqual(await look(), first);
     const ids = await Promise.all([1, 2].map(async () => (await ask(get("/book/1"))).headers.get("x-request-id")));
@@ -83,7 +83,7 @@ describe("a cached response", () => {
     assert.equal((await ask(get("/book/1", authOf("c")))).status, 401);
   });
 
-  test("draws from the rate limit", async () => {
+  test("counts for the rate limit", async () => {
     library.callers.set(tokenOf("d"), createCaller({ tokenId: 4, rateLimit: { requests: 3, seconds: 60 } }));
     const statuses: number[] = [];
     for (let i = 0; i < 4; i++) statuses.push((await ask(get("/book/1", authOf("d")))).status);
@@ -136,14 +136,14 @@ describe("pipelined requests", () => {
     assert.equal(all.split("HTTP/1.1 200 ").length - 1, 2);
   });
 
-  test("are not kept without end for a client that takes none of them", async () => {
+  test("are not buffered without limit for a client that does not read", async () => {
     for (let i = 0; i < 100; i++) await ask(`POST /book HTTP/1.1\r\n${auth}Content-Length: 12\r\n\r\n{"Name":"x"}`);
     await ask(get("/book"));
     const accepted = once(library.http.server, "connection");
     const line = await dial(library.port);
     const [socket] = (await accepted) as [Socket];
     line.socket.pause();
-    // More than the buffers of both kernels hold.
+    // More than the socket buffers of both sides.
     line.send(get("/book").repeat(3000));
     while (socket.writableLength === 0) await new Promise((resolve) => setTimeout(resolve, 2));
     await once(socket, "close");
