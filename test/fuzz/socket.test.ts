@@ -17,7 +17,9 @@ let auth: string;
 let hiddenCount = 0;
 
 before(async () => {
-  brume = await createTestService("sqlite", { limits: { headersTime: 600, bodyTime: 600, idleTime: 800, ping: 200 } });
+  brume = await createTestService("sqlite", {
+    limits: { headersTime: 2000, bodyTime: 2000, idleTime: 2000, ping: 200 },
+  });
   port = Number(new URL(brume.url).port);
   auth = `Authorization: Bearer ${brume.token}`;
   await brume.client.createDomain({ body: { Name: "steady.test", Ip: "192.0.2.1" } });
