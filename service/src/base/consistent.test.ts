@@ -39,3 +39,16 @@ test("a missing row is undefined, also when it is deleted during the read", asyn
   assert.deepEqual(await readWith([1, null]), { result: undefined, reads: 1 });
   assert.deepEqual(await readWith([1, 2, null]), { result: undefined, reads: 2 });
 });
+
+test("a row that was found before, and a version that costs less than the row, save look-ups of the row", async () => {
+  const versions = [4, 5, 5];
+  let found = 0;
+  const result = await readConsistently({
+    row: { version: 3 },
+    find: async () => ({ version: 3 + ++found }),
+    version: (row) => row.version,
+    current: async () => versions.shift(),
+    read: async (row) => row.version,
+  });
+  assert.deepEqual({ result, found }, { result: { row: { version: 5 }, rest: 5 }, found: 2 });
+});

@@ -1,13 +1,109 @@
 /**
- * SQL that finds the changed domains by their events. Each change of a domain or its records stores an event in its transaction. Event ids
- * follow the order of commits, so a reader that has processed events up to an id finds all later changes above it.
+ * SQL of changes of domains: their versions, which contain what each change did, and their events. Event ids follow the order of commits,
+ * so a reader that has processed the events up to an id finds all later changes above it.
  */
-import type { Reader } from "../store/db.ts";
+import type { Selectable } from "kysely";
+import { journal, prepare, type Reader, type Tx } from "../store/db.ts";
+import type { DomainVersionTable } from "../store/schema/dns.ts";
 
-/** Returns the id of the newest event; 0 if there is none. */
-export async function newestEventId(db: Reader): Promise<number> {
-  const row = await db.selectFrom("event").select("id").orderBy("id", "desc").limit(1).executeTakeFirst();
-  return row?.id ?? 0;
+export type VersionRow = Selectable<DomainVersionTable>;
+
+/** Queues a version row. The transaction can read it only after `flushJournals`. */
+export const putVersion = journal("domain_version", [
+  "domain_id",
+  "serial",
+  "date",
+  "token_id",
+  "request_id",
+  "changes",
+]);
+
+/** Lists the sizes of versions in bytes, the newest first, below serial `before`. */
+export const listVersionSizes = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("domain_version")
+    .select((e) => ["serial", e.fn<number>("octet_length", ["changes"]).as("size")])
+    .where("domain_id", "=", p("domain"))
+    .where("serial", "<", p("before"))
+    .orderBy("serial", "desc")
+    .limit(p("limit")),
+);
+
+/** Lists versions, the newest first, below serial `before`. */
+export const listVersions = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("domain_version")
+    .selectAll()
+    .where("domain_id", "=", p("domain"))
+    .where("serial", "<", p("before"))
+    .orderBy("serial", "desc")
+    .limit(p("limit")),
+);
+
+export async function countVersions(db: Reader, domain: number): Promise<number> {
+  const row = await db
+    .selectFrom("domain_version")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("domain_id", "=", domain)
+    .executeTakeFirstOrThrow();
+  return row.count;
+}
+
+/** Domains with a version older than `before`. */
+export async function listDomainsWithOldVersions(db: Reader, before: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom("domain_version")
+    .select("domain_id")
+    .distinct()
+    .where("date", "<", before)
+    .execute();
+  return rows.map((row) => row.domain_id);
+}
+
+/** Domains with more than `count` versions. */
+export async function listDomainsWithManyVersions(db: Reader, count: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom("domain_version")
+    .select("domain_id")
+    .groupBy("domain_id")
+    .having((e) => e.fn.countAll<number>(), ">", count)
+    .execute();
+  return rows.map((row) => row.domain_id);
+}
+
+/** Finds the `place`th newest version of a domain; undefined: there are fewer. */
+export const findNewest = (db: Reader, domain: number, place: number): Promise<{ serial: number } | undefined> =>
+  db
+    .selectFrom("domain_version")
+    .select("serial")
+    .where("domain_id", "=", domain)
+    .orderBy("serial", "desc")
+    .offset(place - 1)
+    .limit(1)
+    .executeTakeFirst();
+
+/** Deletes at most `limit` versions below a serial that are older than `before` (ms). Resolves to their number. */
+export async function pruneVersions(
+  tx: Tx,
+  domain: number,
+  below: number,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const oldest = tx
+    .selectFrom("domain_version as old")
+    .select("old.serial")
+    .where("old.domain_id", "=", domain)
+    .where("old.serial", "<", below)
+    .where("old.date", "<", before)
+    .orderBy("old.serial")
+    .limit(limit);
+  const { numDeletedRows } = await tx
+    .deleteFrom("domain_version")
+    .where("domain_id", "=", domain)
+    .where("serial", "in", oldest)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }
 
 /** Returns the ids of the domains with an event above `after`, up to `last`. Some may have been deleted. */

@@ -18,7 +18,7 @@ import * as claims from "./claimtable.ts";
 import { proofOf, showClaim } from "./model/claimshow.ts";
 import { relativeTo } from "./model/name.ts";
 import { automaticSoa, sortKey } from "./model/served.ts";
-import { printedOf, showDomain } from "./model/show.ts";
+import { maxInEvent, printedOf, showDomain } from "./model/show.ts";
 import { stringsOf } from "./model/text.ts";
 import { printZone } from "./model/zonefile/print.ts";
 import { findRefusal, findReservation, findRivals } from "./names.ts";
@@ -46,8 +46,6 @@ const pauseOf = (created: number, now: number): number =>
 const publishMs = 2 * second;
 /** A claim that would withdraw more domains remains pending: the operator must intervene. */
 const maxBelow = 1000;
-/** An event contains the records of a domain unless there are more than this. */
-const maxInEvent = 1000;
 
 /** Creates the reconciler; its subjects are claim ids. */
 export function claimReconciler(options: ClaimReconcilerOptions): Reconciler {

@@ -19,7 +19,7 @@ import { type DomainName, readDomainName } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
 import { checkZone, describeConflict } from "./model/rules.ts";
 import { automaticSoa, servedOwner, sortKey } from "./model/served.ts";
-import { domainTag, printedOf, showDomain } from "./model/show.ts";
+import { domainTag, maxInEvent, printedOf, showDomain } from "./model/show.ts";
 import { parseZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { printZone } from "./model/zonefile/print.ts";
 import { requireFreeName } from "./names.ts";
@@ -28,9 +28,6 @@ import * as table from "./table.ts";
 import { appendVersion } from "./version.ts";
 
 type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "deleteDomain";
-
-/** An event contains the records of a domain unless there are more than this: then `LinkedRecords` is empty. */
-const maxInEvent = 1000;
 
 /** Returns the errors of the fields of a new domain that do not depend on stored data. */
 function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; ZoneFile?: string }): FieldError[] {

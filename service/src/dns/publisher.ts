@@ -6,8 +6,9 @@
  */
 import type { Log } from "../base/log.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/interface.ts";
+import { newestEventId } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
-import { listChangedDomains, newestEventId } from "./changetable.ts";
+import { listChangedDomains } from "./changetable.ts";
 import { isDamage } from "./readable.ts";
 import * as table from "./table.ts";
 import { readAllZones, readZone } from "./zonesource.ts";

@@ -5,13 +5,12 @@ import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { Cap } from "../engine/prune.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
 import type { Store, Tx } from "../store/db.ts";
+import * as versions from "./changetable.ts";
 import { type Delegation, type DelegationOptions, findDelegation } from "./delegation.ts";
-import { showDomain } from "./model/show.ts";
+import { maxInEvent, showDomain } from "./model/show.ts";
 import * as table from "./table.ts";
 
 const hour = 3_600_000;
-/** An event contains the records of a domain unless there are more than this. */
-const maxInEvent = 1000;
 const day = 86_400_000;
 
 /**
@@ -74,14 +73,14 @@ export function historyPruner(store: Store, { time, cap, period }: HistoryOption
     async run({ signal }) {
       const before = (await time.read()) - cap.days * day;
       const prune = async (id: number, place: number, date: number): Promise<void> => {
-        const kept = await table.findNewest(store.read, id, place);
+        const kept = await versions.findNewest(store.read, id, place);
         if (kept === undefined) return;
-        const some = (tx: Tx) => table.pruneVersions(tx, id, kept.serial, date, sliceVersions);
+        const some = (tx: Tx) => versions.pruneVersions(tx, id, kept.serial, date, sliceVersions);
         while (!signal.aborted && (await store.write(some)) === sliceVersions);
       };
-      for (const id of await table.listDomainsWithOldVersions(store.read, before))
+      for (const id of await versions.listDomainsWithOldVersions(store.read, before))
         await prune(id, Math.min(minVersions, cap.count), before);
-      for (const id of await table.listDomainsWithManyVersions(store.read, cap.count))
+      for (const id of await versions.listDomainsWithManyVersions(store.read, cap.count))
         await prune(id, cap.count, Number.MAX_SAFE_INTEGER);
     },
   });

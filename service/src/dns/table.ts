@@ -1,11 +1,10 @@
-/** SQL of domains, records and versions. Callers that change records of a domain hold `lockDomain`, so that changes are serialised. */
+/** SQL of domains and records; `changetable.ts` has that of their versions. Callers that change records of a domain hold `lockDomain`, so that changes are serialised. */
 import type { Insertable, Selectable, Updateable } from "kysely";
-import { journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
-import type { DomainTable, DomainVersionTable, RecordTable } from "../store/schema/dns.ts";
+import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import type { DomainTable, RecordTable } from "../store/schema/dns.ts";
 
 export type DomainRow = Selectable<DomainTable>;
 export type RecordRow = Selectable<RecordTable>;
-export type VersionRow = Selectable<DomainVersionTable>;
 export type NewRecord = Omit<RecordRow, "id">;
 
 /** Locks one domain against other changes until commit. */
@@ -266,58 +265,6 @@ export const updateRecord = prepare<Omit<RecordRow, "domain_id" | "type" | "crea
 
 export const deleteRecord = prepare<{ id: number }>()((db, p) => db.deleteFrom("record").where("id", "=", p("id")));
 
-/** Queues a version row. The transaction can read it only after `flushJournals`. */
-export const putVersion = journal("domain_version", [
-  "domain_id",
-  "serial",
-  "date",
-  "token_id",
-  "request_id",
-  "changes",
-]);
-
-/** Lists the sizes of versions in bytes, the newest first, below serial `before`. */
-export const listVersionSizes = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom("domain_version")
-    .select((e) => ["serial", e.fn<number>("octet_length", ["changes"]).as("size")])
-    .where("domain_id", "=", p("domain"))
-    .where("serial", "<", p("before"))
-    .orderBy("serial", "desc")
-    .limit(p("limit")),
-);
-
-/** Lists versions, the newest first, below serial `before`. */
-export const listVersions = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom("domain_version")
-    .selectAll()
-    .where("domain_id", "=", p("domain"))
-    .where("serial", "<", p("before"))
-    .orderBy("serial", "desc")
-    .limit(p("limit")),
-);
-
-export async function countVersions(db: Reader, domain: number): Promise<number> {
-  const row = await db
-    .selectFrom("domain_version")
-    .select((e) => e.fn.countAll<number>().as("count"))
-    .where("domain_id", "=", domain)
-    .executeTakeFirstOrThrow();
-  return row.count;
-}
-
-/** Domains with a version older than `before`. */
-export async function listDomainsWithOldVersions(db: Reader, before: number): Promise<number[]> {
-  const rows = await db
-    .selectFrom("domain_version")
-    .select("domain_id")
-    .distinct()
-    .where("date", "<", before)
-    .execute();
-  return rows.map((row) => row.domain_id);
-}
-
 /** Pruning rule of the serials of deleted domains: new domains begin with a higher serial than an old one in any case. */
 export const retiredZones = {
   name: "zone",
@@ -326,49 +273,3 @@ export const retiredZones = {
   date: "serial",
   unit: 1000,
 } as const;
-
-/** Domains with more than `count` versions. */
-export async function listDomainsWithManyVersions(db: Reader, count: number): Promise<number[]> {
-  const rows = await db
-    .selectFrom("domain_version")
-    .select("domain_id")
-    .groupBy("domain_id")
-    .having((e) => e.fn.countAll<number>(), ">", count)
-    .execute();
-  return rows.map((row) => row.domain_id);
-}
-
-/** Finds the `place`th newest version of a domain; undefined: there are fewer. */
-export const findNewest = (db: Reader, domain: number, place: number): Promise<{ serial: number } | undefined> =>
-  db
-    .selectFrom("domain_version")
-    .select("serial")
-    .where("domain_id", "=", domain)
-    .orderBy("serial", "desc")
-    .offset(place - 1)
-    .limit(1)
-    .executeTakeFirst();
-
-/** Deletes at most `limit` versions below a serial that are older than `before` (ms). Resolves to their number. */
-export async function pruneVersions(
-  tx: Tx,
-  domain: number,
-  below: number,
-  before: number,
-  limit: number,
-): Promise<number> {
-  const oldest = tx
-    .selectFrom("domain_version as old")
-    .select("old.serial")
-    .where("old.domain_id", "=", domain)
-    .where("old.serial", "<", below)
-    .where("old.date", "<", before)
-    .orderBy("old.serial")
-    .limit(limit);
-  const { numDeletedRows } = await tx
-    .deleteFrom("domain_version")
-    .where("domain_id", "=", domain)
-    .where("serial", "in", oldest)
-    .executeTakeFirst();
-  return Number(numDeletedRows);
-}

@@ -3,8 +3,9 @@ import { formatDate } from "@brume/api/common.ts";
 import type { DnsRecord, Version } from "@brume/api/dns.ts";
 import { countFitting } from "../http/list.ts";
 import type { Reader, Tx } from "../store/db.ts";
+import * as versions from "./changetable.ts";
 import { showRow } from "./model/show.ts";
-import * as table from "./table.ts";
+import type * as table from "./table.ts";
 
 /** One record before and after a change; null: it did not exist. */
 export interface VersionChange {
@@ -40,7 +41,7 @@ export function appendVersion(
     before: pastOf(before),
     after: pastOf(after),
   }));
-  table.putVersion(tx, {
+  versions.putVersion(tx, {
     domain_id: domain.id,
     serial: domain.serial,
     date: by.now,
@@ -51,7 +52,7 @@ export function appendVersion(
 }
 
 /** A stored version. */
-export interface PastVersion extends Omit<table.VersionRow, "changes"> {
+export interface PastVersion extends Omit<versions.VersionRow, "changes"> {
   readonly changes: readonly PastChange[];
 }
 
@@ -67,10 +68,10 @@ export async function* readVersions(
   canSee?: (record: PastRecord) => boolean,
 ): AsyncGenerator<PastVersion, void> {
   for (let before = top; ; ) {
-    const sizes = await table.listVersionSizes.all(db, { domain, before, limit: pieceRows });
+    const sizes = await versions.listVersionSizes.all(db, { domain, before, limit: pieceRows });
     if (sizes.length === 0) return;
     const limit = countFitting(sizes, pieceBytes, ({ size }) => size);
-    for (const row of await table.listVersions.all(db, { domain, before, limit })) {
+    for (const row of await versions.listVersions.all(db, { domain, before, limit })) {
       before = row.serial;
       const all = JSON.parse(row.changes) as PastChange[];
       const changes = canSee ? all.filter((change) => isVisible(change, canSee)) : all;

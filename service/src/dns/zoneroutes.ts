@@ -9,6 +9,7 @@ import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import { flushJournals, type Reader, type Tx } from "../store/db.ts";
 import { canSeeRecord, getDomain, requireFullDomainAccess, requireRecordAccess } from "./access.ts";
 import { applyChanges, type RecordChange, showChange } from "./apply.ts";
+import * as versions from "./changetable.ts";
 import { compareRecords, type Difference } from "./model/difference.ts";
 import { checkFields, ownerField, readRecord, type StoredRecord } from "./model/record.ts";
 import { checkZone, describeConflict } from "./model/rules.ts";
@@ -244,7 +245,7 @@ const visibilityOf = (caller: Caller): Visibility | undefined =>
 
 /** Counts the visible versions. For a restricted token all versions must be read. */
 async function countVisible(db: Reader, domain: number, canSee: Visibility | undefined): Promise<number> {
-  if (canSee === undefined) return table.countVersions(db, domain);
+  if (canSee === undefined) return versions.countVersions(db, domain);
   let count = 0;
   for await (const _ of readVersions(db, domain, undefined, canSee)) count++;
   return count;

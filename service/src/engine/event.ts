@@ -7,8 +7,7 @@ import type { Expression, ExpressionBuilder, Selectable, SqlBool } from "kysely"
 import { sql } from "kysely";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Tx } from "../store/db.ts";
-import { journal } from "../store/db.ts";
+import { journal, type Reader, type Tx } from "../store/db.ts";
 import type { EventTable } from "../store/schema/infrastructure.ts";
 import type { Tables } from "../store/schema.ts";
 import type { Alarm } from "./alarm.ts";
@@ -72,6 +71,12 @@ export function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
       data: event.data,
     });
   return Promise.resolve();
+}
+
+/** Returns the id of the newest event; 0 if there is none. The newest event is never pruned. */
+export async function newestEventId(db: Reader): Promise<number> {
+  const row = await db.selectFrom("event").select("id").orderBy("id", "desc").limit(1).executeTakeFirst();
+  return row?.id ?? 0;
 }
 
 /** Which events a client requests and may read. All conditions must match; an absent field matches every event. */
@@ -161,15 +166,13 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
     last = found;
   }
 
-  const edge = (direction: "asc" | "desc") =>
-    store.read.selectFrom("event").select(["id", "date"]).orderBy("id", direction).limit(1).executeTakeFirst();
-  const newest = async () => (await edge("desc"))?.id ?? 0;
+  const newest = () => newestEventId(store.read);
 
   async function pruneSome(now: number): Promise<number> {
     const end = await newest();
     const wanted = Math.max((await taken?.()) ?? end, end - 2 * count);
     const oldest = await store.read.selectFrom("event").select(["id", "date"]).orderBy("id").limit(pruned).execute();
-    // The newest event is never deleted: `newest` needs its id.
+    // The newest event stays: `newestEventId` needs its id.
     const kept = oldest.findIndex(
       (row) => row.id === end || row.id > wanted || (row.date >= now - age && row.id > end - count),
     );
@@ -191,7 +194,10 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
         .limit(limit)
         .execute();
     },
-    oldest: async () => (await edge("asc"))?.id ?? 0,
+    async oldest() {
+      const row = await store.read.selectFrom("event").select("id").orderBy("id").limit(1).executeTakeFirst();
+      return row?.id ?? 0;
+    },
     newest,
     subscribe(listener) {
       const own = () => listener();

@@ -1,4 +1,5 @@
 /** The network aggregate: a network with its links and tunnels, read as one consistent state. */
+import { readConsistently } from "../base/consistent.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { TunnelSpec } from "../drivers/router/interface.ts";
 import type { Reader } from "../store/db.ts";
@@ -14,24 +15,22 @@ export interface NetworkAggregate {
 /** Attempts to read an aggregate that changes while it is read; the last one is returned in any case. */
 const maxAttempts = 5;
 
-/**
- * Returns the aggregate of `row`; undefined if the network is deleted. The queries have read one state if the generation is the
- * same after them, which it always is in a transaction. Otherwise they are repeated.
- */
+/** Returns the aggregate of `row`; undefined if the network is deleted. Every change of a part raises the generation. */
 export async function readAggregate(
   db: Reader,
   row: table.NetworkRow | undefined,
 ): Promise<NetworkAggregate | undefined> {
-  let network = row;
-  for (let attempt = 1; network !== undefined; attempt++) {
-    const { id, generation } = network;
-    const links = await table.listLinks(db, id);
-    const tunnels = await table.listTunnels(db, id);
-    const now = await table.findGeneration(db, id);
-    if (now !== undefined && (now === generation || attempt === maxAttempts)) return { network, links, tunnels };
-    network = await table.findNetwork(db, id);
-  }
-  return undefined;
+  if (row === undefined) return undefined;
+  const { id } = row;
+  const found = await readConsistently({
+    row,
+    find: () => table.findNetwork(db, id),
+    version: ({ generation }) => generation,
+    current: () => table.findGeneration(db, id),
+    read: async () => ({ links: await table.listLinks(db, id), tunnels: await table.listTunnels(db, id) }),
+    attempts: maxAttempts,
+  });
+  return found && { network: found.row, ...found.rest };
 }
 
 /** Returns the specs of the tunnels for the router driver, with decrypted keys. */

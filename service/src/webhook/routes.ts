@@ -7,6 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Sender } from "../drivers/webhook/interface.ts";
+import { newestEventId } from "../engine/event.ts";
 import type { Reconciler } from "../engine/flow.ts";
 import { requestReconcile } from "../engine/task.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
@@ -79,7 +80,7 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
           types: JSON.stringify(body.Types ?? [everyType]),
           secret: sealer.seal(secret),
           state: "Active",
-          cursor: await table.newestEvent(tx),
+          cursor: await newestEventId(tx),
           failing_since: null,
           error: null,
           created: clock.now(),

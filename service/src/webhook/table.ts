@@ -41,12 +41,6 @@ export const updateWebhook = (tx: Tx, id: number, change: Updateable<WebhookTabl
 export const deleteWebhook = (tx: Tx, id: number): Promise<unknown> =>
   tx.deleteFrom("webhook").where("id", "=", id).execute();
 
-/** Returns the id of the newest event; 0 if there is none. */
-export async function newestEvent(db: Reader): Promise<number> {
-  const row = await db.selectFrom("event").select("id").orderBy("id", "desc").limit(1).executeTakeFirst();
-  return row?.id ?? 0;
-}
-
 export const findEvent = prepare<{ id: number }>()((db, p) =>
   db.selectFrom("event").selectAll().where("id", "=", p("id")),
 );

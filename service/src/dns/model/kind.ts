@@ -5,7 +5,7 @@
 import { isUtf8 } from "node:buffer";
 import type { FieldKind } from "@brume/api/record/spec.ts";
 import { quote } from "../../base/quote.ts";
-import type { RecordData } from "../../drivers/nameserver/interface.ts";
+import type { FieldKind as EncodedKind, RecordData } from "../../drivers/nameserver/interface.ts";
 import { readIPv4, readIPv6 } from "./address.ts";
 import { type DomainName, type NameError, printName, readTarget, refuseName, showTarget, wireLength } from "./name.ts";
 import {
@@ -239,7 +239,7 @@ function bytesKind(encoding: "hex" | "base64"): Kind {
   };
 }
 
-/** All kinds, by the name that the record specs use. */
+/** All kinds, by the name that the record specs use. The name server encodes exactly these. */
 export const kinds: Readonly<Record<FieldKind, Kind>> = {
   u8: numberKind(1),
   u16: numberKind(2),
@@ -252,7 +252,7 @@ export const kinds: Readonly<Record<FieldKind, Kind>> = {
   text,
   hex: bytesKind("hex"),
   base64: bytesKind("base64"),
-};
+} satisfies Record<EncodedKind, Kind>;
 
 /** Returns the text, or null if the bytes are not UTF-8. */
 const utf8 = (bytes: Buffer): string | null => (isUtf8(bytes) ? bytes.toString() : null);

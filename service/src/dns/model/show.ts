@@ -60,6 +60,9 @@ export function showDomain(
   };
 }
 
+/** Maximum number of records in an event of a domain. With more, `LinkedRecords` of the event is empty. */
+export const maxInEvent = 1000;
+
 /** Returns the ETag of a domain. */
 export const domainTag = (row: Pick<DomainRow, "id" | "version">): string => `domain-${row.id}-${row.version}`;
 /** Returns the ETag of a record. */

@@ -1,6 +1,7 @@
 /**
  * Parses DNS messages of other name servers and writes queries (RFC 1035 section 4). All input is checked: an invalid message returns null,
- * and no function throws.
+ * and no function throws. The name server has its own codec for the other direction, `drivers/nameserver/wire/`. That one reads only the
+ * question and writes responses from packed zones, for speed; it decodes no names or records of a response.
  */
 import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
 

@@ -7,7 +7,8 @@
 
 /**
  * The encoding of one field of record data. Numbers and addresses have a fixed size. `name` is a domain name, `string` one string of at
- * most 255 bytes, `strings` any number of them, `text` UTF-8 without a length, `hex` and `base64` bytes without a length.
+ * most 255 bytes, `strings` any number of them, `text` UTF-8 without a length, `hex` and `base64` bytes without a length. The kinds are those
+ * of the record specs; `dns/model/kind.ts` compares both lists when it is compiled.
  */
 export type FieldKind =
   | "u8"

@@ -1,8 +1,8 @@
 /**
- * Reads and writes DNS messages (RFC 1035 section 4). Reading validates every offset and skips what is not needed. Writing compresses names
- * and copies header and question from the query, so that the question keeps its letter case.
+ * Reads queries and writes responses (RFC 1035 section 4), for each packet that the name server receives, so without objects per record.
+ * Reading validates every offset and skips unused records. Writing compresses names and copies header and question from the query, so that
+ * the question keeps its letter case. `dns/model/wire.ts` is the codec of the client: it writes queries and decodes complete responses.
  */
-
 import { SET_HEADER, TYPE, u16, u32 } from "../builtin/zone.ts";
 import { labelStarts, lowerCase, NAME_LIMIT, parentOf } from "./name.ts";
 import { RDATA_LIMIT } from "./rdata.ts";
