@@ -1,6 +1,6 @@
 /**
  * Measures the built-in name server and the cost of changes. It compares the server with Knot, with the same zone on the same core in
- * the same run, because only the ratio is meaningful on a host of unknown speed. `node bench/dns.ts [seconds per round]`.
+ * the same run, because only the ratio is meaningful on a host of unknown speed. `node bench/dns.ts [seconds per round [few|existing|missing]]`.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
@@ -16,6 +16,7 @@ import { openAsker, query, target } from "../test/support/dnsclient.ts";
 import { image, SOA, set } from "../test/support/zone.ts";
 
 const NAMES = 10_000;
+const MANY = 1_000_000;
 const ROUNDS = 6;
 const [mode = "1.5", ...args] = process.argv.slice(2);
 const run = promisify(execFile);
@@ -25,6 +26,31 @@ const zone = image("example.com", 1, [
   set("ns1.example.com", "A", "192.0.2.1"),
   ...Array.from({ length: NAMES }, (_, i) => set(`n${i}.example.com`, "A", `10.0.${i >> 8}.${i & 255}`)),
 ]);
+
+/** Zone and query names of one comparison. */
+interface Scenario {
+  readonly title: string;
+  readonly zone: () => ZoneChange;
+  readonly names: () => string[];
+}
+
+const few = (): string[] => Array.from({ length: NAMES }, (_, i) => `n${(i * 7919) % NAMES}.example.com`);
+/** Each name once, in random order: 7,919 and the number of names have no common factor. */
+const spread = (letter: string) => (): string[] =>
+  Array.from({ length: MANY }, (_, i) => `${letter}${(i * 7919 + 17) % MANY}.example.com`);
+const large = (): ZoneChange =>
+  image("example.com", 1, [
+    set("example.com", "NS", "ns1.example.com"),
+    set("ns1.example.com", "A", "192.0.2.1"),
+    ...Array.from({ length: MANY }, (_, i) =>
+      set(`n${i}.example.com`, "A", `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`),
+    ),
+  ]);
+const scenarios: Readonly<Record<string, Scenario>> = {
+  few: { title: `${NAMES} names again and again`, zone: () => zone, names: few },
+  existing: { title: `random existing names of ${MANY}`, zone: large, names: spread("n") },
+  missing: { title: `random missing names in a zone of ${MANY}`, zone: large, names: spread("m") },
+};
 
 const openServer = (): Promise<Nameserver> =>
   createBuiltin({
@@ -57,8 +83,8 @@ function startSelf(core: 0 | 1, ...rest: string[]): ChildProcess {
   return spawn(command, list, { stdio: ["pipe", "pipe", "inherit"] });
 }
 
-async function startOurs(): Promise<Subject> {
-  const child = startSelf(0, "serve");
+async function startOurs(scenario: string): Promise<Subject> {
+  const child = startSelf(0, "serve", scenario);
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   const address = await new Promise<string>((resolve) => lines.once("line", resolve));
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
@@ -70,14 +96,14 @@ interface Load {
   readonly lost: number;
 }
 
-async function load(address: string, seconds: number): Promise<Load> {
+async function load(address: string, seconds: number, names = few()): Promise<Load> {
   if (!(await exists("dnsperf"))) {
     const child = startSelf(1, "load", address, String(seconds));
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
     return JSON.parse(await new Promise<string>((resolve) => lines.once("line", resolve))) as Load;
   }
   const file = join(tmpdir(), `brume-bench-${process.pid}.txt`);
-  await writeFile(file, Array.from({ length: NAMES }, (_, i) => `n${(i * 7919) % NAMES}.example.com A\n`).join(""));
+  await writeFile(file, names.map((name) => `${name} A\n`).join(""));
   const { host, port } = target(address);
   const options = ["-s", host, "-p", port, "-d", file, "-l", String(seconds), "-c", "10", "-q", "200"];
   const [command = "", ...list] = [...onCore(1), "dnsperf", ...options];
@@ -93,16 +119,18 @@ async function cpuOf(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-async function compareServers(seconds: number): Promise<void> {
-  const knot = (await exists("knotd")) ? { name: "Knot", ...(await startKnot([zone], onCore(0))) } : null;
-  const ours = await startOurs();
+async function compareServers(seconds: number, key: string): Promise<void> {
+  const { title, names: namesOf, zone: zoneOf } = scenarios[key] as Scenario;
+  const knot = (await exists("knotd")) ? { name: "Knot", ...(await startKnot([zoneOf()], onCore(0))) } : null;
+  const ours = await startOurs(key);
+  const names = namesOf();
   const subjects: Subject[] = knot === null ? [ours] : [knot, ours];
   const results = new Map<string, { rates: number[]; costs: number[]; lost: number }>();
   // Alternating, so that other work of the host affects both; the best round of each counts.
   for (let round = 0; round < ROUNDS; round++) {
     for (const { name, address, pid } of subjects) {
       const before = await cpuOf(pid);
-      const { rate, lost } = await load(address, seconds);
+      const { rate, lost } = await load(address, seconds, names);
       const result = results.get(name) ?? { rates: [], costs: [], lost: 0 };
       result.rates.push(rate);
       result.costs.push((((await cpuOf(pid)) - before) / (rate * seconds)) * 1e6);
@@ -119,7 +147,7 @@ async function compareServers(seconds: number): Promise<void> {
     "CPU to Knot": best === undefined ? "-" : (Math.min(...best.costs) / Math.min(...costs)).toFixed(2),
     lost,
   }));
-  console.log(`${NAMES} names, ${pinned ? "one core each for server and load" : "not pinned"}, best of ${ROUNDS}`);
+  console.log(`${title}, ${pinned ? "one core each for server and load" : "not pinned"}, best of ${ROUNDS}`);
   console.table(rows);
   if (knot === null) console.log("knotd is not installed: no comparison");
 }
@@ -256,7 +284,7 @@ async function generate(address: string, seconds: number): Promise<Load> {
 
 if (mode === "serve") {
   const server = await openServer();
-  await server.publish([zone]);
+  await server.publish([(scenarios[args[0] ?? "few"] as Scenario).zone()]);
   console.log((await server.observe()).address);
   process.stdin.on("end", () => void server.close()).resume();
 } else if (mode === "load") {
@@ -265,7 +293,8 @@ if (mode === "serve") {
   await reportSize(Number(args[0]), Number(args[1]));
 } else {
   const seconds = Number(mode);
-  await compareServers(seconds);
+  for (const key of args.length > 0 ? args : Object.keys(scenarios)) await compareServers(seconds, key);
+  if (args.length > 0) process.exit();
   await measureVisibility();
   await measureChanges(seconds);
   await measureSize(1_000, 100);

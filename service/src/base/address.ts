@@ -154,19 +154,36 @@ export function plainAddress(address: string): string {
 /** Returns a hash of the /24 of an IPv4 or the /56 of an IPv6 address. */
 export function networkOf(address: string): number {
   const plain = plainAddress(address);
-  let hash = 0x811c9dc5;
   if (!plain.includes(":")) {
-    const end = plain.lastIndexOf(".");
-    for (let i = 0; i < end; i++) hash = Math.imul(hash ^ plain.charCodeAt(i), 0x01000193);
-    return hash >>> 0;
+    const value = parse4(plain);
+    return hashOf([(value / 0x1000000) | 0, (value >> 16) & 0xff, (value >> 8) & 0xff]);
   }
   const [head = "", tail] = (plain.split("%")[0] as string).split("::");
   const left = head === "" ? [] : head.split(":");
   const right = tail === undefined || tail === "" ? [] : tail.split(":");
-  for (let group = 0; group < 4; group++) {
+  const groups = [0, 1, 2, 3].map((group) => {
     const text = group < left.length ? left[group] : right[group - (8 - right.length)];
-    const value = Number.parseInt(text ?? "0", 16) & (group === 3 ? 0xff00 : 0xffff);
-    hash = Math.imul(hash ^ value, 0x01000193);
+    return Number.parseInt(text ?? "0", 16) & (group === 3 ? 0xff00 : 0xffff);
+  });
+  return hashOf(groups);
+}
+
+/** Returns the same hash for the address in the 4 or 16 bytes at `at`. */
+export function networkAt(bytes: Uint8Array, at: number, family: Family): number {
+  let hash = 0x811c9dc5;
+  if (family === 4) {
+    for (let i = at; i < at + 3; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
+    return hash >>> 0;
   }
+  for (let i = at; i < at + 8; i += 2) {
+    const low = i === at + 6 ? 0 : (bytes[i + 1] as number);
+    hash = Math.imul(hash ^ (((bytes[i] as number) << 8) | low), 0x01000193);
+  }
+  return hash >>> 0;
+}
+
+function hashOf(numbers: readonly number[]): number {
+  let hash = 0x811c9dc5;
+  for (const number of numbers) hash = Math.imul(hash ^ number, 0x01000193);
   return hash >>> 0;
 }

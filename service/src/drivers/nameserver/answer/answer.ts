@@ -3,7 +3,7 @@
  * negative responses RFC 2308 and 6604, ANY RFC 8482, glue RFC 9471). Pure: no bytes, no sockets.
  */
 
-import { findSet, locate, type NamePosition, spelled, TYPE, u16, type Zone } from "../builtin/zone.ts";
+import { entryOf, findSet, locate, type NamePosition, TYPE, u16, type Zone } from "../builtin/zone.ts";
 import type { Zones } from "../builtin/zones.ts";
 import { RCODE, type Records, recordsOf } from "../wire/message.ts";
 import { lowerCase, relativeTo } from "../wire/name.ts";
@@ -60,7 +60,7 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
     const place = locate(zone, relative);
     if (place.wildcard) kind = "wildcard";
     if (place.cut !== null && !(type === TYPE.DS && place.cut === relative)) {
-      refer(draft, zone, place.cut, place.sets as string, isOwn);
+      refer(draft, zone, place, isOwn);
       if (followed.size === 0) authoritative = false;
       kind = "referral";
       break;
@@ -71,7 +71,7 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
       draft.authority.push(soaOf(zone, zone.authority.negativeTtl));
       break;
     }
-    const found = choose(zone, place.wildcard ? name : spelled(zone, relative), relative, place.sets, type);
+    const found = choose(zone, place.wildcard ? name : place.owner, relative, place.sets, type);
     if (found === null) {
       kind = place.wildcard ? "wildcard" : "negative";
       draft.authority.push(soaOf(zone, zone.authority.negativeTtl));
@@ -125,8 +125,13 @@ function choose(zone: Zone, owner: string, relative: string, sets: string, type:
   return at < 0 ? null : recordsOf(owner, sets, at);
 }
 
-function refer(draft: Draft, zone: Zone, cut: string, sets: string, isOwn: (target: string) => boolean): void {
-  const servers = recordsOf(spelled(zone, cut), sets, findSet(sets, TYPE.NS));
+function refer(
+  draft: Draft,
+  zone: Zone,
+  { owner, cut, sets = "" }: NamePosition,
+  isOwn: (target: string) => boolean,
+): void {
+  const servers = recordsOf(owner, sets, findSet(sets, TYPE.NS));
   draft.authority.push(servers);
   const delegated = cut + zone.name;
   const inDomain = (target: string): boolean => relativeTo(target, delegated) !== null;
@@ -145,9 +150,7 @@ function* addresses(zone: Zone, records: Records, wanted: (target: string) => bo
     const relative = relativeTo(target, zone.name);
     if (relative === null || known.has(target) || !wanted(target)) continue;
     known.add(target);
-    const own = zone.sets.get(relative);
-    const sets = own ?? wildcardSets(locate(zone, relative));
-    const owner = own === undefined ? target : spelled(zone, relative);
+    const { owner, sets } = entryOf(zone, relative) ?? { owner: target, sets: wildcardSets(locate(zone, relative)) };
     for (const type of [TYPE.A, TYPE.AAAA]) {
       const at = findSet(sets, type);
       if (at >= 0) yield recordsOf(owner, sets, at);

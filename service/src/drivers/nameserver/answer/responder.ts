@@ -24,19 +24,18 @@ import {
   TCP_SIZE,
   UDP_SIZE,
 } from "../wire/message.ts";
-import { type Answer, KINDS, resolve, soaOf } from "./answer.ts";
-import { isLoopback, type Limiter } from "./ratelimit.ts";
-
-const QR = 0x80;
-const OPCODE_BITS = 0x78;
-const AA = 0x04;
-const TC = 0x02;
-const RD = 0x01;
+import { type Answer, resolve, soaOf } from "./answer.ts";
+import { type AnswerDatagram, createDatagrams } from "./datagram.ts";
+import { AA, count, datagramLimit, ednsFault, isNoQuery, OPCODE_BITS, QR, RD, sameness, TC } from "./header.ts";
+import { type Client, clientAt, isLimited, type Limiter } from "./ratelimit.ts";
 
 /** Options of `createResponder`. */
 export interface ResponderOptions {
   readonly zones: Zones;
+  /** Limits equal responses over UDP. */
   readonly limiter: Limiter | null;
+  /** Limits all queries over UDP. */
+  readonly queries?: Limiter | null;
   /** Whether to limit loopback too, whose addresses cannot be forged from outside. */
   readonly limitLoopback: boolean;
   readonly keys: ReadonlyMap<string, Key>;
@@ -52,10 +51,7 @@ export interface ResponderOptions {
 
 /** Responds to packets. */
 export interface Responder {
-  /** Returns the response to a datagram, or null for none. The next call may overwrite it, unless `keep` is called before. */
-  udp(packet: Buffer, address: string): Buffer | null;
-  /** Prevents that the last response of `udp` is overwritten. */
-  keep(): void;
+  readonly udp: AnswerDatagram;
   /** Returns the responses to a message over TCP: none, one, or the many of a transfer (null: not ready yet). The caller owns them. */
   tcp(packet: Buffer, address: string): Iterable<Buffer | null>;
 }
@@ -66,7 +62,7 @@ interface Request {
   /** Null when the message could not be read. */
   readonly query: Query | null;
   readonly tcp: boolean;
-  readonly address: string;
+  readonly client: Client;
 }
 
 interface Asked extends Request {
@@ -81,7 +77,6 @@ export function createResponder(options: ResponderOptions): Responder {
   const cache = createCache();
   const writer = createWriter();
   let epoch = zones.epoch;
-  let lent: Reply | null = null;
 
   /**
    * Composes a message from the query's header and question and the written records; `counts` are those of answer, authority and
@@ -135,8 +130,9 @@ export function createResponder(options: ResponderOptions): Responder {
   };
 
   /** Returns whether the signer, or any client at the address, may transfer the zone. */
-  const mayHave = (zone: Zone, address: string, signer: Signer | null): boolean =>
-    options.mayTransfer(address) || (signer !== null && (signer.key.scope === null || inScope(signer.key.scope, zone)));
+  const mayHave = (zone: Zone, client: Client, signer: Signer | null): boolean =>
+    options.mayTransfer(client.address()) ||
+    (signer !== null && (signer.key.scope === null || inScope(signer.key.scope, zone)));
 
   const answerSoa = (
     request: Asked,
@@ -155,9 +151,10 @@ export function createResponder(options: ResponderOptions): Responder {
    * Null: not the catalog, or not for this client.
    */
   const answerCatalog = (request: Asked, signer: Signer | null): Reply | Transfer | null => {
-    const { packet, query, tcp, address } = request;
+    const { packet, query, tcp, client } = request;
     if (catalog === null || query.class !== CLASS_IN || questionName(packet, query) !== catalog.name) return null;
-    if (signer === null && !options.mayTransfer(address)) return null;
+    if (signer === null && !options.mayTransfer(client.address())) return null;
+    const address = client.address();
     const fault = ednsFault(query);
     if (fault !== RCODE.NOERROR) return plain(request, fault);
     const { name } = catalog;
@@ -175,14 +172,14 @@ export function createResponder(options: ResponderOptions): Responder {
     if (!tcp) return plain(request, RCODE.FORMERR);
     return start(
       request,
-      catalog.image((zone) => mayHave(zone, address, signer)),
+      catalog.image((zone) => mayHave(zone, client, signer)),
       signer,
     );
   };
 
   /** Returns the messages of a transfer, and reports when the last was taken. */
   function* start(
-    { packet, query, address }: Asked,
+    { packet, query, client }: Asked,
     image: Zone | Generator<null, Zone>,
     signer: Signer | null,
   ): Transfer {
@@ -190,7 +187,7 @@ export function createResponder(options: ResponderOptions): Responder {
     writer.start(null, query.end);
     const head = compose(packet, query.end, AA, RCODE.NOERROR, [0, 0, 0]);
     const serial = yield* transferZone(zone, head, signer, () => Math.floor(now() / 1000));
-    heard(zone.name, serial, "has", address, signer?.key ?? null);
+    heard(zone.name, serial, "has", client.address(), signer?.key ?? null);
   }
 
   const answer = (request: Asked, signer: Signer | null): Reply => {
@@ -204,7 +201,7 @@ export function createResponder(options: ResponderOptions): Responder {
       epoch = zones.epoch;
     }
     const usual = tcp ? TCP_SIZE : query.edns ? UDP_SIZE : PLAIN_SIZE;
-    const most = tcp ? TCP_SIZE : Math.min(usual, Math.max(PLAIN_SIZE, query.size));
+    const most = tcp ? TCP_SIZE : datagramLimit(query);
     const variant = (tcp ? 4 : 0) | (query.edns ? 2 : 0) | (query.dnssec ? 1 : 0);
     const cached = reserve === 0 ? cache.get(packet, query, variant) : undefined;
     if (cached !== undefined && cached.message.length <= most) return readdress(cached, packet, query.end);
@@ -215,14 +212,15 @@ export function createResponder(options: ResponderOptions): Responder {
   };
 
   const transfer = (request: Asked, signer: Signer | null): Reply | Transfer => {
-    const { packet, query, tcp, address } = request;
+    const { packet, query, tcp, client } = request;
     const fault = ednsFault(query);
     if (fault !== RCODE.NOERROR) return plain(request, fault);
     const name = questionName(packet, query);
     const zone = zones.get(name);
+    const address = client.address();
     if (signer === null && !options.mayTransfer(address)) return plain(request, RCODE.REFUSED, 0, zone);
     if (zone === undefined) return plain(request, RCODE.NOTAUTH);
-    if (!mayHave(zone, address, signer)) return plain(request, RCODE.REFUSED, 0, zone);
+    if (!mayHave(zone, client, signer)) return plain(request, RCODE.REFUSED, 0, zone);
     const current = query.serial !== null && !isNewer(zone.authority.serial, query.serial);
     if (query.type === TYPE.IXFR && (!tcp || current)) {
       if (current) heard(name, query.serial ?? 0, "has", address, signer?.key ?? null);
@@ -235,7 +233,7 @@ export function createResponder(options: ResponderOptions): Responder {
   };
 
   const serve = (request: Asked, signer: Signer | null): Reply | Transfer => {
-    const { packet, query, address } = request;
+    const { packet, query, client } = request;
     const wantsZone = isTransfer(query);
     // Secondaries send only these queries; all others take the fast path.
     if (!wantsZone && query.type !== TYPE.SOA) return answer(request, signer);
@@ -243,15 +241,15 @@ export function createResponder(options: ResponderOptions): Responder {
     if (hidden !== null) return hidden;
     if (wantsZone) return transfer(request, signer);
     const zone = zones.get(questionName(packet, query));
-    if (zone !== undefined) heard(zone.name, zone.authority.serial, "asked", address, signer?.key ?? null);
+    if (zone !== undefined) heard(zone.name, zone.authority.serial, "asked", client.address(), signer?.key ?? null);
     return answer(request, signer);
   };
 
   const finish = (request: Request, reply: Reply): Reply | null => {
     const { zone, message } = reply;
     if (zone !== undefined) count(zone, (message[3] as number) & 15);
-    if (limiter === null || request.tcp || (!options.limitLoopback && isLoopback(request.address))) return reply;
-    const verdict = limiter.admit(request.address, reply.sameness);
+    if (limiter === null || request.tcp || !isLimited(options, request.client)) return reply;
+    const verdict = limiter.admit(request.client.network(), reply.sameness);
     if (verdict === "send") return reply;
     return verdict === "drop" ? null : plain(request, RCODE.NOERROR, TC, zone);
   };
@@ -272,55 +270,45 @@ export function createResponder(options: ResponderOptions): Responder {
     return sent === null ? null : { ...sent, message: sign(sent.message, signer, seconds).bytes };
   };
 
-  const respond = (packet: Buffer, tcp: boolean, address: string): Reply | Transfer | null => {
-    if (packet.length < HEADER) return null;
-    const bits = packet[2] as number;
-    if ((bits & QR) !== 0) return null;
-    const query = parseQuery(packet);
-    const opcode = (bits & OPCODE_BITS) >> 3;
+  const respond = (request: Request): Reply | Transfer | null => {
+    const { packet, query } = request;
+    const opcode = ((packet[2] as number) & OPCODE_BITS) >> 3;
     if (opcode !== OPCODE.QUERY) {
-      const request = { packet, query, tcp, address };
       const fault = query === null ? RCODE.NOERROR : ednsFault(query);
       const rcode = opcode === OPCODE.NOTIFY ? RCODE.REFUSED : RCODE.NOTIMP;
       return finish(request, plain(request, fault === RCODE.NOERROR ? rcode : fault));
     }
-    if (query === null) {
-      const request = { packet, query, tcp, address };
-      return finish(request, plain(request, RCODE.FORMERR));
-    }
-    const request = { packet, query, tcp, address };
-    if (query.tsig > 0) return signed(request);
+    if (!isAsked(request)) return finish(request, plain(request, RCODE.FORMERR));
+    if (request.query.tsig > 0) return signed(request);
     const reply = serve(request, null);
     return "message" in reply ? finish(request, reply) : reply;
   };
 
   /** The last safeguard: an internal error affects only this response. */
-  const guarded = (packet: Buffer, tcp: boolean, address: string): Reply | Transfer | null => {
+  const guarded = (request: Request): Reply | Transfer | null => {
     try {
-      return respond(packet, tcp, address);
+      return respond(request);
     } catch (fault) {
       options.fault(fault);
-      return plain({ packet, query: null, tcp, address }, RCODE.SERVFAIL);
+      return plain({ ...request, query: null }, RCODE.SERVFAIL);
     }
   };
 
   return {
-    udp(packet, address) {
-      const reply = guarded(packet, false, address);
-      if (reply === null || !("message" in reply)) return null;
-      lent = reply;
-      return reply.message;
-    },
-    keep() {
-      if (lent !== null) lent.message = Buffer.from(lent.message);
-    },
+    udp: createDatagrams({ ...options, queries: options.queries ?? null }, (packet, query, client) => {
+      const reply = guarded({ packet, query, tcp: false, client });
+      return reply === null || !("message" in reply) ? null : reply.message;
+    }),
     tcp(packet, address) {
-      const reply = guarded(packet, true, address);
+      if (isNoQuery(packet, packet.length)) return [];
+      const reply = guarded({ packet, query: parseQuery(packet), tcp: true, client: clientAt(address) });
       if (reply === null) return [];
       return "message" in reply ? [Buffer.from(reply.message)] : reply;
     },
   };
 }
+
+const isAsked = (request: Request): request is Asked => request.query !== null;
 
 /** Adapts a cached response to a packet with the same question but another id, RD and letter case. */
 function readdress(reply: Reply, packet: Buffer, end: number): Reply {
@@ -332,28 +320,6 @@ function readdress(reply: Reply, packet: Buffer, end: number): Reply {
   return reply;
 }
 
-/** Returns the response code for an invalid OPT record, regardless of the query (RFC 6891 sections 6.1.3 and 7). */
-function ednsFault({ version, ednsBroken }: Query): number {
-  if (version > 0) return RCODE.BADVERS;
-  return ednsBroken ? RCODE.FORMERR : RCODE.NOERROR;
-}
-
 function isTransfer(query: Query): boolean {
   return (query.type === TYPE.AXFR || query.type === TYPE.IXFR) && query.class === CLASS_IN;
-}
-
-function count(zone: Zone, rcode: number): void {
-  zone.counts[rcode] = (zone.counts[rcode] ?? 0) + 1;
-}
-
-/**
- * Returns the number by which a rate limit recognises equal responses. Queries for random names share a number, because they get the same
- * negative or wildcard response.
- */
-function sameness(found: Answer, query: Query): number {
-  if (found.kind === "data") return Math.imul(query.hash ^ query.type, 0x85ebca6b) >>> 0;
-  let hash = KINDS.indexOf(found.kind);
-  const name = found.zone?.name ?? "";
-  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
 }

@@ -1,5 +1,5 @@
 /**
- * A cache of encoded responses: a table of fixed size in which a response is in one of a few slots selected by its hash. It needs no
+ * A cache of the encoded responses that `answer/direct.ts` does not write: a table of fixed size in which a response is in one of a few slots selected by its hash. It needs no
  * eviction, and random names cannot make it grow. An entry records the generation of its zone and is invalid for any other.
  */
 import { type Query, sameName, UDP_SIZE } from "../wire/message.ts";

@@ -1,5 +1,5 @@
 /**
- * Encodes zone changes as bytes for the server thread, which cuts strings out of them. Copying object trees would take the main thread ten
+ * Encodes zone changes as bytes for the server thread, which copies them into its tables. Copying object trees would take the main thread ten
  * times as long and the server a second pass.
  *
  * A change: u8 complete zone, name, u32 base, u32 serial, u32 group, u32 identity, u32 SOA ttl, u32 negative ttl, u16 + SOA rdata, u32
@@ -10,7 +10,7 @@
 import type { RecordSet, Soa, ZoneChange } from "../interface.ts";
 import { lowerCase, NAME_LIMIT, writeName } from "../wire/name.ts";
 import { maxRdataSize, RDATA_LIMIT, writeFullName, writeRdata } from "../wire/rdata.ts";
-import { createZone, isNewer, putSet, SET_HEADER, TYPE, type Zone } from "./zone.ts";
+import { createZone, isNewer, putBytes, SET_HEADER, TYPE, type Zone } from "./zone.ts";
 import type { Zones } from "./zones.ts";
 
 const TTL_LIMIT = 0x7fffffff;
@@ -158,10 +158,13 @@ export function* applyBatch(
     return bytes.toString("latin1", at - size, at);
   };
   const nextSet = (zone: Zone): void => {
-    const owner = nextString(bytes[at++] as number);
-    const packed = nextString(nextU32());
-    const type = (packed.charCodeAt(0) << 8) | packed.charCodeAt(1);
-    putSet(zone, owner, type, packed.length === SET_HEADER ? "" : packed);
+    const owner = at + 1;
+    at = owner + (bytes[at] as number);
+    const ownerEnd = at;
+    const size = nextU32();
+    const type = bytes.readUInt16BE(at);
+    putBytes(zone, bytes, owner, ownerEnd, type, bytes, at, size === SET_HEADER ? at : at + size);
+    at += size;
   };
   const skipSet = (): void => {
     at += 1 + (bytes[at] as number);
@@ -187,7 +190,8 @@ export function* applyBatch(
       for (let i = 0; i < count; i++) skipSet();
       served.push(old?.authority.serial ?? 0);
     } else if (isComplete || old === undefined) {
-      const zone = createZone(name, authority, old?.counts ?? new Array<number>(16).fill(0), { group, identity });
+      const counts = old?.counts ?? new Array<number>(16).fill(0);
+      const zone = createZone(name, authority, counts, { group, identity, seed: zones.seed });
       for (let i = 0; i < count; i++) {
         nextSet(zone);
         if (i % STEP === STEP - 1) yield;
@@ -196,9 +200,9 @@ export function* applyBatch(
       served.push(serial);
       changed(zone, old);
     } else {
-      for (let i = 0; i < count; i++) nextSet(old);
-      old.authority = authority;
       old.generation++;
+      old.authority = authority;
+      for (let i = 0; i < count; i++) nextSet(old);
       served.push(serial);
       changed(old, old);
     }

@@ -133,7 +133,7 @@ async function serve(
     port,
     key: keyOf(keys, key),
   }));
-  const zones = createZones();
+  const zones = createZones(randomInt(2 ** 32));
   let notifier: Notifier | null = null;
   const { catalog: catalogName = null } = options.transfer;
   const catalog: Catalog | null =

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { labelStarts, nameOf } from "../wire/name.ts";
-import { createZone, findSet, isNewer, locate, putSet, TYPE, type Zone } from "./zone.ts";
+import { entriesOf, snapshotOf } from "./table.ts";
+import { createZone, entryOf, findSet, isNewer, locate, putSet, TYPE, type Zone } from "./zone.ts";
 
 const authority = { serial: 1, ttl: 60, negativeTtl: 60, rdata: "" };
 const empty = (): Zone => createZone(nameOf("example.com"), authority, []);
@@ -32,21 +33,24 @@ test("a zone amended step by step is the zone made of the outcome", () => {
         else model.set(`${type} ${owner}`, data);
       }
       const owners = new Set([...model.keys()].map((key) => key.slice(key.indexOf(" ") + 1)));
-      assert.deepEqual(new Set(zone.sets.keys()), owners);
+      const entries = new Map(entriesOf(snapshotOf(zone.table, zone.generation)));
+      assert.deepEqual(new Set(entries.keys()), owners);
+      assert.equal(zone.owners, owners.size);
       for (const [key, data] of model) {
         const at = key.indexOf(" ");
-        const sets = zone.sets.get(key.slice(at + 1)) ?? "";
+        const owner = key.slice(at + 1);
+        const sets = entryOf(zone, owner)?.sets ?? "";
+        assert.equal(entries.get(owner), sets);
         const start = findSet(sets, Number(key.slice(0, at)));
         assert.equal(sets.at(start + 12), data);
       }
       const existing = new Set([...owners].flatMap(suffixes));
-      existing.delete("");
-      const counts = new Map<string, number>();
-      for (const name of existing) {
-        const parent = suffixes(name)[1] as string;
-        counts.set(parent, (counts.get(parent) ?? 0) + 1);
+      existing.add("");
+      for (const name of [...existing, nameOf("no.such.name")]) {
+        const expected = existing.has(name) ? (entries.get(name) ?? "") : undefined;
+        if (zone.cuts === 0 && zone.stars === 0) assert.equal(locate(zone, name).sets, expected);
       }
-      assert.deepEqual(zone.below, counts);
+      assert.equal(zone.stars, [...existing].filter((name) => name.startsWith("\x01*")).length);
       assert.equal(
         zone.cuts,
         [...model.keys()].filter((key) => key.startsWith(`${TYPE.NS} `) && key !== `${TYPE.NS} `).length,
@@ -64,12 +68,12 @@ test("locating follows RFC 4592 as written down naively", () => {
       const place = locate(zone, asked);
       assert.equal(place.cut, null);
       if (existing.has(asked)) {
-        assert.deepEqual([place.sets, place.wildcard], [zone.sets.get(asked) ?? "", false]);
+        assert.deepEqual([place.sets, place.wildcard], [entryOf(zone, asked)?.sets ?? "", false]);
         return;
       }
       const encloser = suffixes(asked).find((name) => existing.has(name)) as string;
       const star = `\x01*${encloser}`;
-      const expected = existing.has(star) ? (zone.sets.get(star) ?? "") : undefined;
+      const expected = existing.has(star) ? (entryOf(zone, star)?.sets ?? "") : undefined;
       assert.deepEqual([place.sets, place.wildcard], [expected, existing.has(star)]);
     }),
   );

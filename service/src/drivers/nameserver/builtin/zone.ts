@@ -1,9 +1,25 @@
 /**
- * Zones in memory, designed for two operations: finding a name in a few Map lookups, and replacing one record set without touching the
- * rest. The sets of a name are one string with one character per byte: strings cost 16 bytes beside their content and contain no pointers,
- * so a million records stay small and garbage collection is fast.
+ * Zones in memory, designed for two operations: finding the name of a packet without creating a string, and replacing one record set
+ * without touching the rest. The sets of a name are packed as bytes in `table.ts`. A name that has no sets but names below it has an entry
+ * too (empty non-terminal, RFC 4592 section 2.2.2).
  */
-import { labelStarts, lowerCase, parentOf } from "../wire/name.ts";
+import {
+  append,
+  below,
+  bytesOf,
+  createTable,
+  discard,
+  find,
+  hashEnd,
+  hashOn,
+  ownerEnd,
+  ownerStart,
+  reserve,
+  setBelow,
+  setsSize,
+  type Table,
+  unlink,
+} from "./table.ts";
 
 /** Numbers of record types that the server treats specially (IANA). */
 export const TYPE = {
@@ -42,13 +58,13 @@ export interface Zone {
   /** Grows with each change; a cached response is valid only for its generation. */
   generation: number;
   /** Packed sets by owner, relative to the zone; the apex is "". */
-  readonly sets: Map<string, string>;
-  /** Original spelling of owners with upper-case letters, by owner in lower case; responses contain it. */
-  readonly spellings: Map<string, string>;
-  /** Number of names one label below a name; it makes an empty non-terminal exist (RFC 4592 section 2.2.2). */
-  readonly below: Map<string, number>;
+  readonly table: Table;
+  /** Number of names that have sets. */
+  owners: number;
   /** Number of names below the apex with NS records. While it is zero, lookups skip the search for delegations. */
   cuts: number;
+  /** Number of wildcards. While it is zero, lookups of missing names skip the search for them. */
+  stars: number;
   /** See `ZoneChange`. */
   readonly group: number;
   readonly identity: number;
@@ -56,15 +72,18 @@ export interface Zone {
   readonly counts: number[];
 }
 
+/** Options of `createZone`; see `ZoneChange` and `createTable`. */
+export interface ZoneOptions {
+  readonly group?: number;
+  readonly identity?: number;
+  readonly seed?: number;
+}
+
 /** Creates a zone without records. */
-export function createZone(
-  name: string,
-  authority: Authority,
-  counts: number[],
-  { group, identity }: Pick<Zone, "group" | "identity"> = { group: 0, identity: 0 },
-): Zone {
-  const maps = { sets: new Map(), spellings: new Map(), below: new Map() };
-  return { name, authority, generation: 0, ...maps, cuts: 0, group, identity, counts };
+export function createZone(name: string, authority: Authority, counts: number[], options: ZoneOptions = {}): Zone {
+  const { group = 0, identity = 0, seed = 0 } = options;
+  const table = createTable(seed);
+  return { name, authority, generation: 1, table, owners: 0, cuts: 0, stars: 0, group, identity, counts };
 }
 
 /** Reads 16 bits of a string of bytes. */
@@ -83,90 +102,203 @@ export function findSet(sets: string, type: number): number {
   return -1;
 }
 
-/** Returns the absolute name of an owner as published, with its letter case. */
-export function spelled(zone: Zone, owner: string): string {
-  return (zone.spellings.size === 0 ? owner : (zone.spellings.get(owner) ?? owner)) + zone.name;
+/** Returns the position of the packed set of this type in the sets from `start` to `end`, or -1. */
+export function findSetIn(bytes: Uint8Array, start: number, end: number, type: number): number {
+  for (let at = start; at < end; at += SET_HEADER + sizeAt(bytes, at + 6))
+    if ((((bytes[at] as number) << 8) | (bytes[at + 1] as number)) === type) return at;
+  return -1;
+}
+
+/** Reads 32 bits. A size is below 2^31. */
+export function sizeAt(bytes: Uint8Array, at: number): number {
+  return (
+    ((bytes[at] as number) << 24) |
+    ((bytes[at + 1] as number) << 16) |
+    ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number)
+  );
+}
+
+const hashOf = (zone: Zone, name: Uint8Array, from: number, to: number): number =>
+  hashEnd(hashOn(zone.table.seed, name, from, to));
+
+const toBytes = (text: string): Buffer => Buffer.from(text, "latin1");
+
+/** Returns the sets of a relative name and the absolute name as published; undefined: the name has no sets. */
+export function entryOf(zone: Zone, relative: string): { readonly owner: string; readonly sets: string } | undefined {
+  const name = toBytes(relative);
+  const address = find(zone.table, name, 0, name.length, hashOf(zone, name, 0, name.length));
+  if (address === 0 || setsSize(zone.table, address) === 0) return undefined;
+  return { owner: ownerAt(zone, address), sets: setsAt(zone, address) };
+}
+
+function setsAt({ table }: Zone, address: number): string {
+  const start = ownerEnd(table, address);
+  return bytesOf(table, address).toString("latin1", start, start + setsSize(table, address));
+}
+
+/** Returns the absolute name of an entry as published, with its letter case. */
+const ownerAt = ({ name, table }: Zone, address: number): string =>
+  bytesOf(table, address).toString("latin1", ownerStart(address), ownerEnd(table, address)) + name;
+
+/** Replaces the set of this owner and type by a packed set; "" removes it. See `putBytes`. */
+export function putSet(zone: Zone, spelling: string, type: number, packed: string): void {
+  const [owner, set] = [toBytes(spelling), toBytes(packed)];
+  putBytes(zone, owner, 0, owner.length, type, set, 0, set.length);
 }
 
 /**
- * Replaces the set of this owner and type by a packed set; "" removes it. The last spelling applies to all sets of the owner. The cost
- * depends only on the size of the owner's own sets.
+ * Replaces the set of the owner at `from` to `to` and of this type by the packed set at `start` to `end`; an empty one removes it. The last
+ * spelling applies to all sets of the owner. The cost depends only on the size of the owner's own sets.
  */
-export function putSet(zone: Zone, spelling: string, type: number, packed: string): void {
-  const owner = lowerCase(spelling);
-  const before = zone.sets.get(owner) ?? "";
-  const at = findSet(before, type);
-  if (at < 0 && packed === "") return;
-  const rest = at < 0 ? before : before.substring(0, at) + before.substring(at + SET_HEADER + u32(before, at + 6));
-  if (type === TYPE.NS && owner !== "") zone.cuts += (packed === "" ? 0 : 1) - (at < 0 ? 0 : 1);
-  if (rest === "" && packed === "") {
-    zone.sets.delete(owner);
-    zone.spellings.delete(owner);
-    leave(zone, owner);
-    return;
+export function putBytes(
+  zone: Zone,
+  owner: Uint8Array,
+  from: number,
+  to: number,
+  type: number,
+  packed: Uint8Array,
+  start: number,
+  end: number,
+): void {
+  const { table } = zone;
+  const hash = hashOf(zone, owner, from, to);
+  let old = find(table, owner, from, to, hash);
+  const had = old === 0 ? 0 : setsSize(table, old);
+  let [cut, next] = [had, had];
+  if (had > 0) {
+    const bytes = bytesOf(table, old);
+    const first = ownerEnd(table, old);
+    const at = findSetIn(bytes, first, first + had, type);
+    if (at >= 0) [cut, next] = [at - first, at - first + SET_HEADER + sizeAt(bytes, at + 6)];
   }
-  if (spelling !== owner) zone.spellings.set(owner, spelling);
-  else if (zone.spellings.size > 0) zone.spellings.delete(owner);
-  if (before === "") enter(zone, owner);
-  zone.sets.set(owner, rest + packed);
+  if (cut === next && start === end) return;
+  if (type === TYPE.NS && to > from) zone.cuts += (start === end ? 0 : 1) - (cut === next ? 0 : 1);
+  const size = cut + (had - next) + (end - start);
+  zone.owners += (size > 0 ? 1 : 0) - (had > 0 ? 1 : 0);
+  if (size === 0 && below(table, old) === 0) return remove(zone, owner, from, to);
+  if (reserve(table, to - from, size) && old !== 0) old = find(table, owner, from, to, hash);
+  const address = append(table, owner, from, to, hash, size, old);
+  const bytes = bytesOf(table, address);
+  let at = ownerEnd(table, address);
+  if (had > 0) {
+    const before = bytesOf(table, old);
+    const first = ownerEnd(table, old);
+    for (let i = 0; i < had; i++) if (i < cut || i >= next) bytes[at++] = before[first + i] as number;
+  }
+  for (let i = start; i < end; i++) bytes[at++] = packed[i] as number;
+  if (old === 0) enter(zone, owner, from, to);
+  else discard(table, old, zone.generation);
 }
 
-/** Counts a new owner at its parents, up to the first that existed before. Must be called before the owner has sets. */
-function enter(zone: Zone, owner: string): void {
-  let name = owner;
-  let exists = zone.below.has(owner);
-  while (name !== "" && !exists) {
-    const parent = parentOf(name);
-    exists = zone.sets.has(parent) || zone.below.has(parent);
-    zone.below.set(parent, (zone.below.get(parent) ?? 0) + 1);
-    name = parent;
+const isStar = (owner: Uint8Array, from: number): boolean => owner[from] === 1 && owner[from + 1] === 42;
+
+/** Counts a new name at its parents, up to the first that existed before; each that did not gets an entry. */
+function enter(zone: Zone, owner: Uint8Array, from: number, to: number): void {
+  const { table } = zone;
+  for (let at = from; at < to; ) {
+    if (isStar(owner, at)) zone.stars++;
+    at += 1 + (owner[at] as number);
+    const hash = hashOf(zone, owner, at, to);
+    const parent = find(table, owner, at, to, hash);
+    if (parent !== 0) return setBelow(table, parent, below(table, parent) + 1);
+    reserve(table, to - at, 0);
+    setBelow(table, append(table, owner, at, to, hash, 0, 0), 1);
   }
 }
 
-/** Removes an owner from the counts of its parents, up to the first that still exists. Must be called when the owner has no sets left. */
-function leave(zone: Zone, owner: string): void {
-  let name = owner;
-  while (name !== "" && !zone.sets.has(name) && !zone.below.has(name)) {
-    const parent = parentOf(name);
-    const count = (zone.below.get(parent) ?? 0) - 1;
-    if (count > 0) zone.below.set(parent, count);
-    else zone.below.delete(parent);
-    name = parent;
+/** Removes a name, and its parents up to the first that still exists. */
+function remove(zone: Zone, owner: Uint8Array, from: number, to: number): void {
+  const { table } = zone;
+  for (let at = from; ; at += 1 + (owner[at] as number)) {
+    const hash = hashOf(zone, owner, at, to);
+    const address = find(table, owner, at, to, hash);
+    if (at > from) {
+      const count = below(table, address) - 1;
+      setBelow(table, address, count);
+      if (count > 0 || setsSize(table, address) > 0) return;
+    }
+    unlink(table, hash, address);
+    discard(table, address, zone.generation);
+    if (at === to) return;
+    if (isStar(owner, at)) zone.stars--;
   }
+}
+
+/** The result of a lookup in bytes; reused for one lookup after the other. */
+export interface Place {
+  /** Whether the name exists, also without data. */
+  exists: boolean;
+  /** The entry with its sets; 0: none. */
+  address: number;
+  /** Position of the delegated name at or above the queried name; -1: none. */
+  cut: number;
+  wildcard: boolean;
+}
+
+/**
+ * Finds the relative name at `from` to `to`. It walks down from the apex, so that a delegation hides the names below it, and ends at the
+ * closest encloser, whose `*` is the only applicable wildcard (RFC 1034 section 4.3.2, RFC 4592 section 3.3).
+ */
+export function seek(zone: Zone, name: Uint8Array, from: number, to: number, place: Place): void {
+  const { table } = zone;
+  place.cut = -1;
+  place.wildcard = false;
+  if (zone.cuts === 0 || from === to) {
+    place.address = find(table, name, from, to, hashOf(zone, name, from, to));
+    place.exists = place.address !== 0 || from === to;
+    if (place.exists || zone.stars === 0) return;
+  }
+  let depth = 0;
+  for (let at = from; at < to; at += 1 + (name[at] as number)) depth++;
+  let hash = table.seed;
+  let encloser = to;
+  for (; depth > 0; depth--) {
+    let start = from;
+    for (let label = 1; label < depth; label++) start += 1 + (name[start] as number);
+    const above = hash;
+    hash = hashOn(hash, name, start, encloser);
+    place.address = find(table, name, start, to, hashEnd(hash));
+    if (place.address === 0) {
+      const star = Math.imul(Math.imul(above ^ 42, 0x01000193) ^ 1, 0x01000193);
+      place.address = zone.stars === 0 ? 0 : find(table, name, encloser, to, hashEnd(star), true);
+      place.wildcard = place.address !== 0;
+      place.exists = place.wildcard;
+      return;
+    }
+    encloser = start;
+    if (zone.cuts > 0 && hasNs(table, place.address)) {
+      place.cut = start;
+      break;
+    }
+  }
+  place.exists = true;
+}
+
+function hasNs(table: Table, address: number): boolean {
+  const start = ownerEnd(table, address);
+  return findSetIn(bytesOf(table, address), start, start + setsSize(table, address), TYPE.NS) >= 0;
 }
 
 /** The result of a lookup. `sets` is undefined if the name does not exist, and "" if it exists without data. */
 export interface NamePosition {
   readonly sets: string | undefined;
+  /** The absolute name of the sets as published. */
+  readonly owner: string;
   /** The delegated name at or above the queried name, relative to the zone. */
   readonly cut: string | null;
   readonly wildcard: boolean;
 }
 
-/**
- * Finds a relative name. It walks down from the apex, so that a delegation hides the names below it, and ends at the closest encloser,
- * whose `*` is the only applicable wildcard (RFC 1034 section 4.3.2, RFC 4592 section 3.3).
- */
+/** Finds a relative name as `seek` does. */
 export function locate(zone: Zone, relative: string): NamePosition {
-  if (zone.cuts === 0) {
-    const sets = zone.sets.get(relative);
-    if (sets !== undefined) return { sets, cut: null, wildcard: false };
-  }
-  const starts = labelStarts(relative);
-  let sets = zone.sets.get("");
-  let encloser = "";
-  for (let i = starts.length - 1; i >= 0; i--) {
-    const name = relative.substring(starts[i] as number);
-    sets = zone.sets.get(name);
-    if (sets === undefined && !zone.below.has(name)) {
-      const star = `\x01*${encloser}`;
-      const wild = zone.sets.get(star) ?? (zone.below.has(star) ? "" : undefined);
-      return { sets: wild, cut: null, wildcard: wild !== undefined };
-    }
-    if (sets !== undefined && zone.cuts > 0 && findSet(sets, TYPE.NS) >= 0) return { sets, cut: name, wildcard: false };
-    encloser = name;
-  }
-  return { sets: sets ?? "", cut: null, wildcard: false };
+  const name = toBytes(relative);
+  const place = { exists: false, address: 0, cut: -1, wildcard: false };
+  seek(zone, name, 0, name.length, place);
+  const { exists, address, cut, wildcard } = place;
+  const sets = address === 0 ? "" : setsAt(zone, address);
+  const owner = address === 0 ? relative + zone.name : ownerAt(zone, address);
+  return { sets: exists ? sets : undefined, owner, cut: cut < 0 ? null : relative.substring(cut), wildcard };
 }
 
 /** Returns whether serial `a` is newer than `b` (RFC 1982). */

@@ -3,6 +3,7 @@
  * Tests send queries through `ask`.
  */
 
+import { clientAt } from "../answer/ratelimit.ts";
 import { createResponder } from "../answer/responder.ts";
 import { zoneStatus } from "../builtin/builtin.ts";
 import { applyBatch, createBatch } from "../builtin/change.ts";
@@ -66,8 +67,11 @@ export function createSim(now: () => number): SimulatedNameserver {
       running = false;
     },
     ask(packet) {
-      const message = running ? responder.udp(Buffer.from(packet), "127.0.0.1") : null;
-      return message === null ? null : Buffer.from(message);
+      if (!running) return null;
+      const buffer = Buffer.alloc(0xffff);
+      buffer.set(packet);
+      const size = responder.udp(buffer, packet.length, clientAt("127.0.0.1"));
+      return size === 0 ? null : buffer.subarray(0, size);
     },
   };
 }

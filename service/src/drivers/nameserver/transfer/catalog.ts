@@ -4,7 +4,7 @@
  * exceeds the clock and need not be stored.
  */
 import { createHash } from "node:crypto";
-import { type Authority, createZone, TYPE, type Zone } from "../builtin/zone.ts";
+import { type Authority, createZone, putSet, TYPE, type Zone } from "../builtin/zone.ts";
 import type { Zones } from "../builtin/zones.ts";
 import { nameOf } from "../wire/name.ts";
 
@@ -61,11 +61,12 @@ export function createCatalog(text: string, zones: Zones, now: () => number, cha
     },
     *image(isListed) {
       const catalog = createZone(name, authority(), []);
-      catalog.sets.set("", packed(TYPE.NS, "\x07invalid\0"));
-      catalog.sets.set("\x07version", packed(TYPE.TXT, "\x012"));
+      putSet(catalog, "", TYPE.NS, packed(TYPE.NS, "\x07invalid\0"));
+      putSet(catalog, "\x07version", TYPE.TXT, packed(TYPE.TXT, "\x012"));
       let looked = 0;
       for (const zone of zones.all()) {
-        if (isListed(zone)) catalog.sets.set(`\x20${labelOf(zone)}\x05zones`, packed(TYPE.PTR, `${zone.name}\0`));
+        if (isListed(zone))
+          putSet(catalog, `\x20${labelOf(zone)}\x05zones`, TYPE.PTR, packed(TYPE.PTR, `${zone.name}\0`));
         if (++looked % STEP === 0) yield null;
       }
       return catalog;

@@ -6,15 +6,13 @@
 import { BlockList, isIPv6 } from "node:net";
 import { plainAddress } from "../../../base/address.ts";
 import { soaOf } from "../answer/answer.ts";
-import { type Authority, SET_HEADER, u32, type Zone } from "../builtin/zone.ts";
+import { entriesOf, type Snapshot, snapshotOf } from "../builtin/table.ts";
+import { SET_HEADER, u32, type Zone } from "../builtin/zone.ts";
 import { createWriter, HEADER, type Records, recordsOf } from "../wire/message.ts";
 import { type Signer, sign, signatureSize } from "./tsig.ts";
 
 /** Large enough to be few, small enough that every name in it can be pointed to. */
 const MESSAGE_SIZE = 16_000;
-/** Names copied in one step, and after how many changed copies one is made in a single step. */
-const COPY_STEP = 5000;
-const COPY_TRIES = 3;
 
 /** Whether an address as the socket writes it is in the list of addresses and blocks. Throws a TypeError for an entry that is neither. */
 export function createAccess(addresses: readonly string[]): (address: string) => boolean {
@@ -41,9 +39,9 @@ export function* transferZone(
   signer: Signer | null,
   now: () => number,
 ): Generator<Buffer | null, number> {
-  const { owners, values, authority } = yield* copyOf(zone);
-  const soa = soaOf({ name: zone.name, authority }, authority.ttl);
-  const records = recordsIn(owners, values, zone.name, soa);
+  const { name, authority } = zone;
+  const soa = soaOf({ name, authority }, authority.ttl);
+  const records = recordsIn(snapshotOf(zone.table, zone.generation), name, soa);
   const writer = createWriter();
   const limit = MESSAGE_SIZE - (signer === null ? 0 : signatureSize(signer.key));
   let prior = signer?.prior ?? null;
@@ -80,34 +78,9 @@ export function* transferZone(
   return authority.serial;
 }
 
-interface Copy {
-  readonly owners: string[];
-  readonly values: string[];
-  readonly authority: Authority;
-}
-
-/** Both columns of the zone at one serial, copied in steps (it yields between them). */
-function* copyOf(zone: Zone): Generator<null, Copy> {
-  for (let tries = 1; ; tries++) {
-    const { authority, generation } = zone;
-    const owners: string[] = [];
-    const values: string[] = [];
-    for (const [owner, sets] of zone.sets) {
-      owners.push(zone.spellings.get(owner) ?? owner);
-      values.push(sets);
-      if (tries > COPY_TRIES || owners.length % COPY_STEP !== 0) continue;
-      yield null;
-      if (zone.generation !== generation) break;
-    }
-    if (zone.generation === generation) return { owners, values, authority };
-  }
-}
-
-function* recordsIn(owners: string[], values: string[], zone: string, soa: Records): Generator<Records, void> {
+function* recordsIn(snapshot: Snapshot, zone: string, soa: Records): Generator<Records, void> {
   yield soa;
-  for (const [i, sets] of values.entries()) {
-    const owner = (owners[i] as string) + zone;
-    for (let at = 0; at < sets.length; at += SET_HEADER + u32(sets, at + 6)) yield recordsOf(owner, sets, at);
-  }
+  for (const [owner, sets] of entriesOf(snapshot))
+    for (let at = 0; at < sets.length; at += SET_HEADER + u32(sets, at + 6)) yield recordsOf(owner + zone, sets, at);
   yield soa;
 }

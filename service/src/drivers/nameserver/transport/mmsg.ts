@@ -8,6 +8,8 @@ import { isIPv6 } from "node:net";
 import { endianness } from "node:os";
 import { getSystemErrorName } from "node:util";
 import ipaddr from "ipaddr.js";
+import { type Family, networkAt } from "../../../base/address.ts";
+import { type Client, isLoopback } from "../answer/ratelimit.ts";
 
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -19,7 +21,7 @@ const MSG_DONTWAIT = 0x40;
 /** Datagrams that one call takes at most. More make the call no cheaper, only the others on the thread wait longer. */
 export const PLACES = 32;
 /** The longest datagram (RFC 768), and the distance of two: one more cache line, or all would begin in the same set of the cache. */
-const DATAGRAM = 65_535;
+export const DATAGRAM = 65_535;
 const STRIDE = 65_600;
 
 /** struct mmsghdr: msg_name 0, msg_namelen 8, msg_iov 16, msg_iovlen 24, msg_control 32, msg_controllen 40, msg_flags 48, msg_len 56. */
@@ -38,12 +40,14 @@ const DATAGRAMS = NAMES + PLACES * NAME;
 export interface Batch {
   /** Takes what waits at the socket, without waiting for it, and says how many came. */
   receive(): number;
-  /** A datagram's bytes, until its answer is put. */
+  /** The 65,535 bytes of a place: first the datagram, then its answer. */
   packet(place: number): Buffer;
+  /** Bytes of the datagram. */
+  size(place: number): number;
   /** Where it came from: an IP address without zone, an IPv4 one as such even on a socket for both. */
-  address(place: number): string;
-  /** Puts a copy of the answer, at most 65,535 bytes. A place without one gets none. */
-  put(place: number, message: Uint8Array): void;
+  client(place: number): Client;
+  /** Sets the bytes of the answer. A place without one gets none. */
+  put(place: number, size: number): void;
   /** Sends the answers to all that came last. What the kernel does not take is dropped, as a full network would. */
   send(): void;
 }
@@ -109,6 +113,7 @@ export async function loadMmsg(): Promise<Mmsg> {
         names.push(Buffer.from(memory, name, NAME));
         packets.push(Buffer.from(memory, packet, DATAGRAM));
       }
+      const clients = names.map(clientOf);
       let came = 0;
 
       return {
@@ -121,11 +126,11 @@ export async function loadMmsg(): Promise<Mmsg> {
           for (let place = 0; place < came; place++) numbers[length(place)] = 0;
           return came;
         },
-        packet: (place) => (packets[place] as Buffer).subarray(0, numbers[(place * HEADER + 56) / 4]),
-        address: (place) => addressOf(names[place] as Buffer),
-        put(place, message) {
-          (packets[place] as Buffer).set(message);
-          numbers[length(place)] = message.length;
+        packet: (place) => packets[place] as Buffer,
+        size: (place) => numbers[(place * HEADER + 56) / 4] as number,
+        client: (place) => clients[place] as Client,
+        put(place, size) {
+          numbers[length(place)] = size;
         },
         send() {
           const answered = (place: number): boolean => place < came && numbers[length(place)] !== 0;
@@ -153,11 +158,24 @@ function sockaddr(host: string, port: number): Buffer {
   return name;
 }
 
+/** The client whose address is in a struct sockaddr_in or sockaddr_in6. */
+function clientOf(name: Buffer): Client {
+  const family = (): Family => (name.readUInt16LE(0) === AF_INET || isMapped(name) ? 4 : 6);
+  const start = (): number => (name.readUInt16LE(0) === AF_INET ? 4 : isMapped(name) ? 20 : 8);
+  return {
+    address: () => addressOf(name),
+    network: () => networkAt(name, start(), family()),
+    isLoopback: () => (family() === 4 ? name[start()] === 127 : isLoopback(addressOf(name))),
+  };
+}
+
+const isMapped = (name: Buffer): boolean =>
+  name.readUInt32LE(8) === 0 && name.readUInt32LE(12) === 0 && name.readUInt32BE(16) === 0xffff;
+
 /** The address in a struct sockaddr_in or sockaddr_in6 as text. */
 export function addressOf(name: Buffer): string {
   if (name.readUInt16LE(0) === AF_INET) return dotted(name, 4);
-  const mapped = name.readUInt32LE(8) === 0 && name.readUInt32LE(12) === 0 && name.readUInt32BE(16) === 0xffff;
-  return mapped ? dotted(name, 20) : ipaddr.fromByteArray([...name.subarray(8, 24)]).toString();
+  return isMapped(name) ? dotted(name, 20) : ipaddr.fromByteArray([...name.subarray(8, 24)]).toString();
 }
 
 function dotted(bytes: Buffer, at: number): string {

@@ -5,9 +5,10 @@
  */
 import { type BindOptions, createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
+import { clientAt } from "../answer/ratelimit.ts";
 import type { Responder } from "../answer/responder.ts";
 import type { Latency } from "../builtin/latency.ts";
-import type { Batch, Mmsg } from "./mmsg.ts";
+import { type Batch, DATAGRAM, type Mmsg } from "./mmsg.ts";
 
 /** The kernel may give less; a burst waits there instead of being lost. */
 const SOCKET_BUFFER = 4 << 20;
@@ -57,21 +58,21 @@ export async function listenUdp(mmsg: Mmsg | null, host: string, port: number): 
 }
 
 /** Responds to every packet with `responder`; durations go to `latency`. */
-export function serveUdp(
-  { socket, batch }: Served,
-  responder: Pick<Responder, "udp" | "keep">,
-  latency: Latency,
-): void {
+export function serveUdp({ socket, batch }: Served, responder: Pick<Responder, "udp">, latency: Latency): void {
   let clogged = false;
+  let buffer = Buffer.alloc(DATAGRAM);
   socket.on("message", (packet, { address, port }) => {
     const started = latency.due() ? performance.now() : 0;
     // Port 0 is nobody's: such a packet is forged, and dgram throws at it.
     if (port !== 0 && !(clogged && socket.getSendQueueSize() > QUEUE_LIMIT)) {
-      const message = responder.udp(packet, address);
-      if (message !== null) socket.send(message, port, address);
-      // What the kernel did not take at once is sent later, from this very memory.
-      clogged = socket.getSendQueueCount() > 0;
-      if (clogged) responder.keep();
+      packet.copy(buffer);
+      const size = responder.udp(buffer, packet.length, clientAt(address));
+      const message = buffer.subarray(0, size);
+      // What the kernel does not take at once is sent later, from the memory of the message.
+      if (size > 0) socket.send(clogged ? Buffer.from(message) : message, port, address);
+      const isClogged = socket.getSendQueueCount() > 0;
+      if (isClogged && !clogged) buffer = Buffer.alloc(DATAGRAM);
+      clogged = isClogged;
     }
     if (batch !== null) answerAll(batch, responder);
     if (started === 0) return;
@@ -83,8 +84,8 @@ export function serveUdp(
 function answerAll(batch: Batch, responder: Pick<Responder, "udp">): void {
   const came = batch.receive();
   for (let place = 0; place < came; place++) {
-    const message = responder.udp(batch.packet(place), batch.address(place));
-    if (message !== null) batch.put(place, message);
+    const size = responder.udp(batch.packet(place), batch.size(place), batch.client(place));
+    if (size > 0) batch.put(place, size);
   }
   if (came > 0) batch.send();
 }

@@ -4,7 +4,7 @@
  * the question keeps its letter case. `dns/model/wire.ts` is the codec of the client: it writes queries and decodes complete responses.
  */
 import { SET_HEADER, TYPE, u16, u32 } from "../builtin/zone.ts";
-import { labelStarts, lowerCase, NAME_LIMIT, parentOf } from "./name.ts";
+import { LOWER, labelStarts, lowerCase, NAME_LIMIT, parentOf } from "./name.ts";
 import { RDATA_LIMIT } from "./rdata.ts";
 
 export const RCODE = {
@@ -30,8 +30,6 @@ export const TCP_SIZE = 0xffff;
 export const OPT_SIZE = 11;
 const RECORD_HEADER = 10;
 const POINTER_LIMIT = 0x3fff;
-
-const LOWER = Uint8Array.from({ length: 256 }, (_, code) => (code >= 65 && code <= 90 ? code + 32 : code));
 
 export interface Query {
   /** First byte behind the question, which is a name without compression. */
@@ -59,21 +57,22 @@ function word(packet: Uint8Array, at: number): number {
 }
 
 /** The position behind a name that may be compressed, or -1 if it does not end inside the packet. */
-function skipName(packet: Uint8Array, from: number): number {
+function skipName(packet: Uint8Array, from: number, length = packet.length): number {
   let at = from;
-  while (at < packet.length) {
+  while (at < length) {
     const size = packet[at] as number;
     if (size === 0) return at + 1;
-    if (size >= 0xc0) return at + 2 <= packet.length ? at + 2 : -1;
+    if (size >= 0xc0) return at + 2 <= length ? at + 2 : -1;
     if (size > 63) return -1;
     at += 1 + size;
   }
   return -1;
 }
 
-/** Reads a message with exactly one question, to its last byte. Null for anything broken (FORMERR). Follows no pointers. */
-export function parseQuery(packet: Uint8Array): Query | null {
-  const length = packet.length;
+/**
+ * Reads a message of `length` bytes with exactly one question, to its last byte. Null for anything broken (FORMERR). Follows no pointers.
+ */
+export function parseQuery(packet: Uint8Array, length = packet.length): Query | null {
   if (length < HEADER + 5 || word(packet, 4) !== 1) return null;
   let at = HEADER;
   let hash = 0x811c9dc5;
@@ -103,7 +102,7 @@ export function parseQuery(packet: Uint8Array): Query | null {
   };
   return end === length && word(packet, 6) === 0 && word(packet, 8) === 0 && word(packet, 10) === 0
     ? query
-    : parseRecords(packet, query);
+    : parseRecords(packet, length, query);
 }
 
 /** Whether the options of an OPT record fill its rdata exactly. */
@@ -113,7 +112,7 @@ function areOptions(packet: Uint8Array, from: number, end: number): boolean {
   return at === end;
 }
 
-function parseRecords(packet: Uint8Array, question: Query): Query | null {
+function parseRecords(packet: Uint8Array, length: number, question: Query): Query | null {
   const authority = word(packet, 6);
   const additional = authority + word(packet, 8);
   const count = additional + word(packet, 10);
@@ -121,12 +120,12 @@ function parseRecords(packet: Uint8Array, question: Query): Query | null {
   let at = question.end;
   for (let i = 0; i < count; i++) {
     const owner = at;
-    at = skipName(packet, at);
-    if (at < 0 || at + RECORD_HEADER > packet.length) return null;
+    at = skipName(packet, at, length);
+    if (at < 0 || at + RECORD_HEADER > length) return null;
     const type = word(packet, at);
     const data = at + RECORD_HEADER;
     const next = data + word(packet, at + 8);
-    if (next > packet.length) return null;
+    if (next > length) return null;
     if (i >= additional && type === TYPE.OPT) {
       ednsBroken ||= edns || packet[owner] !== 0 || !areOptions(packet, data, next);
       edns = true;
@@ -141,8 +140,9 @@ function parseRecords(packet: Uint8Array, question: Query): Query | null {
     }
     at = next;
   }
-  if (at !== packet.length) return null;
-  return { ...question, edns, version, ednsBroken, dnssec, size, tsig, serial };
+  if (at !== length) return null;
+  const { end, hash, type, class: klass } = question;
+  return { end, hash, type, class: klass, edns, version, ednsBroken, dnssec, size, tsig, serial };
 }
 
 /** Whether two messages with questions that end at `end` ask for the same name, whatever its letter case. */

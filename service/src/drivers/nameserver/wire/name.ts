@@ -7,6 +7,8 @@
 /** Wire bytes a name may have, the final zero included (RFC 1035 section 2.3.4). */
 export const NAME_LIMIT = 255;
 const LABEL_LIMIT = 63;
+/** Bytes in lower case as RFC 4343 defines it: ASCII letters only. Length bytes are at most 63 and therefore no letters. */
+export const LOWER = Uint8Array.from({ length: 256 }, (_, code) => (code >= 65 && code <= 90 ? code + 32 : code));
 const DOT = 46;
 const BACKSLASH = 92;
 
