@@ -79,11 +79,13 @@ export interface Operation {
   readonly errors?: readonly ErrorCode[];
 }
 
-/** For each operation of a table, its keys that `Operation` does not have. */
-type UnknownKeys<T> = { readonly [N in keyof T]: { readonly [Key in Exclude<keyof T[N], keyof Operation>]: never } };
+/** For each row of a table, its keys that the type `Row` does not have. */
+export type UnknownKeys<T, Row> = {
+  readonly [N in keyof T]: { readonly [Key in Exclude<keyof T[N], keyof Row>]: never };
+};
 
 /** Returns the table with its exact type. An operation with a key that `Operation` does not have is a type error. */
-export function operations<const T extends Readonly<Record<string, Operation>>>(table: T & UnknownKeys<T>): T {
+export function operations<const T extends Readonly<Record<string, Operation>>>(table: T & UnknownKeys<T, Operation>): T {
   return table;
 }
 
@@ -94,11 +96,11 @@ type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${i
 /** Ids of the path, by parameter name. */
 export type Params<Op extends Operation> = { readonly [Name in ParamNames<Op["path"]>]: number };
 /** Parsed body of a request; undefined: the operation has none. */
-export type Body<Op extends Operation> = Op["body"] extends TObject ? Static<Op["body"]> : undefined;
+export type Body<Op extends Pick<Operation, "body">> = Op["body"] extends TObject ? Static<Op["body"]> : undefined;
 /** Parsed query of a request. */
 export type Query<Op extends Operation> = Op["query"] extends TObject ? Static<Op["query"]> : Record<never, never>;
 /** Body of a response; undefined: it is empty. */
-export type Answer<Op extends Operation> = Op["answer"] extends TSchema ? Static<Op["answer"]> : undefined;
+export type Answer<Op extends Pick<Operation, "answer">> = Op["answer"] extends TSchema ? Static<Op["answer"]> : undefined;
 
 /** Returns true if the response of a read depends only on committed rows and may be cached until the next commit. */
 export function isStored(op: Operation): boolean {

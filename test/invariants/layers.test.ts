@@ -154,6 +154,20 @@ const layers: readonly Layer[] = [
     ),
   },
   {
+    name: "the host agent",
+    modules: /^service\/src\/agent\//,
+    may: oneOf(
+      under(`${s}/agent`),
+      apiFiles,
+      base,
+      interfaces,
+      driverModels,
+      under(`${s}/drivers/machine/qemu/name.ts`),
+      isNode,
+      packages("typebox", "koffi"),
+    ),
+  },
+  {
     name: "a pure module of a feature",
     modules: new RegExp(`^service/src/(${features.join("|")})/model/`),
     may: (to, from, isType) => {

@@ -5,8 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { layerName, topOf, versionsOf } from "../../service/src/drivers/machine/disk/disk.ts";
+import type { Images } from "../../service/src/drivers/machine/interface.ts";
 import type { QemuDriver } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { createSim } from "../../service/src/drivers/machine/sim/sim.ts";
+import { type AgentLab, type Carrier, createAgentLab, description, withSimulated } from "./agentlab.ts";
 import { createMachineLab, findCapabilities, imageName } from "./machinelab.ts";
 
 export interface Subject {
@@ -28,35 +30,39 @@ export interface Subject {
   close(): Promise<void>;
 }
 
-/** Methods that are not requests: streams, the name of a device, and the end of the driver. */
-const local = ["openSerial", "openVnc", "onPower", "onDevice", "deviceOf", "close"];
-
-/** Calls the driver as from another host: arguments, results and errors arrive as copies of plain data. */
-function overRequests(driver: QemuDriver): QemuDriver {
-  const send = (work: (...sent: unknown[]) => Promise<unknown>) =>
-    async function request(...sent: unknown[]): Promise<unknown> {
-      try {
-        return structuredClone(
-          await work(...sent.map((value) => (value instanceof AbortSignal ? value : structuredClone(value)))),
-        );
-      } catch (error) {
-        assert.ok(error instanceof Error);
-        throw Object.assign(new Error(error.message), structuredClone(Object.fromEntries(Object.entries(error))));
-      }
-    };
-  const verbs = Object.entries(driver).map(([verb, work]) => [
-    verb,
-    local.includes(verb) ? work : send(work as (...sent: unknown[]) => Promise<unknown>),
-  ]);
-  return Object.fromEntries(verbs) as QemuDriver;
+/** Puts a driver behind a host agent. */
+interface Far {
+  open(driver: QemuDriver): Promise<QemuDriver>;
+  close(): Promise<void>;
 }
 
-async function simulated(far: (driver: QemuDriver) => QemuDriver = (driver) => driver): Promise<Subject> {
+/** The driver itself, in this process. */
+const near: Far = { open: async (driver) => driver, close: async () => {} };
+
+/** Behind a host agent, which is started anew with each driver. */
+function behind(carrier: Carrier, tag: string): Far {
+  let lab: AgentLab | undefined;
+  const close = async () => lab?.close();
+  return {
+    async open(driver) {
+      await close();
+      const images = { ...withSimulated({}).images, ...driver } as Images;
+      lab = await createAgentLab({ machines: driver, images, consoles: driver }, carrier, {
+        description: description(tag),
+      });
+      const client = await lab.connect();
+      return { ...client.consoles, ...client.images, ...client.machines, close: driver.close };
+    },
+    close,
+  };
+}
+
+async function simulated(far: Far = near): Promise<Subject> {
   const folder = mkdtempSync(join(tmpdir(), "brume-sim-"));
   const open = () => createSim({ now: Date.now, images: [imageName], file: join(folder, "machines") });
   let sim = open();
   return {
-    machines: far(sim),
+    machines: await far.open(sim),
     tag: "sim",
     write: async (id, letter) => sim.write(id, letter),
     read: async (id) => sim.read(id) ?? "",
@@ -68,9 +74,10 @@ async function simulated(far: (driver: QemuDriver) => QemuDriver = (driver) => d
     async reopen() {
       await sim.close();
       sim = open();
-      return far(sim);
+      return far.open(sim);
     },
     async close() {
+      await far.close();
       await sim.close();
       rmSync(folder, { recursive: true });
     },
@@ -79,7 +86,7 @@ async function simulated(far: (driver: QemuDriver) => QemuDriver = (driver) => d
 
 const found = await findCapabilities();
 
-async function real(): Promise<Subject> {
+async function real(far: (tag: string) => Far = () => near): Promise<Subject> {
   assert.ok("capabilities" in found);
   const lab = createMachineLab(found.capabilities);
   const diskOf = (id: number) => {
@@ -89,9 +96,10 @@ async function real(): Promise<Subject> {
   };
   // Beyond what the guest's file system ever looks at.
   const place = "900M 512";
-  let machines = await lab.open();
+  const carrier = far(lab.tag);
+  let driver = await lab.open();
   return {
-    machines,
+    machines: await carrier.open(driver),
     tag: lab.tag,
     async write(id, letter) {
       await exec.run(["qemu-io", "-f", "qcow2", "-c", `write -P ${letter.charCodeAt(0)} ${place}`, diskOf(id)]);
@@ -115,11 +123,12 @@ async function real(): Promise<Subject> {
     },
     traces: lab.traces,
     async reopen() {
-      await machines.close();
-      machines = await lab.open();
-      return machines;
+      await driver.close();
+      driver = await lab.open();
+      return carrier.open(driver);
     },
     async close() {
+      await carrier.close();
       await lab.close();
       const unexpected = lab.faults.filter((fault) => !/^The VM of server \d+ does not respond\./.test(fault));
       assert.deepEqual(unexpected, []);
@@ -129,6 +138,7 @@ async function real(): Promise<Subject> {
 
 export const drivers: Record<string, { readonly start: () => Promise<Subject>; readonly hindrance: string | null }> = {
   simulated: { start: () => simulated(), hindrance: null },
-  "simulated, each call a request": { start: () => simulated(overRequests), hindrance: null },
-  "real, with guests": { start: real, hindrance: "hindrance" in found ? found.hindrance : null },
+  "simulated, behind an agent's socket": { start: () => simulated(behind("unix", "sim")), hindrance: null },
+  "simulated, behind an agent's TLS": { start: () => simulated(behind("tls", "sim")), hindrance: null },
+  "real, with guests": { start: () => real(), hindrance: "hindrance" in found ? found.hindrance : null },
 };

@@ -1,0 +1,149 @@
+/** The verbs of `Router` (`drivers/router/interface.ts`). The agent derives the devices of ports from their ids. */
+import { Type } from "typebox";
+import { RouterStatus } from "./routerstatus.ts";
+import {
+  address,
+  addresses,
+  block,
+  boolean,
+  hostName,
+  id,
+  integer,
+  ipv4,
+  line,
+  list,
+  mac,
+  nullable,
+  oneOf,
+  only,
+  optional,
+} from "./values.ts";
+import { sizes, times, verbs } from "./verb.ts";
+
+const Block = only({ cidr: block(), gateway: nullable(address()) });
+const portNumber = () => integer(0, 65_535);
+const Ports = Type.Union([
+  Type.Literal("any"),
+  list(only({ first: portNumber(), last: portNumber() }), { maxItems: 256 }),
+]);
+const Match = Type.Union([
+  Type.Literal("any"),
+  Type.Literal("internal"),
+  Type.Literal("external"),
+  list(addresses(), { maxItems: 256 }),
+]);
+const Rule = only({
+  allow: boolean(),
+  protocol: oneOf(["any", "tcp", "udp", "tcp-udp", "icmp"]),
+  source: Match,
+  sourcePort: Ports,
+  destination: Match,
+  destinationPort: Ports,
+});
+
+const key = () => Type.String({ pattern: "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$" });
+const subnets = () => list(block(), { maxItems: 64 });
+const tunnel = {
+  id: id(),
+  enabled: boolean(),
+  mtu: integer(576, 65_535),
+  localSubnets: subnets(),
+  peerSubnets: subnets(),
+};
+const Ipsec = only({
+  ...tunnel,
+  type: Type.Literal("ipsec"),
+  ikeVersion: Type.Union([Type.Literal(1), Type.Literal(2)]),
+  encryption: oneOf(["aes128", "aes256", "3des", "aes128gcm"]),
+  digest: oneOf(["sha1", "sha256", "sha384", "sha512"]),
+  dhGroup: integer(1, 32),
+  perfectForwardSecrecy: boolean(),
+  sharedKey: line(512),
+  localIdentity: line(512),
+  peer: nullable(hostName()),
+  peerIdentity: line(512),
+});
+const Wireguard = only({
+  ...tunnel,
+  type: Type.Literal("wireguard"),
+  peerPublicKey: key(),
+  presharedKey: nullable(key()),
+  endpoint: nullable(
+    Type.String({ maxLength: 300, pattern: "^([A-Za-z0-9][A-Za-z0-9._-]*|\\[[0-9a-fA-F:.]{2,45}\\]):[0-9]{1,5}$" }),
+  ),
+  keepAlive: integer(0, 65_535),
+});
+
+const bandwidth = () => nullable(integer(1, 10_000_000));
+
+/** The connection of a server to a network, without the name of its device. */
+const Port = only({
+  id: id(),
+  mac: mac(),
+  addresses: list(address(), { maxItems: 8 }),
+  bandwidth: bandwidth(),
+  name: Type.String({ pattern: "^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$" }),
+});
+
+/** The desired state of a network. */
+export const Network = only({
+  id: id(),
+  generation: integer(0, Number.MAX_SAFE_INTEGER),
+  kind: oneOf(["public", "shared", "private"]),
+  v4: Block,
+  v6: nullable(Block),
+  edgeAddress: nullable(ipv4()),
+  nat: oneOf(["never", "outside-private", "always"]),
+  mtu: integer(576, 65_535),
+  bandwidth: bandwidth(),
+  firewall: only({ enabled: boolean(), allow: boolean(), rules: list(Rule, { maxItems: 10_000 }) }),
+  tunnels: list(Type.Union([Ipsec, Wireguard]), { maxItems: 1024 }),
+  wireguard: nullable(only({ privateKey: key(), listenPort: integer(1, 65_535) })),
+  ports: list(Port, { maxItems: 65_536 }),
+  dhcp: only({ enabled: boolean(), router: nullable(ipv4()), dns: list(address(), { maxItems: 16 }) }),
+  dnsForwarders: list(address(), { maxItems: 16 }),
+  closed: list(addresses(), { maxItems: 4096 }),
+});
+
+/** The verbs, by the name of the method. */
+export const routerVerbs = verbs({
+  apply: {
+    summary: "Bring a network to its desired state",
+    args: ["spec"],
+    body: only({ spec: Network }),
+    answer: integer(0, Number.MAX_SAFE_INTEGER),
+    time: times.change,
+    bytes: sizes.network,
+    extra: "repair",
+    note: line(256),
+    generation: true,
+  },
+  remove: {
+    summary: "Remove a network",
+    args: ["id"],
+    body: only({ id: id() }),
+    answer: null,
+    time: times.change,
+  },
+  observe: {
+    summary: "Return the state of all networks, or the current state of one",
+    args: ["network"],
+    body: only({ network: optional(id()) }),
+    answer: RouterStatus,
+    time: times.read,
+  },
+  readBanner: {
+    summary: "Read the first line that a server sends at a TCP port",
+    args: ["network", "address", "port"],
+    body: only({ network: id(), address: address(), port: integer(1, 65_535) }),
+    answer: nullable(Type.String({ maxLength: 65_536 })),
+    time: times.read,
+  },
+  sourceTo: {
+    summary: "Return the source address of the host in translated packets to an address",
+    args: ["destination"],
+    body: only({ destination: nullable(ipv4()) }),
+    answer: nullable(address()),
+    time: times.read,
+  },
+});
