@@ -11,6 +11,7 @@ import { pack, unpack } from "../service/src/network/model/plan.ts";
 import { findShared } from "../service/src/network/table.ts";
 import { insertServer } from "../service/src/server/table.ts";
 import { databaseName, openSqlite } from "../service/src/store/sqlite.ts";
+import { newServerRow } from "../test/support/rows.ts";
 import { type Brume, startBrume } from "./lib/brume.ts";
 
 const many = Number(process.argv[2] ?? 10_000);
@@ -52,38 +53,21 @@ async function fill(folder: string, count: number): Promise<void> {
   for (let from = 1; from <= count; from += 500)
     await store.write(async (tx) => {
       for (let i = from; i < from + 500 && i <= count; i++) {
-        const server = await insertServer(tx, {
-          project_id: 1,
-          batch_id: null,
+        const row = newServerRow({
           name: `server-${i}`,
           host_name: `server-${i}`,
-          state: "Active",
-          is_on: 1,
-          cpu: 1,
           ram: 128,
           hdd: 1,
           held_cpu: 0,
           held_ram: 0,
           held_hdd: 0,
-          is_high_performance: 0,
-          hdd_type: "SSD",
-          location: "Local",
           image_id: image.id,
           image_name: image.name,
-          family: "Linux",
           admin_password: password,
-          user_data: null,
-          disk_version: 1,
-          boot: 1,
-          is_protected: 0,
-          is_backup_active: 0,
-          backup_period: 7,
-          backed_up: null,
-          error: null,
           created: now,
           labels: '{"env":"bench"}',
-          version: 1,
         });
+        const server = await insertServer(tx, row);
         const link = { network_id: network.id, server_id: server.id, host_name: `server-${i}`, bandwidth: 100 };
         const ip = pack(4, unpack(network.gateway ?? "") + BigInt(i));
         await tx

@@ -16,6 +16,7 @@ import { renderPeerConfig } from "../service/src/drivers/router/model/peerconfig
 import { startStrongswan } from "../test/host/strongswan.ts";
 import { createScene, type Scene, until } from "../test/host/vpnscene.ts";
 import { whyNot } from "../test/support/hindrance.ts";
+import { ipsecTunnel } from "../test/support/tunnelspec.ts";
 
 const reason = whyNot("ip", "charon-systemd", "swanctl", "ping");
 if (reason) {
@@ -27,23 +28,8 @@ const rounds = 5;
 const many = 100;
 const key = "Very-Secret-Key-0123456789-abcdef";
 
-const tunnelOf = (id: number, peerSubnet: string): IpsecTunnel => ({
-  type: "ipsec",
-  id,
-  enabled: true,
-  mtu: 1400,
-  localSubnets: ["10.24.1.0/24"],
-  peerSubnets: [peerSubnet],
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: key,
-  localIdentity: "192.0.2.1",
-  peer: "192.0.2.2",
-  peerIdentity: `n${id}.example`,
-});
+const tunnelOf = (id: number, peerSubnet: string): IpsecTunnel =>
+  ipsecTunnel({ id, peerSubnets: [peerSubnet], peerIdentity: `n${id}.example` });
 const farText = (tunnels: readonly IpsecTunnel[]): string =>
   tunnels
     .map((each) => renderPeerConfig(each, { address: "192.0.2.1", wireguard: null }))

@@ -3,25 +3,17 @@
  * #secrets-are-never-shown, #quotas-hold-under-concurrency): lists, projects and their quotas, and restricted tokens.
  */
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import {
-  assertNotVisible,
-  createMovableClock,
-  createNetworkFixture,
-  type NetworkFixture,
-} from "../support/networkfixture.ts";
+import { assertNotVisible, createMovableClock, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
 onSqlite(
   "public networks",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const path = ({ Id }: PublicNetwork) => ({ id: Id });
     describe("in a list", () => {
       test("contain only those of the project, with filters and pages", async () => {

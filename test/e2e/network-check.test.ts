@@ -3,34 +3,29 @@
  * real packets get the same verdict.
  */
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
-import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
+import { describe, test } from "node:test";
+import type { FirewallRuleInput } from "@brume/api/firewall.ts";
 import fc from "fast-check";
 import { onSqlite } from "../support/harness.ts";
 import {
   createMovableClock,
-  createNetworkFixture,
   errorsOf,
-  type NetworkFixture,
+  allowOut as open,
   outside,
   ping,
   tcp,
   udp,
+  useNetworkFixture,
+  allowWeb as web,
 } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
-const open: FirewallRuleInput = { Name: "out", Action: "Allow", Source: "internal", Destination: "external" };
-const web: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443" };
 
 onSqlite(
   "a firewall",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
-    const set = (id: number, body: FirewallInput, options = {}) =>
-      harness.client.configureFirewall({ path: { id }, body }, options);
+    const fixture = useNetworkFixture(harness, clock);
+    const set = fixture.configureFirewall;
 
     describe("tests a packet", () => {
       test("and returns the verdict and its reason", async () => {

@@ -3,18 +3,11 @@
  * client that locks itself out gets access again, also after restarts and failures.
  */
 import assert from "node:assert/strict";
-import { afterEach, before, test } from "node:test";
-import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
+import { test } from "node:test";
+import type { FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
-import {
-  createMovableClock,
-  createNetworkFixture,
-  isApplied,
-  type NetworkFixture,
-  outside,
-  tcp,
-} from "../support/networkfixture.ts";
+import { createMovableClock, isApplied, outside, tcp, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const allow = (port: number): FirewallRuleInput => ({
@@ -26,15 +19,8 @@ const allow = (port: number): FirewallRuleInput => ({
 onEveryDatabase(
   "an unconfirmed firewall",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
-    afterEach(() => {
-      harness.brume.router.broken = false;
-    });
-    const set = (id: number, body: FirewallInput, options = {}) =>
-      harness.client.configureFirewall({ path: { id }, body }, options);
+    const fixture = useNetworkFixture(harness, clock);
+    const set = fixture.configureFirewall;
     /** Port 22 is allowed and confirmed, port 80 is unconfirmed. */
     async function onTrial(ConfirmWithin = 60) {
       const place = await fixture.networkWithServers();

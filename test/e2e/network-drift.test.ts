@@ -3,30 +3,17 @@
  * service restarts.
  */
 import assert from "node:assert/strict";
-import { afterEach, before, test } from "node:test";
+import { test } from "node:test";
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
 import { onEveryDatabase } from "../support/harness.ts";
-import {
-  createMovableClock,
-  createNetworkFixture,
-  isApplied,
-  type NetworkFixture,
-  outside,
-  tcp,
-} from "../support/networkfixture.ts";
+import { createMovableClock, isApplied, outside, tcp, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
 onEveryDatabase(
   "networks on a host",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
-    afterEach(() => {
-      harness.brume.router.broken = false;
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
     const wholeOf = async (id: number) =>
       (await harness.brume.router.observe()).networks.find((network) => network.id === id)?.complete;

@@ -4,39 +4,31 @@
  * packets, and counters.
  */
 import assert from "node:assert/strict";
-import { afterEach, before, describe, test } from "node:test";
-import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
+import { describe, test } from "node:test";
+import type { FirewallInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 import {
   createMovableClock,
-  createNetworkFixture,
   errorsOf,
-  type NetworkFixture,
+  allowOut as open,
   outside,
   ping,
   replyTo,
   tcp,
   udp,
+  useNetworkFixture,
+  allowWeb as web,
 } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
-const open: FirewallRuleInput = { Name: "out", Action: "Allow", Source: "internal", Destination: "external" };
-const web: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443" };
 
 onSqlite(
   "firewalls",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
-    afterEach(() => {
-      harness.brume.router.broken = false;
-    });
-    const set = (id: number, body: FirewallInput, options = {}) =>
-      harness.client.configureFirewall({ path: { id }, body }, options);
+    const fixture = useNetworkFixture(harness, clock);
+    const set = fixture.configureFirewall;
     describe("are written", () => {
       test("in several forms and shown in one", async () => {
         const { Id: id, CIDR } = await fixture.network();

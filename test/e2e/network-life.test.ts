@@ -3,17 +3,11 @@
  * changes, deletion and events.
  */
 import assert from "node:assert/strict";
-import { afterEach, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
-import {
-  assertNotVisible,
-  createMovableClock,
-  createNetworkFixture,
-  isApplied,
-  type NetworkFixture,
-} from "../support/networkfixture.ts";
+import { assertNotVisible, createMovableClock, isApplied, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const brief = (events: readonly Event[]) => events.map(({ Type, ResourceID }) => `${Type} ${ResourceID}`);
@@ -21,13 +15,7 @@ const brief = (events: readonly Event[]) => events.map(({ Type, ResourceID }) =>
 onEveryDatabase(
   "public networks",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
-    afterEach(() => {
-      harness.brume.router.broken = false;
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const path = ({ Id }: PublicNetwork) => ({ id: Id });
     describe("from creation to deletion", () => {
       test("the response contains the network, which already works", async () => {

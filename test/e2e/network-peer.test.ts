@@ -1,11 +1,11 @@
 /** Configurations of the far end of a tunnel: complete with their secrets, which are never shown again. */
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel } from "@brume/api/vpn.ts";
 import { publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createMovableClock, createNetworkFixture, type NetworkFixture } from "../support/networkfixture.ts";
+import { createMovableClock, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
@@ -16,10 +16,7 @@ const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.1.0.2" } as c
 onSqlite(
   "configurations for far ends",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const configure = (id: number, Tunnels: readonly object[]) =>
       harness.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } });
     const tunnelsOf = ({ Vpn }: PublicNetwork): Tunnel[] => Vpn.Tunnels;

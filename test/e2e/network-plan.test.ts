@@ -3,17 +3,17 @@
  * exhausted pool.
  */
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { parseAddress, parseAddresses } from "../../service/src/base/address.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 import {
   createMovableClock,
   createNetworkFixture,
-  type NetworkFixture,
   outside,
   ping,
   tcp,
+  useNetworkFixture,
 } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
@@ -47,10 +47,7 @@ function holdApart(networks: readonly PublicNetwork[], pool: string): void {
 onSqlite(
   "addresses of public networks",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const order = (NetworkCapacity: unknown) =>
       harness.request("POST /publicnetwork", { Name: "sized", NetworkCapacity });
 
@@ -161,10 +158,7 @@ onSqlite(
 onSqlite(
   "networks with IPv6",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const send = (id: number, from: number | null, ...[packet]: [ReturnType<typeof tcp>]) =>
       harness.brume.router.send(id, from, packet);
 

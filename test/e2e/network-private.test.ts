@@ -3,20 +3,17 @@
  * #image-location-key-and-private-network-endpoints): addresses, errors and complete deletion.
  */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import type { Network } from "@brume/api/network.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createMovableClock, createNetworkFixture, type NetworkFixture } from "../support/networkfixture.ts";
+import { createMovableClock, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
 onSqlite(
   "private networks",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const create = (body: object, options = {}) =>
       harness.client.createNetwork({ body: { Name: "back", ...body } }, { wait: 20, ...options });
     const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);

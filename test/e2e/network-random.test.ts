@@ -3,11 +3,11 @@
  * restarts. When all tasks have ended, the router holds exactly what the API shows. The test does not check which requests are rejected.
  */
 import assert from "node:assert/strict";
-import { afterEach, before, test } from "node:test";
+import { test } from "node:test";
 import type { FirewallInput } from "@brume/api/firewall.ts";
 import fc from "fast-check";
 import { onSqlite } from "../support/harness.ts";
-import { createMovableClock, createNetworkFixture, type NetworkFixture } from "../support/networkfixture.ts";
+import { createMovableClock, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const nat = fc.nat({ max: 9 });
@@ -45,13 +45,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 onSqlite(
   "random changes of networks",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
-    afterEach(() => {
-      harness.brume.router.broken = false;
-    });
+    const fixture = useNetworkFixture(harness, clock);
     let names = 0;
     const pick = <T>(all: readonly T[], index: number): T | undefined => all[index % Math.max(1, all.length)];
 

@@ -1,11 +1,12 @@
 /** The status of tunnels (docs/spec.md#vpn-tunnel, #event): read from the engine on request, and events of its changes. */
 import assert from "node:assert/strict";
-import { afterEach, before, test } from "node:test";
+import { test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
 import type { TunnelStatus } from "@brume/api/vpn.ts";
 import type { TunnelFault, TunnelStatus as Word } from "../../service/src/drivers/router/interface.ts";
 import { onSqlite } from "../support/harness.ts";
-import { createMovableClock, createNetworkFixture, type NetworkFixture } from "../support/networkfixture.ts";
+import { createMovableClock, useNetworkFixture } from "../support/networkfixture.ts";
+import { tunnelUp } from "../support/tunnelspec.ts";
 
 const clock = createMovableClock();
 const office = { Name: "office", PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.0.113.50" };
@@ -13,33 +14,14 @@ const office = { Name: "office", PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.
 onSqlite(
   "the status of tunnels",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
-    afterEach(() => {
-      harness.brume.router.broken = false;
-      harness.brume.router.silent = false;
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const statusOf = (id: number) => harness.client.readVpnStatus({ path: { id } });
     /** Creates a network with a tunnel that is up, and functions that set the status in the engine. */
     async function connected(more: object = {}) {
       const { Id: id } = await fixture.network();
       const { Vpn } = await harness.client.configureVpn({ path: { id }, body: { Tunnels: [{ ...office, ...more }] } });
       const tunnel = Vpn.Tunnels[0]?.Id ?? 0;
-      const word: Word = {
-        id: tunnel,
-        state: "up",
-        reason: null,
-        establishedAt: Date.UTC(2026, 10, 20, 9, 20, 11, 7),
-        bytesIn: 104_857,
-        bytesOut: 98_112,
-        lastSeen: Date.UTC(2026, 10, 20, 9, 20, 12, 450),
-        localSubnets: ["10.64.0.8/29"],
-        peerSubnets: ["10.0.0.0/24"],
-        peerAddress: "203.0.113.50",
-        proposal: "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048",
-      };
+      const word = tunnelUp(tunnel);
       return { id, tunnel, say: (change: Partial<Word>) => harness.brume.router.report(id, { ...word, ...change }) };
     }
     const down = (fault: TunnelFault, detail: string) =>

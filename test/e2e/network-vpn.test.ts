@@ -3,11 +3,11 @@
  * #put-what-get-shows-changes-nothing, #secrets-are-never-shown): accepted lists, stored tunnels, and the configuration of the far end.
  */
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel } from "@brume/api/vpn.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createMovableClock, createNetworkFixture, errorsOf, type NetworkFixture } from "../support/networkfixture.ts";
+import { createMovableClock, errorsOf, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
@@ -18,10 +18,7 @@ const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.1.0.2", PeerP
 onSqlite(
   "tunnels",
   (harness) => {
-    let fixture: NetworkFixture;
-    before(() => {
-      fixture = createNetworkFixture(harness, clock);
-    });
+    const fixture = useNetworkFixture(harness, clock);
     const configure = (id: number, Tunnels: readonly object[], options = {}) =>
       harness.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, options);
     const tunnelsOf = ({ Vpn }: PublicNetwork): Tunnel[] => Vpn.Tunnels;

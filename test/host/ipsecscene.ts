@@ -9,6 +9,7 @@ import { connectVici, type Message, sections, text } from "../../service/src/dri
 import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
 import { whyNot } from "../support/hindrance.ts";
+import { ipsecTunnel } from "../support/tunnelspec.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
@@ -16,23 +17,7 @@ import { createScene, type Scene, until } from "./vpnscene.ts";
 export const skip = whyNot("ip", "charon-systemd", "swanctl", "ping");
 export const key = "Very-Secret-Key-0123456789-abcdef";
 
-export const tunnel: IpsecTunnel = {
-  type: "ipsec",
-  id: 7,
-  enabled: true,
-  mtu: 1400,
-  localSubnets: ["10.24.1.0/24"],
-  peerSubnets: ["10.24.2.0/24"],
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: key,
-  localIdentity: "192.0.2.1",
-  peer: "192.0.2.2",
-  peerIdentity: "192.0.2.2",
-};
+export const tunnel = ipsecTunnel();
 /** The tunnel to the other network behind the peer, which has a second address for it. */
 export const second: IpsecTunnel = {
   ...tunnel,

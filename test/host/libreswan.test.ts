@@ -13,6 +13,7 @@ import type { IpsecTunnel } from "../../service/src/drivers/router/interface.ts"
 import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec/ipsec.ts";
 import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
 import { whyNot } from "../support/hindrance.ts";
+import { ipsecTunnel } from "../support/tunnelspec.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
 /** Debian cannot install it together with strongSwan, so it is only unpacked. */
@@ -22,24 +23,7 @@ const skip =
   whyNot("ip", "charon-systemd", "ping") ||
   (!existsSync(join(unpacked, programs, "pluto")) && `needs Libreswan, unpacked in ${unpacked}`);
 
-const key = "Very-Secret-Key-0123456789-abcdef";
-const tunnel: IpsecTunnel = {
-  type: "ipsec",
-  id: 7,
-  enabled: true,
-  mtu: 1400,
-  localSubnets: ["10.24.1.0/24"],
-  peerSubnets: ["10.24.2.0/24"],
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: key,
-  localIdentity: "192.0.2.1",
-  peer: "192.0.2.2",
-  peerIdentity: "192.0.2.2",
-};
+const tunnel = ipsecTunnel();
 
 describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
   let scene: Scene;
@@ -134,9 +118,9 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
       try {
         await start(changed);
         // The last variant must fail.
-        await ipsec.apply(scene.here.edge, [{ ...changed, sharedKey: key }]);
+        await ipsec.apply(scene.here.edge, [{ ...changed, sharedKey: tunnel.sharedKey }]);
         const status = async () => (await ipsec.observe()).get(scene.here.namespace)?.[0];
-        if (changed.sharedKey !== key) {
+        if (changed.sharedKey !== tunnel.sharedKey) {
           const reason = await until("a reason", async () => (await status())?.reason);
           assert.equal(reason.fault, "authentication_failed", reason.detail);
         } else if (kernelEsp) {

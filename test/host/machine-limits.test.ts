@@ -4,39 +4,16 @@
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { afterEach, describe, test } from "node:test";
+import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { createGroups, groupLimits } from "../../service/src/drivers/machine/qemu/cgroup.ts";
 import { folderOf } from "../../service/src/drivers/machine/qemu/folder.ts";
 import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { createQmp, listAt, numberAt, textAt } from "../../service/src/drivers/machine/qemu/qmp.ts";
 import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
-import {
-  createMachineLab,
-  findCapabilities,
-  imageName,
-  type MachineLab,
-  machine,
-  untilReady,
-} from "../support/machinelab.ts";
+import { describeMachines, imageName, machine, untilReady } from "../support/machinelab.ts";
 
-const found = await findCapabilities();
-const hindrance = "hindrance" in found ? found.hindrance : null;
-if (hindrance !== null) console.log(`servers on this machine: not tried, ${hindrance}`);
-
-describe("the process of a server", { skip: hindrance ?? false }, () => {
-  let lab: MachineLab;
-  const newLab = () => {
-    assert.ok("capabilities" in found);
-    lab = createMachineLab(found.capabilities);
-    return lab;
-  };
-  afterEach(async () => {
-    await lab.close();
-    assert.deepEqual(lab.traces(), []);
-    assert.deepEqual(lab.faults, []);
-  });
-
+await describeMachines("the process of a server", (newLab, lab) => {
   test("a VM process has rights only to its own files", async () => {
     const { servers, firstUid, open, pidOf } = newLab();
     const machines = await open();
@@ -57,8 +34,7 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     assert.match(readFileSync(`/proc/${pidOf(1)}/limits`, "utf8"), /^Max core file size +0 +0 /m);
 
     // A guest that escapes its VM sees only the process's root directory with its own folder.
-    assert.ok("capabilities" in found);
-    assert.ok("needs" in found.capabilities.confinement, "this machine makes no root for a server");
+    assert.ok("needs" in lab().options.confinement, "this machine makes no root for a server");
     const root = `/proc/${pidOf(1)}/root`;
     assert.deepEqual(readdirSync(root).sort(), ["dev", "lib", "lib64", "old", "proc", "server", "usr"]);
     assert.deepEqual(readdirSync(`${root}/old`), []);
@@ -121,14 +97,14 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     assert.ok([null, expected(512)].includes(memory()), `${memory()}`);
 
     // The next service may have other limits for disks, and sets them also for servers that run.
-    const debug = await createQmp(await openSocket(folderOf(lab.servers, 1).run, "qmp-debug"));
+    const debug = await createQmp(await openSocket(folderOf(lab().servers, 1).run, "qmp-debug"));
     const disk = async () => {
       const found = listAt(await debug.run("query-block")).find((one) => textAt(one, "qdev").includes("root"));
       return [numberAt(found, "inserted", "iops"), numberAt(found, "inserted", "bps")];
     };
     assert.deepEqual(await disk(), [20_000, 1000e6]);
     await machines.close();
-    const next = await openQemu({ ...lab.options, diskLimits: { operations: 500, bandwidth: 0 } });
+    const next = await openQemu({ ...lab().options, diskLimits: { operations: 500, bandwidth: 0 } });
     assert.deepEqual(await disk(), [500, 0]);
     debug.close();
     await next.ensureRunning({ ...spec, memory: 512 });

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { chainOf, createDisks, layerName, topOf } from "../../service/src/drivers/machine/disk/disk.ts";
@@ -15,38 +15,14 @@ import type { MachineSpec, PowerEvent } from "../../service/src/drivers/machine/
 import { folderOf } from "../../service/src/drivers/machine/qemu/folder.ts";
 import { createQmp, pick } from "../../service/src/drivers/machine/qemu/qmp.ts";
 import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
-import {
-  createMachineLab,
-  findCapabilities,
-  imageName,
-  type MachineLab,
-  machine,
-  statusOf,
-  until,
-  untilReady,
-} from "../support/machinelab.ts";
+import { describeMachines, imageName, machine, statusOf, until, untilReady } from "../support/machinelab.ts";
 
-const found = await findCapabilities();
-const hindrance = "hindrance" in found ? found.hindrance : null;
-if (hindrance !== null) console.log(`servers on this machine: not tried, ${hindrance}`);
-
-describe("servers on this machine", { skip: hindrance ?? false }, () => {
-  let lab: MachineLab;
-  const newLab = () => {
-    assert.ok("capabilities" in found);
-    lab = createMachineLab(found.capabilities);
-    return lab;
-  };
-  afterEach(async () => {
-    await lab.close();
-    assert.deepEqual(lab.traces(), []);
-    assert.deepEqual(lab.faults, []);
-  });
+await describeMachines("servers on this machine", (newLab, lab) => {
   /** Another process that drives the same servers. */
   const service = (spec: MachineSpec): ChildProcess =>
     spawn(
       process.execPath,
-      [join(import.meta.dirname, "machineservice.ts"), JSON.stringify({ options: lab.options, spec })],
+      [join(import.meta.dirname, "machineservice.ts"), JSON.stringify({ options: lab().options, spec })],
       {
         stdio: ["ignore", "pipe", "inherit"],
       },
@@ -77,7 +53,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
       assert.notEqual(pidOf(spec.id), null);
       assert.ok(existsSync(`/sys/class/net/${machines.deviceOf(nic.id)}`));
       await machines.remove(spec.id);
-      assert.deepEqual(lab.traces(), []);
+      assert.deepEqual(lab().traces(), []);
       await machines.close();
     }
   });
@@ -99,7 +75,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     await first.close();
 
     // Its guest powers off while no service runs.
-    const debug = await createQmp(await openSocket(folderOf(lab.servers, 1).run, "qmp-debug"));
+    const debug = await createQmp(await openSocket(folderOf(lab().servers, 1).run, "qmp-debug"));
     await debug.run("system_powerdown");
     await until("it is down", async () => pick(await debug.run("query-status"), "status") === "shutdown");
     debug.close();
@@ -176,7 +152,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     serial.on("data", (bytes) => (shown += String(bytes)));
     serial.write("\r");
     await until("the login prompt", async () => /login:/.test(shown));
-    const debug = await createQmp(await openSocket(folderOf(lab.servers, 1).run, "qmp-debug"));
+    const debug = await createQmp(await openSocket(folderOf(lab().servers, 1).run, "qmp-debug"));
     await debug.run("system_powerdown");
     await until("the power event", async () => events.some(({ exit }) => exit?.reason === "guest"), 20);
     assert.equal(pidOf(1), null);
@@ -190,7 +166,9 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     await machines.ensureDisk(spec, { image: imageName });
     await assert.rejects(machines.ensureRunning(spec), /QEMU ended: .*(memory|size)/);
     assert.deepEqual(
-      lab.traces().filter((trace) => trace !== "1"),
+      lab()
+        .traces()
+        .filter((trace) => trace !== "1"),
       [],
     );
     assert.equal((await statusOf(machines, 1))?.boot, 0);

@@ -2,6 +2,7 @@
  * Test fixture: the complete service in this process with the real router driver; its host is a namespace of the lab. Servers are
  * namespaces connected by links, so that real packets test the state that was requested through the API.
  */
+
 import { randomBytes } from "node:crypto";
 import type { Client } from "@brume/api/client.ts";
 import { createClient } from "@brume/api/client.ts";
@@ -29,6 +30,7 @@ import type { Store } from "../../service/src/store/db.ts";
 import { startDatabase } from "../support/databases.ts";
 import { createLab, type Guest, type Lab } from "../support/netnslab.ts";
 import { image, port } from "../support/networkspec.ts";
+import { newServerRow } from "../support/rows.ts";
 import { simulatedHost, simulateGuests } from "../support/testservice.ts";
 import { until } from "./vpnscene.ts";
 
@@ -70,38 +72,7 @@ export const pool = "198.19.0.0/16";
 const apply = defineReconciler({ name: "network.apply", subject: "network", period: 0, run: async () => {} });
 
 /** The row of a server without a VM: a failed one, whose links stay. */
-const failed = {
-  project_id: 1,
-  batch_id: null,
-  name: "namespace",
-  host_name: "namespace",
-  state: "Failed",
-  is_on: 0,
-  cpu: 1,
-  ram: 128,
-  hdd: 1,
-  held_cpu: 0,
-  held_ram: 0,
-  held_hdd: 0,
-  is_high_performance: 0,
-  hdd_type: "SSD",
-  location: "Local",
-  image_id: 1,
-  image_name: "none",
-  family: "Linux",
-  admin_password: Buffer.from("none"),
-  user_data: null,
-  disk_version: 1,
-  boot: 0,
-  is_protected: 0,
-  is_backup_active: 0,
-  backup_period: 1,
-  backed_up: null,
-  error: null,
-  created: 0,
-  labels: "{}",
-  version: 1,
-} as const satisfies Parameters<typeof insertServer>[1];
+const failed = newServerRow({ name: "namespace", host_name: "namespace", state: "Failed", is_on: 0, boot: 0 });
 
 /** Creates a server with a link; the caller connects it and then calls `announce`. */
 export async function link(store: Store, network: number, bandwidth?: number): Promise<table.LinkRow> {

@@ -11,6 +11,7 @@ import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/mod
 import { createKernel, createUserspace, type Kind } from "../../service/src/drivers/router/wireguard/device.ts";
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "../support/hindrance.ts";
+import { wireguardTunnel } from "../support/tunnelspec.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
 const unable = whyNot("ip", "wg", "wireguard-go", "ping");
@@ -42,18 +43,7 @@ for (const [holder, skip] of suites)
     const [hereKey, farKey] = [createPrivate(randomBytes), createPrivate(randomBytes)];
     const id = `${holder.slice(0, 1)}${process.pid.toString(36)}`;
     const [device, farDevice] = [`bkh${id}`, `bkf${id}`];
-    const tunnel: WireguardTunnel = {
-      type: "wireguard",
-      id: 3,
-      enabled: true,
-      mtu: 1420,
-      localSubnets: ["10.24.1.0/24"],
-      peerSubnets: ["10.24.2.0/24"],
-      peerPublicKey: publicKeyOf(farKey),
-      presharedKey: null,
-      endpoint: "192.0.2.2:51821",
-      keepAlive: 1,
-    };
+    const tunnel = wireguardTunnel({ peerPublicKey: publicKeyOf(farKey), endpoint: "192.0.2.2:51821", keepAlive: 1 });
     let scene: Scene;
     let wireguard: Wireguard;
     const edge = () => ({ ...scene.here.edge, device });

@@ -16,6 +16,7 @@ import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
 import { hexOf, requestDevice } from "../../service/src/drivers/router/wireguard/uapi.ts";
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "../support/hindrance.ts";
+import { wireguardTunnel } from "../support/tunnelspec.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
 const skip = whyNot("ip", "wireguard-go", "ping");
@@ -45,18 +46,12 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
   const secret = randomBytes(32).toString("base64");
   const id = process.pid.toString(36);
   const [device, farDevice] = [`bvw${id}`, `bvf${id}`];
-  const tunnel: WireguardTunnel = {
-    type: "wireguard",
-    id: 3,
-    enabled: true,
-    mtu: 1420,
-    localSubnets: ["10.24.1.0/24"],
-    peerSubnets: ["10.24.2.0/24"],
+  const tunnel = wireguardTunnel({
     peerPublicKey: publicKeyOf(farKey),
     presharedKey: secret,
     endpoint: "192.0.2.2:51821",
     keepAlive: 1,
-  };
+  });
   const other: WireguardTunnel = {
     ...tunnel,
     id: 4,

@@ -2,10 +2,12 @@
  * Real servers for tests, with own folders, names and users, and complete removal at the end. It finds out as the service does whether
  * the host can run VMs.
  */
+import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { afterEach, describe } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { type GuestImage, readImage } from "../../service/src/drivers/machine/image/manifest.ts";
@@ -127,6 +129,51 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
     },
   };
 }
+
+/**
+ * Defines tests with real VMs, each with its own lab; `newLab` creates it, `lab` returns it. After each test the lab must be without traces and errors. On a
+ * host that cannot run VMs the tests are skipped, and the reason is printed.
+ */
+export async function describeMachines(
+  title: string,
+  define: (newLab: () => MachineLab, lab: () => MachineLab) => void,
+): Promise<void> {
+  const found = await findCapabilities();
+  const hindrance = "hindrance" in found ? found.hindrance : null;
+  if (hindrance !== null) console.log(`${title}: not tried, ${hindrance}`);
+  describe(title, { skip: hindrance ?? false }, () => {
+    let lab: MachineLab;
+    const newLab = () => {
+      assert.ok("capabilities" in found);
+      lab = createMachineLab(found.capabilities);
+      return lab;
+    };
+    afterEach(async () => {
+      await lab.close();
+      assert.deepEqual(lab.traces(), []);
+      assert.deepEqual(lab.faults, []);
+    });
+    define(newLab, () => lab);
+  });
+}
+
+/** Returns the description of an imported image that boots from its disk. */
+export const guestImage = (more: Partial<GuestImage> = {}): GuestImage => ({
+  name: "base",
+  title: "Base",
+  family: "Linux",
+  os: "Linux",
+  minRam: 128,
+  hdd: 1,
+  boot: "disk",
+  format: "qcow2",
+  files: { disk: "disk-1.qcow2" },
+  version: "1",
+  source: "",
+  made: 0,
+  guest: null,
+  ...more,
+});
 
 /** Returns a spec, with fields that the test replaces. */
 export const machine = (spec: Partial<MachineSpec> = {}): MachineSpec => {

@@ -3,8 +3,11 @@
  * packet is a function call, and tests can order failures of the host.
  */
 import assert from "node:assert/strict";
+import { afterEach } from "node:test";
+import type { ChangeOptions } from "@brume/api/client.ts";
 import type { Problem } from "@brume/api/errors.ts";
 import type { Event } from "@brume/api/event.ts";
+import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { type Caller, type Harness, refused } from "./harness.ts";
@@ -42,6 +45,8 @@ export interface NetworkFixture {
   server(network: number): Promise<ConnectedServer>;
   /** Creates a network with two servers. Its `send` sends a packet from one of them or from outside. */
   networkWithServers(more?: object): Promise<NetworkWithServers>;
+  /** Replaces the firewall of a public network. */
+  configureFirewall(id: number, body: FirewallInput, options?: ChangeOptions): Promise<PublicNetwork>;
   /** Returns the events of the project since the last call; the first call returns all. */
   newEvents(): Promise<Event[]>;
   /** Waits for an event that `newEvents` has not returned yet. */
@@ -67,6 +72,15 @@ export const errorsOf = (text: string): [string, string][] =>
   (JSON.parse(text) as Problem).errors
     .map(({ pointer, code }): [string, string] => [pointer, code])
     .sort(([one], [other]) => (one < other ? -1 : 1));
+
+/** Rules that allow all connections from the network, and web requests to its servers. */
+export const allowOut: FirewallRuleInput = {
+  Name: "out",
+  Action: "Allow",
+  Source: "internal",
+  Destination: "external",
+};
+export const allowWeb: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443" };
 
 /** A source address outside of all networks. */
 export const outside = "198.51.100.5";
@@ -172,6 +186,7 @@ export function createNetworkFixture(harness: Harness, clock: MovableClock, limi
       };
       return { id, one, two, send };
     },
+    configureFirewall: (id, body, options = {}) => harness.client.configureFirewall({ path: { id }, body }, options),
     async newEvents() {
       const events = await readNewEvents();
       last = events.at(-1)?.ID ?? last;
@@ -186,4 +201,13 @@ export function createNetworkFixture(harness: Harness, clock: MovableClock, limi
     },
   };
   return fixture;
+}
+
+/** Creates the fixture for the tests of a file. After each test the simulated router works again. */
+export function useNetworkFixture(harness: Harness, clock: MovableClock): NetworkFixture {
+  afterEach(() => {
+    harness.brume.router.broken = false;
+    harness.brume.router.silent = false;
+  });
+  return createNetworkFixture(harness, clock);
 }

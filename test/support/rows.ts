@@ -1,7 +1,7 @@
 /** Complete rows of a small installation, for tests of pure modules. A test sets only the columns that it is about. */
 import type { ImageRow, SshKeyRow } from "../../service/src/catalog/table.ts";
 import type { NetworkRow } from "../../service/src/network/table.ts";
-import type { References } from "../../service/src/server/model/plan.ts";
+import type { References, ServerSpec } from "../../service/src/server/model/plan.ts";
 import type { ServerRow } from "../../service/src/server/table.ts";
 
 export const created = Date.parse("2026-11-20T09:15:00.120Z");
@@ -110,6 +110,37 @@ export const serverRow = (id: number, more: Partial<ServerRow> = {}): ServerRow 
   ...common,
   ...more,
 });
+
+/** Returns the plan of a server that was requested with a name only. */
+export const serverSpec = (more: Partial<ServerSpec> = {}): ServerSpec => ({
+  name: "web-1",
+  hostName: "web-1",
+  cpu: 1,
+  ram: 512,
+  hdd: 10,
+  fast: false,
+  hddType: "SSD",
+  location: "Local",
+  image: imageRow(1),
+  keys: [],
+  network: null,
+  bandwidth: null,
+  ip: null,
+  ipPointer: "/NetworkIP",
+  userData: null,
+  waitFor: "Power",
+  isProtected: false,
+  isBackupActive: false,
+  backupPeriod: 7,
+  labels: {},
+  ...more,
+});
+
+/** Returns the row of a new server without its id, for an insert. */
+export function newServerRow(more: Partial<ServerRow> = {}): Omit<ServerRow, "id"> {
+  const { id: _, ...row } = serverRow(0, more);
+  return row;
+}
 
 interface Rows {
   readonly images?: readonly ImageRow[];

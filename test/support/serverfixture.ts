@@ -23,7 +23,7 @@ import type { ServerSpec } from "../../service/src/server/model/plan.ts";
 import { createServers, type Servers } from "../../service/src/server/servers.ts";
 import { findAnyServer, type ServerRow } from "../../service/src/server/table.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
-import { imageRow, networkRow } from "./rows.ts";
+import { imageRow, networkRow, serverSpec } from "./rows.ts";
 
 /** The server feature with its drivers, and helpers that run its flows. */
 export interface ServerFixture {
@@ -138,29 +138,7 @@ export async function openServerFixture(
     networks,
     apply,
     sendsBanner: () => true,
-    spec: (more = {}) => ({
-      name: "web-1",
-      hostName: "web-1",
-      cpu: 1,
-      ram: 512,
-      hdd: 10,
-      fast: false,
-      hddType: "SSD",
-      location,
-      image: imageRow(1),
-      keys: [],
-      network: null,
-      bandwidth: null,
-      ip: null,
-      ipPointer: "/NetworkIP",
-      userData: null,
-      waitFor: "Power",
-      isProtected: false,
-      isBackupActive: false,
-      backupPeriod: 7,
-      labels: {},
-      ...more,
-    }),
+    spec: (more = {}) => serverSpec({ location, ...more }),
     flow(name) {
       const flow = servers.flows.find((each) => each.name === name);
       if (flow === undefined) throw new Error(`flow ${name} does not exist`);

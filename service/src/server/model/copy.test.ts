@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ServerCopy, ServerRebuild } from "@brume/api/serverinput.ts";
-import { imageRow, keyRow, networkRow, references, serverRow } from "../../../../test/support/rows.ts";
+import { imageRow, keyRow, networkRow, references, serverRow, serverSpec } from "../../../../test/support/rows.ts";
 import { copyName, planCopy } from "./copy.ts";
 import { planRebuild, requireUnprotected } from "./rebuild.ts";
 
@@ -17,28 +17,16 @@ const copy = (body: ServerCopy = {}, more = {}) =>
   planCopy(body, { server, sizes, keys: [keyRow(7, { title: "as it was" })] }, references(more));
 
 test("a copy has the future sizes of its source, another name, and no protection or backups", () => {
-  assert.deepEqual(copy(), {
+  const expected = {
     name: "web-1-copy",
     hostName: "web-1-copy",
-    cpu: 2,
-    ram: 1024,
-    hdd: 20,
-    fast: true,
-    hddType: "SSD",
-    location: "Local",
+    ...sizes,
     image: { id: 99, name: "brume-tiny", family: "Linux", guest: "tiny" },
     keys: [keyRow(7, { title: "as it was" })],
-    network: null,
-    bandwidth: null,
-    ip: null,
-    ipPointer: "/NetworkIP",
-    userData: null,
-    waitFor: "Power",
-    isProtected: false,
-    isBackupActive: false,
     backupPeriod: 14,
     labels: { env: "prod" },
-  });
+  } as const;
+  assert.deepEqual(copy(), { ...serverSpec(), ...expected });
 });
 
 test("fields of the body override the source", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { CreateServerInput } from "@brume/api/serverinput.ts";
-import { imageRow, keyRow, networkRow, references } from "../../../../test/support/rows.ts";
+import { imageRow, keyRow, networkRow, references, serverSpec } from "../../../../test/support/rows.ts";
 import { ApiError } from "../../base/error.ts";
 import { planServer, single } from "./plan.ts";
 
@@ -21,28 +21,7 @@ const entriesOf = (spec: Partial<CreateServerInput>, more = {}) =>
   faultOf(spec, more).errors.map(({ pointer, code }) => `${pointer} ${code}`);
 
 test("a name is sufficient; the rest are defaults", () => {
-  assert.deepEqual(plan(), {
-    name: "web-1",
-    hostName: "web-1",
-    cpu: 1,
-    ram: 512,
-    hdd: 10,
-    fast: false,
-    hddType: "SSD",
-    location: "Local",
-    image: imageRow(1),
-    keys: [],
-    network: null,
-    bandwidth: null,
-    ip: null,
-    ipPointer: "/NetworkIP",
-    userData: null,
-    waitFor: "Power",
-    isProtected: false,
-    isBackupActive: false,
-    backupPeriod: 7,
-    labels: {},
-  });
+  assert.deepEqual(plan(), serverSpec());
 });
 
 test("all fields of the body are planned", () => {

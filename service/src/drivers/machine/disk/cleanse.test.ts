@@ -14,8 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
+import { guestImage } from "../../../../../test/support/machinelab.ts";
 import { exec } from "../../exec.ts";
-import { type GuestImage, printImage } from "../image/manifest.ts";
+import { printImage } from "../image/manifest.ts";
 import { cleanseDisk } from "./cleanse.ts";
 import { chainOf, checkDisk, createDisks, layerName, topOf } from "./disk.ts";
 
@@ -36,21 +37,7 @@ describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
   after(() => rmSync(root, { recursive: true }));
   chmodSync(root, 0o711);
   const disks = createDisks(exec, join(root, "images"), true);
-  const image: GuestImage = {
-    name: "imported",
-    title: "Imported",
-    family: "Linux",
-    os: "Linux",
-    minRam: 128,
-    hdd: 1,
-    boot: "disk",
-    format: "qcow2",
-    files: { disk: "disk-1.qcow2" },
-    version: "1",
-    source: "",
-    made: 0,
-    guest: null,
-  };
+  const image = guestImage({ name: "imported", title: "Imported" });
   const options = { disks, uid, signal: undefined };
   const serverOf = (id: number) => join(root, String(id));
   const diskOf = (id: number) => join(serverOf(id), "disk-1");

@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { guestImage } from "../../../../../test/support/machinelab.ts";
 import { exec } from "../../exec.ts";
-import { type GuestImage, printImage } from "../image/manifest.ts";
+import { printImage } from "../image/manifest.ts";
 import {
   allocatedOf,
   chainOf,
@@ -79,21 +80,7 @@ describe("chains of layers", { skip: hindrance }, () => {
   const uid = 699_123;
   const images = join(root, "images");
   const disks = createDisks(exec, images, true);
-  const image: GuestImage = {
-    name: "base",
-    title: "Base",
-    family: "Linux",
-    os: "Linux",
-    minRam: 128,
-    hdd: 1,
-    boot: "disk",
-    format: "qcow2",
-    files: { disk: "disk-1.qcow2" },
-    version: "1",
-    source: "",
-    made: 0,
-    guest: null,
-  };
+  const image = guestImage();
   const io = (disk: string, ...commands: string[]) =>
     exec.run(["qemu-io", "-f", "qcow2", ...commands.flatMap((command) => ["-c", command]), layerName(topOf(disk))], {
       cwd: disk,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ipsecTunnel } from "../../../../../test/support/tunnelspec.ts";
 import type { IpsecTunnel } from "../interface.ts";
 import type { Calls } from "../linux/calls.ts";
 import { loadTunnels } from "./load.ts";
@@ -8,23 +9,7 @@ import { createTunnelHistory, noRefusals, type TunnelHistory } from "./status.ts
 import type { Message, Vici } from "./vici.ts";
 
 const edge = "192.0.2.1";
-const tunnel: IpsecTunnel = {
-  type: "ipsec",
-  id: 7,
-  enabled: true,
-  mtu: 1400,
-  localSubnets: ["10.24.1.0/24"],
-  peerSubnets: ["10.24.2.0/24", "10.24.3.0/24"],
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: "Very-Secret-Key-0123456789-abcdef",
-  localIdentity: edge,
-  peer: "192.0.2.2",
-  peerIdentity: "192.0.2.2",
-};
+const tunnel = ipsecTunnel({ peerSubnets: ["10.24.2.0/24", "10.24.3.0/24"] });
 const child = (name: string, peer: readonly string[]): Message => ({
   name,
   state: "INSTALLED",

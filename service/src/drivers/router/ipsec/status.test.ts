@@ -1,26 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ipsecTunnel } from "../../../../../test/support/tunnelspec.ts";
 import type { IpsecTunnel } from "../interface.ts";
 import { childrenMissing, createTunnelHistory, noteRekey, reasonOf, statusOf } from "./status.ts";
 import type { Message } from "./vici.ts";
 
-const tunnel: IpsecTunnel = {
-  type: "ipsec",
-  id: 7,
-  enabled: true,
-  mtu: 1400,
-  localSubnets: ["10.24.1.0/24"],
+const tunnel = ipsecTunnel({
   peerSubnets: ["10.24.2.0/24", "10.24.3.0/24"],
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: "Very-Secret-Key-0123456789-abcdef",
-  localIdentity: "192.0.2.1",
   peer: "far.example",
   peerIdentity: "far.example",
-};
+});
 
 const child = (change: Record<string, string | string[]> = {}): Message => ({
   name: "c-7",

@@ -1,27 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { IpsecTunnel } from "../interface.ts";
+import { ipsecTunnel, officeTunnel } from "../../../../../test/support/tunnelspec.ts";
 import { espProposal, ikeProposal, type Suite } from "../model/proposals.ts";
 import { soon } from "./ipsec.ts";
 import { childrenOf, identityOf, renderConnection, renderDaemon, renderSecret, tunnelOf } from "./strongswan.ts";
 
-const tunnel: IpsecTunnel = {
-  type: "ipsec",
+const tunnel = ipsecTunnel({
+  ...officeTunnel,
   id: 3,
-  enabled: true,
-  mtu: 1400,
-  localSubnets: ["10.64.0.8/29"],
   peerSubnets: ["10.0.0.0/24", "10.0.2.0/24"],
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu",
-  localIdentity: "10.64.255.2",
   peer: "office.example",
   peerIdentity: "admin@office.example",
-};
+});
 
 test("proposals are the table's", () => {
   const suite: Suite = { encryption: "aes128", digest: "sha1", dhGroup: 2, perfectForwardSecrecy: true };

@@ -1,39 +1,20 @@
 /** Golden texts of the dialects that no test can run against, and rules that hold for all of them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { IpsecTunnel, WireguardTunnel } from "../interface.ts";
+import { ipsecTunnel, officeTunnel, wireguardTunnel } from "../../../../../test/support/tunnelspec.ts";
+import type { IpsecTunnel } from "../interface.ts";
 import { ipsecDialects, renderPeerConfig, wireguardDialects } from "./peerconfig.ts";
 import { fillSecrets } from "./peertext.ts";
 
-const tunnel: IpsecTunnel = {
-  type: "ipsec",
-  id: 3,
-  enabled: true,
-  mtu: 1400,
-  localSubnets: ["10.64.0.8/29"],
-  peerSubnets: ["10.0.0.0/24", "10.0.2.0/23"],
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu",
-  localIdentity: "10.64.255.2",
-  peer: "203.0.113.50",
-  peerIdentity: "203.0.113.50",
-};
-const wireguard: WireguardTunnel = {
-  type: "wireguard",
+const tunnel = ipsecTunnel({ ...officeTunnel, id: 3, peerSubnets: ["10.0.0.0/24", "10.0.2.0/23"] });
+const wireguard = wireguardTunnel({
   id: 4,
-  enabled: true,
   mtu: 1400,
-  localSubnets: ["10.64.0.8/29"],
+  localSubnets: officeTunnel.localSubnets,
   peerSubnets: ["10.9.0.2/32", "10.9.1.0/24"],
-  peerPublicKey: Buffer.alloc(32, 1).toString("base64"),
   presharedKey: Buffer.alloc(32, 2).toString("base64"),
   endpoint: "203.0.113.50:4500",
-  keepAlive: 25,
-};
+});
 const near = {
   address: "10.64.255.2",
   wireguard: { publicKey: "EdgePublicKeyEdgePublicKeyEdgePublicKeyEdg=", listenPort: 51_820 },

@@ -1,18 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { rule } from "../../../../../test/support/networkspec.ts";
 import type { Firewall, Rule } from "../interface.ts";
 import { createJudge, flatten, type Packet, staysInside } from "./verdict.ts";
 
 const internal = ["10.64.0.8/29", "fd24:1::/64"];
-const rule = (spec: Partial<Rule>): Rule => ({
-  allow: true,
-  protocol: "any",
-  source: "any",
-  sourcePort: "any",
-  destination: "any",
-  destinationPort: "any",
-  ...spec,
-});
 const packet = (spec: Partial<Packet> = {}): Packet => ({
   protocol: 6,
   source: "198.51.100.5",

@@ -1,21 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { NetworkSpec, Rule } from "../interface.ts";
+import { rule } from "../../../../../test/support/networkspec.ts";
+import type { NetworkSpec } from "../interface.ts";
 import { guardText } from "../linux/guard.ts";
 import { lockText } from "../linux/sourcelock.ts";
 import { flowsText } from "./connectionlimits.ts";
 import { digestOf, firewallText, firstText } from "./firewall.ts";
 import { natRemoval, natText } from "./nat.ts";
 
-const rule = (spec: Partial<Rule>): Rule => ({
-  allow: true,
-  protocol: "any",
-  source: "any",
-  sourcePort: "any",
-  destination: "any",
-  destinationPort: "any",
-  ...spec,
-});
 const plain = (text: string): string => text.replace(/d_[0-9a-f]{16}/g, "d_DIGEST").replace(/0x[0-9a-f]{8}\b/g, "MARK");
 const at = (...ports: number[]) => ports.map((port) => ({ first: port, last: port }));
 

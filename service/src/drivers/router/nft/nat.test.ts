@@ -1,31 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { IpsecTunnel, NetworkSpec, WireguardTunnel } from "../interface.ts";
+import { ipsecTunnel, officeTunnel, wireguardTunnel } from "../../../../../test/support/tunnelspec.ts";
+import type { NetworkSpec } from "../interface.ts";
 import { forwardsOf, natText } from "./nat.ts";
 import { readListening } from "./translation.ts";
 
-const ends = { id: 1, enabled: true, mtu: 1400, localSubnets: ["10.64.0.8/29"], peerSubnets: ["10.0.0.0/24"] };
-const called: IpsecTunnel = {
-  ...ends,
-  type: "ipsec",
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: "",
-  localIdentity: "10.64.255.2",
-  peer: null,
-  peerIdentity: "a.example",
-};
-const wireguard: WireguardTunnel = {
-  ...ends,
-  type: "wireguard",
-  peerPublicKey: "",
-  presharedKey: null,
-  endpoint: "203.0.113.50:51820",
-  keepAlive: 25,
-};
+const ends = { id: 1, mtu: 1400, localSubnets: ["10.64.0.8/29"], peerSubnets: ["10.0.0.0/24"] };
+const called = ipsecTunnel({ ...officeTunnel, ...ends, sharedKey: "", peer: null, peerIdentity: "a.example" });
+const wireguard = wireguardTunnel({ ...ends, peerPublicKey: "", endpoint: "203.0.113.50:51820" });
 const spec = (change: Partial<NetworkSpec>): NetworkSpec => ({
   id: 7,
   generation: 1,

@@ -3,32 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerDialectNames, peerDialects, TunnelPeer } from "@brume/api/vpn.ts";
 import { Check } from "typebox/value";
-import type { TunnelSpec } from "../../../drivers/router/interface.ts";
+import { ipsecTunnel, officeTunnel, wireguardTunnel } from "../../../../../test/support/tunnelspec.ts";
 import { ipsecDialects, wireguardDialects } from "../../../drivers/router/model/peerconfig.ts";
 import { describePeer, renderConfig } from "./peer.ts";
 
-const common = { id: 3, enabled: true, mtu: 1400, localSubnets: ["10.64.0.8/29"], peerSubnets: ["10.0.0.0/24"] };
-const ipsec: TunnelSpec = {
-  ...common,
-  type: "ipsec",
-  ikeVersion: 2,
-  encryption: "aes256",
-  digest: "sha256",
-  dhGroup: 14,
-  perfectForwardSecrecy: true,
-  sharedKey: "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu",
-  localIdentity: "10.64.255.2",
-  peer: "203.0.113.50",
-  peerIdentity: "203.0.113.50",
-};
-const wireguard: TunnelSpec = {
-  ...common,
-  type: "wireguard",
-  peerPublicKey: Buffer.alloc(32, 1).toString("base64"),
-  presharedKey: null,
-  endpoint: null,
-  keepAlive: 25,
-};
+const ends = { id: 3, mtu: 1400, localSubnets: ["10.64.0.8/29"], peerSubnets: ["10.0.0.0/24"] };
+const ipsec = ipsecTunnel({ ...officeTunnel, ...ends });
+const wireguard = wireguardTunnel(ends);
 const near = {
   address: "10.64.255.2",
   wireguard: { publicKey: Buffer.alloc(32, 2).toString("base64"), listenPort: 51_820 },

@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { TunnelStatus } from "@brume/api/vpn.ts";
 import { taskErrors } from "@brume/api/work.ts";
 import { Check } from "typebox/value";
-import type { TunnelStatus as EngineStatus, TunnelFault } from "../../../drivers/router/interface.ts";
+import { tunnelUp } from "../../../../../test/support/tunnelspec.ts";
+import type { TunnelFault } from "../../../drivers/router/interface.ts";
 import { type ObservedStatus, showStatus } from "./status.ts";
 import type { TunnelSettings } from "./tunnel.ts";
 
@@ -24,19 +25,7 @@ const settings: TunnelSettings = {
   Digest: "Sha256",
   PerfectForwardSecrecy: true,
 };
-const up: EngineStatus = {
-  id: 3,
-  state: "up",
-  reason: null,
-  establishedAt: Date.UTC(2026, 10, 20, 9, 20, 11, 7),
-  bytesIn: 104_857,
-  bytesOut: 98_112,
-  lastSeen: Date.UTC(2026, 10, 20, 9, 20, 12, 450),
-  localSubnets: ["10.64.0.8/29"],
-  peerSubnets: ["10.0.0.0/24"],
-  peerAddress: "203.0.113.50",
-  proposal: "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048",
-};
+const up = tunnelUp(3);
 const show = (word: ObservedStatus, change: Partial<TunnelSettings> = {}): TunnelStatus => {
   const status = showStatus({ id: 3, settings: { ...settings, ...change } as TunnelSettings }, word, null);
   assert.ok(Check(TunnelStatus, status));
