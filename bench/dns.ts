@@ -57,7 +57,7 @@ const openServer = (): Promise<Nameserver> =>
     host: "127.0.0.1",
     port: 0,
     rateLimit: 0,
-    transfer: { addresses: [], keys: [], notify: [] },
+    transfer: { addresses: ["127.0.0.1"], keys: [], notify: [] },
     log: (level, message, detail) => console.error(level, message, detail),
   });
 
@@ -214,6 +214,52 @@ async function measureChanges(seconds: number): Promise<void> {
   await server.close();
 }
 
+/** Times of a query every 10 ms until `ended`, in milliseconds, in ascending order. */
+async function probe(address: string, ended: Promise<unknown>): Promise<Float64Array> {
+  const asker = await openAsker(address);
+  const times: number[] = [];
+  let isRunning = true;
+  void ended.then(() => {
+    isRunning = false;
+  });
+  while (isRunning) {
+    const before = performance.now();
+    if ((await asker.ask(query("ns1.example.com", 1), 10_000)) === null) throw new Error("no response");
+    times.push(performance.now() - before);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  asker.close();
+  return Float64Array.from(times).sort();
+}
+
+/** Queries while a zone of a million records is transferred, by Knot's tool and with Knot in the same run. */
+async function measureTransfer(): Promise<void> {
+  const knot = (await exists("knotd"))
+    ? {
+        name: "Knot",
+        ...(await startKnot([large()], onCore(0), {
+          config: "acl:\n  - id: all\n    address: 127.0.0.1\n    action: transfer\n",
+          zone: "    acl: all\n",
+        })),
+      }
+    : null;
+  for (const subject of [knot, await startOurs("existing")]) {
+    if (subject === null) continue;
+    const { host, port } = target(subject.address);
+    const quiet = await probe(subject.address, new Promise((resolve) => setTimeout(resolve, 3000)));
+    const before = performance.now();
+    const [command = "", ...list] = [...onCore(1), "dig", "-p", port, `@${host}`, "example.com", "AXFR", "+noall"];
+    const transferred = run(command, [...list, "+stats"]);
+    const busy = await probe(subject.address, transferred);
+    const took = (performance.now() - before) / 1000;
+    const size = /XFR size: (\d+) records/.exec((await transferred).stdout)?.[1];
+    console.log(
+      `${subject.name}: ${size} records transferred in ${took.toFixed(1)} s; queries ms p50 ${quantile(busy, 0.5)} (${quantile(quiet, 0.5)} before), longest ${quantile(busy, 1)} (${quantile(quiet, 1)})`,
+    );
+    await subject.close();
+  }
+}
+
 async function measureSize(zones: number, perZone: number): Promise<void> {
   const child = startSelf(0, "size", String(zones), String(perZone));
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) console.log(line);
@@ -291,12 +337,15 @@ if (mode === "serve") {
   console.log(JSON.stringify(await generate(args[0] ?? "", Number(args[1]))));
 } else if (mode === "size") {
   await reportSize(Number(args[0]), Number(args[1]));
+} else if (mode === "transfer") {
+  await measureTransfer();
 } else {
   const seconds = Number(mode);
   for (const key of args.length > 0 ? args : Object.keys(scenarios)) await compareServers(seconds, key);
   if (args.length > 0) process.exit();
   await measureVisibility();
   await measureChanges(seconds);
+  await measureTransfer();
   await measureSize(1_000, 100);
   await measureSize(10_000, 100);
 }

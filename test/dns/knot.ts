@@ -36,17 +36,19 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Starts knotd with these zones; `prefix` is a command to start it with (taskset), `more` a port and more configuration. */
+/** Starts knotd with these zones; `prefix` is a command to start it with (taskset), `more` a port, more configuration, and lines for each zone. */
 export async function startKnot(
   zones: readonly ZoneChange[],
   prefix: readonly string[] = [],
-  more: { host?: string; port?: number; config: string } = { config: "" },
+  more: { host?: string; port?: number; config: string; zone?: string } = { config: "" },
 ): Promise<Knot> {
   const dir = await mkdtemp(join(tmpdir(), "brume-knot-"));
   const { host = "127.0.0.1", port = await freePort() } = more;
   await mkdir(join(dir, "db"));
   await Promise.all(zones.map((zone, i) => writeFile(join(dir, `${i}.zone`), zonefile(zone))));
-  const listed = zones.map((zone, i) => `  - domain: ${zone.zone}.\n    file: ${join(dir, `${i}.zone`)}\n`).join("");
+  const listed = zones
+    .map((zone, i) => `  - domain: ${zone.zone}.\n    file: ${join(dir, `${i}.zone`)}\n${more.zone ?? ""}`)
+    .join("");
   const config = `server:
     listen: ${host}@${port}
     rundir: ${dir}

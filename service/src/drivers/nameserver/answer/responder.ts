@@ -8,7 +8,8 @@ import { type Authority, isNewer, TYPE, type Zone } from "../builtin/zone.ts";
 import type { Zones } from "../builtin/zones.ts";
 import type { Catalog } from "../transfer/catalog.ts";
 import type { Notifier } from "../transfer/notify.ts";
-import { transferZone } from "../transfer/transfer.ts";
+import { imageOf, transferZone } from "../transfer/transfer.ts";
+import type { Transfers } from "../transfer/transfers.ts";
 import { inScope, type Key, type Signer, sign, signatureSize, verify } from "../transfer/tsig.ts";
 import {
   CLASS_IN,
@@ -42,6 +43,8 @@ export interface ResponderOptions {
   /** Returns whether this address may transfer all zones without a key. */
   readonly mayTransfer: (address: string) => boolean;
   readonly catalog?: Catalog | null;
+  /** Composes large transfers. Without it all are composed here. */
+  readonly transfers?: Transfers;
   /** Called when a client proved that it has the serial of a zone, or queried it. */
   readonly heard?: Notifier["heard"];
   /** Milliseconds since 1970. */
@@ -52,8 +55,8 @@ export interface ResponderOptions {
 /** Responds to packets. */
 export interface Responder {
   readonly udp: AnswerDatagram;
-  /** Returns the responses to a message over TCP: none, one, or the many of a transfer (null: not ready yet). The caller owns them. */
-  tcp(packet: Buffer, address: string): Iterable<Buffer | null>;
+  /** Returns the responses to a message over TCP: none, one, or the many of a transfer. The caller owns them. */
+  tcp(packet: Buffer, address: string): Iterable<Turn>;
 }
 
 /** One query and its source. */
@@ -69,7 +72,12 @@ interface Asked extends Request {
   readonly query: Query;
 }
 
-type Transfer = Generator<Buffer | null, void>;
+/** A message of a response; null: serve others first; a promise: continue when it is resolved. */
+export type Turn = Buffer | null | Promise<void>;
+type Transfer = Generator<Turn, void>;
+
+/** Zones with more names are transferred by `ResponderOptions.transfers`. */
+const SMALL_ZONE = 1000;
 
 /** Creates a responder with its own cache. */
 export function createResponder(options: ResponderOptions): Responder {
@@ -186,8 +194,12 @@ export function createResponder(options: ResponderOptions): Responder {
     const zone = "next" in image ? yield* image : image;
     writer.start(null, query.end);
     const head = compose(packet, query.end, AA, RCODE.NOERROR, [0, 0, 0]);
-    const serial = yield* transferZone(zone, head, signer, () => Math.floor(now() / 1000));
-    heard(zone.name, serial, "has", client.address(), signer?.key ?? null);
+    const zoneImage = imageOf(zone);
+    const { transfers } = options;
+    yield* transfers !== undefined && zone.owners > SMALL_ZONE
+      ? transfers.transfer(zoneImage, head, signer)
+      : transferZone(zoneImage, head, signer, () => Math.floor(now() / 1000));
+    heard(zone.name, zoneImage.authority.serial, "has", client.address(), signer?.key ?? null);
   }
 
   const answer = (request: Asked, signer: Signer | null): Reply => {

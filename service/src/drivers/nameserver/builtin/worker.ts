@@ -13,6 +13,7 @@ import { type Catalog, createCatalog } from "../transfer/catalog.ts";
 import { createNotifier, keyOf, type Notifier, type Target } from "../transfer/notify.ts";
 import type { SecondaryState } from "../transfer/secondary.ts";
 import { createAccess } from "../transfer/transfer.ts";
+import { createTransfers } from "../transfer/transfers.ts";
 import { createKey, type KeyOptions } from "../transfer/tsig.ts";
 import { loadMmsg, type Mmsg } from "../transport/mmsg.ts";
 import { serveTcp } from "../transport/tcp.ts";
@@ -153,6 +154,7 @@ async function serve(
     keys,
     mayTransfer: createAccess(options.transfer.addresses),
     catalog,
+    transfers: createTransfers(),
     ...(targets.length > 0 && { heard: (...what: Parameters<Notifier["heard"]>) => notifier?.heard(...what) }),
     now: Date.now,
     fault(fault) {

@@ -1,13 +1,12 @@
 /**
- * Zone transfers to secondaries (AXFR, RFC 5936): access control and the sequence of messages. A transfer copies the two columns of the
- * zone at its start (the strings are shared), so that it contains one serial regardless of its duration. Copying a million names would
- * delay queries, so it runs in steps, and again if the zone changes meanwhile.
+ * Zone transfers to secondaries (AXFR, RFC 5936): access control and the sequence of messages. A transfer reads a snapshot of the zone, so
+ * that it contains one serial regardless of its duration.
  */
 import { BlockList, isIPv6 } from "node:net";
 import { plainAddress } from "../../../base/address.ts";
 import { soaOf } from "../answer/answer.ts";
 import { entriesOf, type Snapshot, snapshotOf } from "../builtin/table.ts";
-import { SET_HEADER, u32, type Zone } from "../builtin/zone.ts";
+import { type Authority, SET_HEADER, u32, type Zone } from "../builtin/zone.ts";
 import { createWriter, HEADER, type Records, recordsOf } from "../wire/message.ts";
 import { type Signer, sign, signatureSize } from "./tsig.ts";
 
@@ -29,19 +28,30 @@ export function createAccess(addresses: readonly string[]): (address: string) =>
   };
 }
 
+/** A zone at one serial. It can be passed to another thread. */
+export interface ZoneImage {
+  readonly name: string;
+  readonly authority: Authority;
+  readonly snapshot: Snapshot;
+}
+
+/** Returns the zone as it is now; later changes do not affect it. */
+export const imageOf = ({ name, authority, table, generation }: Zone): ZoneImage => {
+  return { name, authority, snapshot: snapshotOf(table, generation) };
+};
+
 /**
- * Yields the messages of a transfer: SOA, all records, SOA; null: not ready yet, serve others first. `head` is the header and question of
- * the first message; `now` returns seconds for the signatures. Returns the serial when the last message was taken.
+ * Yields the messages of a transfer: SOA, all records, SOA. `head` is the header and question of the first message; `now` returns seconds
+ * for the signatures.
  */
 export function* transferZone(
-  zone: Zone,
+  { name, authority, snapshot }: ZoneImage,
   head: Buffer,
   signer: Signer | null,
   now: () => number,
-): Generator<Buffer | null, number> {
-  const { name, authority } = zone;
+): Generator<Buffer, void> {
   const soa = soaOf({ name, authority }, authority.ttl);
-  const records = recordsIn(snapshotOf(zone.table, zone.generation), name, soa);
+  const records = recordsIn(snapshot, name, soa);
   const writer = createWriter();
   const limit = MESSAGE_SIZE - (signer === null ? 0 : signatureSize(signer.key));
   let prior = signer?.prior ?? null;
@@ -57,7 +67,7 @@ export function* transferZone(
     return signed.bytes;
   };
 
-  writer.start(zone.name, head.length);
+  writer.start(name, head.length);
   for (const set of records) {
     let start = set.start;
     while (start < set.end) {
@@ -65,7 +75,7 @@ export function* transferZone(
       // A record larger than a usual message gets one of its own.
       start = writer.add(rest, writer.count === 0 ? 0xffff - 512 : limit);
       if (start === set.end) break;
-      if (writer.count === 0) throw new RangeError(`a record of ${zone.name} is too long to be transferred`);
+      if (writer.count === 0) throw new RangeError(`a record of ${name} is too long to be transferred`);
       yield finish();
       if (message === head) {
         message = Buffer.from(head.subarray(0, HEADER));
@@ -75,7 +85,6 @@ export function* transferZone(
     }
   }
   yield finish();
-  return authority.serial;
 }
 
 function* recordsIn(snapshot: Snapshot, zone: string, soa: Records): Generator<Records, void> {

@@ -6,6 +6,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { networkOf, plainAddress } from "../../../base/address.ts";
 import { createPlaces, type PlaceLimits } from "../../../base/places.ts";
+import type { Turn } from "../answer/responder.ts";
 
 /** Times in milliseconds. */
 export interface TcpLimits extends PlaceLimits {
@@ -41,7 +42,9 @@ interface Connection {
   readonly address: string;
   data: Buffer;
   /** Rest of the answer under way. */
-  reply: Iterator<Buffer | null, void> | null;
+  reply: Iterator<Turn, void> | null;
+  /** The next part of the answer is being composed elsewhere. */
+  isWaiting: boolean;
   /** When the last query came or the last part of an answer went. */
   active: number;
   ended: boolean;
@@ -56,9 +59,9 @@ export interface TcpService {
   close(): void;
 }
 
-/** `answer` gives the answers to one message, null: not ready yet; `now` milliseconds. The server is returned without listening. */
+/** `answer` returns the answers to one message (see `Turn`); `now` milliseconds. The server is returned without listening. */
 export function serveTcp(
-  answer: (packet: Buffer, address: string) => Iterable<Buffer | null>,
+  answer: (packet: Buffer, address: string) => Iterable<Turn>,
   now: () => number,
   limits: TcpLimits = TCP_LIMITS,
 ): TcpService {
@@ -80,8 +83,8 @@ export function serveTcp(
     return data.subarray(2, 2 + size);
   };
 
-  /** One turn. Returns whether there is more to do at once. */
-  const advance = (connection: Connection): boolean => {
+  /** One turn, which ends at `until`. Returns whether there is more to do at once. */
+  const advance = (connection: Connection, until: number): boolean => {
     const { socket } = connection;
     let steps = 0;
     let isDone = false;
@@ -98,7 +101,16 @@ export function serveTcp(
       const { done, value } = connection.reply.next();
       if (done === true) connection.reply = null;
       else if (value === null) break;
-      else writeMessage(connection, value);
+      else if (value instanceof Promise) {
+        connection.isWaiting = true;
+        const proceed = (): void => {
+          connection.isWaiting = false;
+          enqueue(connection);
+        };
+        value.then(proceed, proceed);
+        break;
+      } else writeMessage(connection, value);
+      if (now() > until) break;
     }
     socket.uncork();
     if (socket.destroyed) return false;
@@ -111,6 +123,7 @@ export function serveTcp(
       socket.pause();
       return false;
     }
+    if (connection.isWaiting) return false;
     if (!isDone) return true;
     if (connection.ended) socket.end();
     else socket.resume();
@@ -118,9 +131,9 @@ export function serveTcp(
   };
 
   /** A transfer that fails on the way must not look complete. */
-  const guarded = (connection: Connection): boolean => {
+  const guarded = (connection: Connection, until: number): boolean => {
     try {
-      return advance(connection);
+      return advance(connection, until);
     } catch {
       connection.socket.destroy();
       return false;
@@ -132,7 +145,7 @@ export function serveTcp(
     const until = now() + SLICE_MS;
     for (const connection of waiting) {
       waiting.delete(connection);
-      if (guarded(connection)) waiting.add(connection);
+      if (guarded(connection, until)) waiting.add(connection);
       if (now() > until) break;
     }
     if (waiting.size > 0) plan();
@@ -145,7 +158,7 @@ export function serveTcp(
   };
 
   const enqueue = (connection: Connection): void => {
-    if (connection.blockedSince !== null) return;
+    if (connection.blockedSince !== null || connection.isWaiting || connection.socket.destroyed) return;
     waiting.add(connection);
     plan();
   };
@@ -162,6 +175,7 @@ export function serveTcp(
       address,
       data: Buffer.alloc(0),
       reply: null,
+      isWaiting: false,
       active: now(),
       ended: false,
       sent: 0,

@@ -1,0 +1,104 @@
+/**
+ * Large transfers, composed in a thread of their own (`thread.ts`). The thread starts with the first transfer and ends when there has been
+ * none for a while, so that it costs memory only while it is used.
+ */
+import { Worker } from "node:worker_threads";
+import type { FromTransfer, ToTransfer } from "./thread.ts";
+import type { ZoneImage } from "./transfer.ts";
+import type { Signer } from "./tsig.ts";
+
+/** Messages that a transfer is ahead of its connection: half a megabyte. */
+const AHEAD = 32;
+const IDLE_MS = 30_000;
+
+/** Transfers that run in the thread. */
+export interface Transfers {
+  /**
+   * Yields the messages of a transfer (see `transferZone`), or a promise: continue when it is resolved. Throws if the thread has failed.
+   * Must be ended by `return` if it is not read to its end.
+   */
+  transfer(image: ZoneImage, head: Buffer, signer: Signer | null): Generator<Buffer | Promise<void>, void>;
+  close(): void;
+}
+
+interface Incoming {
+  readonly messages: Buffer[];
+  isEnd: boolean;
+  fault: string | null;
+  wake: () => void;
+}
+
+const startThread = (): Worker =>
+  new Worker(new URL("./thread.ts", import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 8 } });
+
+/** Creates the transfers; no thread runs yet. Tests replace `start`. */
+export function createTransfers(start: () => Worker = startThread, idleMs = IDLE_MS): Transfers {
+  const incoming = new Map<number, Incoming>();
+  let thread: Worker | null = null;
+  let lastId = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  const fail = (failed: Worker, fault: string): void => {
+    if (thread !== failed) return;
+    thread = null;
+    for (const one of incoming.values()) {
+      one.fault = fault;
+      one.wake();
+    }
+  };
+
+  const launch = (): Worker => {
+    const started = start();
+    started.on("message", ({ id, messages, isEnd, fault }: FromTransfer) => {
+      const one = incoming.get(id);
+      if (one === undefined) return;
+      for (const message of messages) one.messages.push(Buffer.from(message.buffer));
+      one.isEnd = isEnd;
+      one.fault = fault;
+      one.wake();
+    });
+    started.on("error", (error) => fail(started, String(error)));
+    started.on("exit", () => fail(started, "the thread of transfers has ended"));
+    return started;
+  };
+
+  const stop = (): void => {
+    const idle = thread;
+    thread = null;
+    void idle?.terminate();
+  };
+
+  return {
+    *transfer(image, head, signer) {
+      clearTimeout(timer);
+      const own = (thread ??= launch());
+      const send = (message: ToTransfer): void => own.postMessage(message);
+      const id = ++lastId;
+      const one: Incoming = { messages: [], isEnd: false, fault: null, wake() {} };
+      incoming.set(id, one);
+      try {
+        send({ kind: "start", id, count: AHEAD, image, head, signer });
+        for (let taken = 0; !one.isEnd || one.messages.length > 0; ) {
+          if (one.fault !== null) throw new Error(one.fault);
+          const message = one.messages.shift();
+          if (message === undefined) {
+            yield new Promise<void>((resolve) => {
+              one.wake = resolve;
+            });
+            continue;
+          }
+          if (++taken % (AHEAD / 2) === 0) send({ kind: "more", id, count: AHEAD / 2 });
+          yield message;
+        }
+      } finally {
+        incoming.delete(id);
+        if (!one.isEnd) send({ kind: "stop", id });
+        if (incoming.size === 0) timer = setTimeout(stop, idleMs).unref();
+      }
+    },
+    close() {
+      clearTimeout(timer);
+      stop();
+    },
+  };
+}
