@@ -27,7 +27,7 @@ import { requireNames } from "./drivers/router/linux/installations.ts";
 import { startRouter } from "./drivers/router/linux/start.ts";
 import { closedExcept, resolversFor } from "./drivers/router/model/closedaddresses.ts";
 import { tagOf } from "./drivers/router/model/name.ts";
-import { createSender } from "./drivers/webhook/sender.ts";
+import { createThreadSender } from "./drivers/webhook/thread.ts";
 import { isBackupFolder, isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
 import { compactAtStart } from "./store/compact.ts";
@@ -121,7 +121,7 @@ async function start(config: Config): Promise<void> {
     machineDetail: chosen.detail,
     engines: { Machine: chosen.kind, Router: found.kind },
     cpuOvercommit: config.cpuOvercommit,
-    sender: createSender({ allow: config.webhookAllow }),
+    sender: createThreadSender({ allow: config.webhookAllow }),
     clock: systemClock,
     random: Math.random,
     randomBytes,

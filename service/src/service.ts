@@ -178,7 +178,13 @@ export function createService(options: ServiceOptions): Service {
     power: servers.power,
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
   };
-  const webhooks: Webhooks = createWebhooks({ ...options, store, feed, print: printEvent });
+  const webhooks: Webhooks = createWebhooks({
+    ...options,
+    store,
+    feed,
+    hasRequests: () => http.running() > 0,
+    print: printEvent,
+  });
   const { parentPort: port = 53 } = options;
   const parents = { nameServers: dnsNames, resolvers, port };
   const delegation = delegationReconciler(store, clock, parents, zones.served);

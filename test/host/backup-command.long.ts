@@ -49,7 +49,7 @@ for (const kind of databases)
       const { status, output } = await host.command("backup.ts", backups, "--with-disks");
       assert.equal(status, 0, output);
       const [, path, copied, kept] =
-        /Backed up 1 servers and \d+ images to (\S+): copied ([\d.]+) MB, ([\d.]+) MB were there already/.exec(
+        /Backed up 1 servers and \d+ images to (\S+): copied ([\d.]+) MB, linked ([\d.]+) MB that did not change/.exec(
           output,
         ) ?? assert.fail(output);
       assert.equal(output.includes("pg_dump --format=custom"), kind === "postgres");

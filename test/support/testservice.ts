@@ -22,7 +22,7 @@ import type { Nameserver } from "../../service/src/drivers/nameserver/interface.
 import type { Router } from "../../service/src/drivers/router/interface.ts";
 import { closedExcept } from "../../service/src/drivers/router/model/closedaddresses.ts";
 import { createSim, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
-import { createSender } from "../../service/src/drivers/webhook/sender.ts";
+import { createThreadSender } from "../../service/src/drivers/webhook/thread.ts";
 import type { HttpLimits } from "../../service/src/http/server.ts";
 import { createService, type Service, type ServiceOptions } from "../../service/src/service.ts";
 import type { Store } from "../../service/src/store/db.ts";
@@ -124,7 +124,7 @@ export const simulatedHost = (
   engines: { Machine: "sim", Router: "sim" } as const,
   images: { ...machines, ...images },
   cpuOvercommit: 8,
-  sender: createSender({ allow: ["127.0.0.0/8"] }),
+  sender: createThreadSender({ allow: ["127.0.0.0/8"] }),
   randomBytes,
   networks: {
     locations,

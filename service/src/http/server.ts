@@ -106,6 +106,8 @@ export interface Http {
   readonly server: Server;
   /** Resolves to `host:port` as in a URL; port 0 selects a free one. */
   listen(host: string, port: number): Promise<string>;
+  /** Returns the number of requests that are being processed. */
+  running(): number;
   /** Accepts no new connections, waits up to `graceMs` milliseconds for running requests, then closes all. Resolves when the audit is stored. */
   close(graceMs: number): Promise<void>;
 }
@@ -252,6 +254,7 @@ export function createHttp(options: HttpOptions): Http {
           resolve(family === "IPv6" ? `[${address}]:${taken}` : `${address}:${taken}`);
         });
       }),
+    running: () => running,
     async close(graceMs) {
       stop.request();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

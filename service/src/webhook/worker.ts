@@ -4,15 +4,14 @@
  *
  * Each webhook reads events after its cursor and stores a delivery row per event, in batches. Deliveries of one resource are sent in order,
  * each after the result of the previous one is stored. A failing endpoint gets one attempt at a time, and all failing endpoints together at
- * most half of the send slots, so they delay no others. A round writes one transaction, and the number of sends per round is limited, so
- * that the API remains responsive.
+ * most half of the send slots, so they delay no others. A round stores the results and new deliveries of all webhooks in one transaction, and
+ * finds what can be sent; `send.ts` sends it meanwhile. Rounds take at most half of the time, so that the API remains responsive.
  */
-import { createHmac } from "node:crypto";
-import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
-import type { Answer, Sender } from "../drivers/webhook/interface.ts";
+import type { Sender } from "../drivers/webhook/interface.ts";
 import { type ObservedStore, skipFreshness } from "../engine/commit.ts";
 import type { EventRow, Feed } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
@@ -20,6 +19,7 @@ import { type EventRange, findEvents, insertDeliveries } from "./enqueue.ts";
 import { createQueue, findDue, isQuiet, type Queue } from "./model/queue.ts";
 import { everyType, maxWaiting } from "./model/rules.ts";
 import { type Recorded, type Report, type Result, record } from "./outcome.ts";
+import { createSends } from "./send.ts";
 import * as table from "./table.ts";
 
 export interface WebhookWorkerOptions {
@@ -29,6 +29,8 @@ export interface WebhookWorkerOptions {
   readonly log: Log;
   readonly sealer: Sealer;
   readonly sender: Sender;
+  /** Returns whether requests of clients are being processed. Then fewer deliveries start. */
+  readonly hasRequests: () => boolean;
   /** Returns a random number in [0, 1), for the jitter of retries. */
   readonly random: () => number;
   /** Returns the event as JSON, as `GET /event` shows it. */
@@ -46,17 +48,15 @@ export interface Webhooks {
   stop(graceMs: number): Promise<void>;
 }
 
-/** Concurrent sends: in total, to failing endpoints, and to one endpoint. */
-const slots = { all: 64, failing: 32, perWebhook: 16 };
 /** Events stored as deliveries at once; more are read when fewer than `lowWater` new deliveries wait. */
-const batch = 100;
-const lowWater = 50;
+const batch = 200;
+const lowWater = 100;
 /** Events scanned by one query, and events without a match after which the cursor is stored. */
 const maxScanned = 5000;
-/** Minimum and maximum pause between two rounds in ms, and sends started per round. */
-const round = 100;
+/** Minimum pause between two rounds in ms, without and with requests of clients, and the maximum. */
+const round = 25;
+const requestRound = 100;
 const longestPause = 1000;
-const maxStarted = 50;
 /** Ms between reads of changes by other processes. */
 const poll = 5000;
 /** Ms before the next round after a database error. */
@@ -74,17 +74,19 @@ interface Enqueue {
 
 /** Creates the worker. It starts with the reconciler `webhook.deliver`. */
 export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
-  const { store, feed, clock, log, sealer, sender } = options;
-  /** Deliveries being sent, by id, until their results are stored. */
-  const inFlight = new Map<number, { readonly webhook: number; readonly isFailing: boolean }>();
+  const { store, feed, clock, log, sender } = options;
   const queues = new Map<number, Queue>();
-  let results: Result[] = [];
+  const sends = createSends({
+    ...options,
+    findEvent: (id) => table.findEvent.first(store.read, { id }),
+    isQueued: (row) => !stopped && queues.get(row.webhook_id)?.rows.get(row.id) === row,
+    onEnd: wake,
+  });
   let stopped = false;
   let hasNews = false;
   let readAt = 0;
   let endPause = (): void => {};
   let ended: Promise<void> = Promise.resolve();
-  const stopping = new AbortController();
 
   /** Writes without invalidating cached responses: none of them contains deliveries. */
   const write: ObservedStore["write"] = (change) =>
@@ -129,45 +131,13 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
     return cursor - webhook.cursor > maxScanned ? { webhook: webhook.id, range: null, cursor, lostFrom: null } : null;
   }
 
-  async function send(webhook: table.WebhookRow, row: table.DeliveryRow): Promise<Answer> {
-    const event = await table.findEvent.first(store.read, { id: row.event_id });
-    if (event === undefined) return { status: null, error: "The event has been deleted." };
-    const body = options.print(event);
-    const seconds = Math.floor(clock.now() / 1000);
-    const mac = createHmac("sha256", sealer.open(webhook.secret)).update(`${seconds}.${body}`).digest("hex");
-    const headers = {
-      "content-type": "application/json; charset=utf-8",
-      "user-agent": "brume",
-      "brume-webhook": String(webhook.id),
-      "brume-delivery": String(row.id),
-      "brume-event": event.type,
-      "brume-signature": `t=${seconds},v1=${mac}`,
-    };
-    return sender.send({ url: webhook.url, headers, body }, stopping.signal);
-  }
-
-  async function startSend(webhook: table.WebhookRow, row: table.DeliveryRow): Promise<void> {
-    inFlight.set(row.id, { webhook: webhook.id, isFailing: webhook.failing_since !== null });
-    const answer = await send(webhook, row).catch((error: unknown): Answer => {
-      log("error", "Could not send a webhook delivery.", { webhook: webhook.id, delivery: row.id, error });
-      return {
-        status: null,
-        error: "Internal error: the service could not send this delivery and has logged the cause.",
-      };
-    });
-    // Interrupted by the end of the service: it is sent again after the next start.
-    if (stopping.signal.aborted && answer.status === null) inFlight.delete(row.id);
-    else results.push({ row, answer });
-    wake();
-  }
-
   function reportsOf(webhooks: readonly table.WebhookRow[], ended: readonly Result[]): Report[] {
     const byWebhook = Map.groupBy(ended, ({ row }) => row.webhook_id);
     return webhooks.flatMap((webhook) => {
       const own = byWebhook.get(webhook.id);
       if (own === undefined) return [];
       const waiting = [...(queues.get(webhook.id)?.rows.values() ?? [])];
-      const idle = waiting.filter((row) => row.is_resend === 0 && !inFlight.has(row.id));
+      const idle = waiting.filter((row) => row.is_resend === 0 && !sends.has(row.id));
       const surplus = idle.slice(0, Math.max(0, waiting.length - maxWaiting)).map(({ id }) => id);
       return [{ webhook, results: own, surplus }];
     });
@@ -175,7 +145,7 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
 
   /** Stores the results and the new deliveries of this round in one transaction. Resolves to false if there were none. */
   async function storeRound(webhooks: readonly table.WebhookRow[], plans: readonly Enqueue[]): Promise<boolean> {
-    const batchOfResults = results;
+    const batchOfResults = [...sends.results()];
     if (batchOfResults.length === 0 && plans.length === 0) return false;
     const now = clock.now();
     const reports = reportsOf(webhooks, batchOfResults);
@@ -191,7 +161,6 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
       }
       return { recorded, enqueued };
     });
-    results = results.slice(batchOfResults.length);
     for (const { webhook, cursor, lostFrom } of plans)
       if (lostFrom !== null)
         log("warn", "Events were deleted before they were enqueued for a webhook.", {
@@ -199,7 +168,7 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
           from: lostFrom,
           to: cursor,
         });
-    for (const { row } of batchOfResults) inFlight.delete(row.id);
+    sends.settle(batchOfResults);
     for (const [id, { ended, again }] of recorded) {
       const queue = queues.get(id);
       if (queue === undefined) continue;
@@ -236,57 +205,32 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
     }
   }
 
-  const countInFlight = (
-    matches: (one: { readonly webhook: number; readonly isFailing: boolean }) => boolean,
-  ): number => [...inFlight.values()].filter(matches).length;
-
-  function hasSlot(webhook: table.WebhookRow): boolean {
-    if (inFlight.size >= slots.all) return false;
-    const own = countInFlight((one) => one.webhook === webhook.id);
-    if (webhook.failing_since === null) return own < slots.perWebhook;
-    return own < 1 && countInFlight((one) => one.isFailing) < slots.failing;
-  }
-
   /** Runs one round for all webhooks. Resolves to the ms until the next round, or to null if there is no webhook. */
   async function runRound(): Promise<number | null> {
     hasNews = false;
     const [newest, oldest] = [await feed.newest(), await feed.oldest()];
     const webhooks = await table.listAllWebhooks.all(store.read, {});
     await readQueues(webhooks);
-    if (webhooks.length === 0 && inFlight.size === 0) return null;
+    if (webhooks.length === 0 && sends.counts.inFlight === 0) return null;
     const plans: Enqueue[] = [];
     for (const webhook of webhooks) {
       const plan = await planEnqueue(webhook, queues.get(webhook.id) as Queue, newest, oldest);
       if (plan !== null) plans.push(plan);
     }
     const isChanged = await storeRound(webhooks, plans);
-    return startSends(isChanged ? await table.listAllWebhooks.all(store.read, {}) : webhooks, newest);
+    return offerDue(isChanged ? await table.listAllWebhooks.all(store.read, {}) : webhooks, newest);
   }
 
-  /** Starts the due deliveries that have a slot. Resolves to the ms until the next round. */
-  async function startSends(webhooks: readonly table.WebhookRow[], newest: number): Promise<number> {
+  /** Offers the due deliveries for sending. Returns the ms until the next round. */
+  function offerDue(webhooks: readonly table.WebhookRow[], newest: number): number {
     const now = clock.now();
     const waiting = webhooks.flatMap((webhook) => {
       const queue = queues.get(webhook.id);
-      if (queue === undefined || isQuiet(queue, now) || !hasSlot(webhook)) return [];
-      return [{ webhook, queue, due: findDue(queue, webhook.state, ({ id }) => inFlight.has(id), now) }];
+      if (queue === undefined || isQuiet(queue, now)) return [];
+      return [{ webhook, queue, due: findDue(queue, webhook.state, ({ id }) => sends.has(id), now) }];
     });
-    let started = 0;
-    // Round robin: each webhook starts one delivery per pass, so that none occupies the slots of the others.
-    for (let isMore = true; isMore && started < maxStarted; ) {
-      isMore = false;
-      for (const { webhook, queue, due } of waiting) {
-        if (started >= maxStarted || due.length === 0 || !hasSlot(webhook)) continue;
-        const row = due.shift() as table.DeliveryRow;
-        if (row.attempts === 0) queue.ready -= 1;
-        void startSend(webhook, row);
-        started += 1;
-        isMore = true;
-        // Lets the event loop process API requests.
-        await nextTurn();
-      }
-    }
-    if (waiting.some(({ webhook, due }) => due.length > 0 && hasSlot(webhook))) return round;
+    sends.offer(waiting);
+    if (waiting.some(({ webhook, due }) => due.length > 0 && sends.hasSlot(webhook))) return round;
     const hasMore = (webhook: table.WebhookRow): boolean => {
       const queue = queues.get(webhook.id);
       return queue !== undefined && canEnqueue(webhook, queue, newest);
@@ -325,9 +269,10 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
         if (next === null) return;
         // A long round delays API requests: the pause is at least as long as the round.
         const took = steadyOf(clock) - startedAt;
-        await pause(next, Math.min(longestPause, Math.max(round, took)), signal);
+        await pause(next, Math.min(longestPause, Math.max(options.hasRequests() ? requestRound : round, took)), signal);
       }
     } finally {
+      sends.offer([]);
       unsubscribe();
     }
   }
@@ -366,8 +311,8 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
       wake();
       await ended.catch(() => {});
       const end = steadyOf(clock) + graceMs;
-      while (inFlight.size > results.length && steadyOf(clock) < end) await sleep(20);
-      stopping.abort();
+      while (sends.counts.open > 0 && steadyOf(clock) < end) await sleep(20);
+      sends.abort();
       const storeLast = async () => storeRound(await table.listAllWebhooks.all(store.read, {}), []);
       await storeLast().catch((error: unknown) =>
         log("warn", "Could not store the results of webhook deliveries; they are sent again after the next start.", {
