@@ -15,7 +15,7 @@ import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
 import { copyDisks } from "../service/src/drivers/machine/disk/backup.ts";
 import { requireNames } from "../service/src/drivers/router/linux/installations.ts";
 import { tagOf } from "../service/src/drivers/router/model/name.ts";
-import { isOwnFolder } from "../service/src/server/flow/image.ts";
+import { isOwnFolder } from "../service/src/server/model/imagefolder.ts";
 import { backup } from "../service/src/store/backup.ts";
 import { databaseName } from "../service/src/store/sqlite.ts";
 import { megabytes, say } from "./database.ts";

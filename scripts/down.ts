@@ -13,7 +13,7 @@ import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
 import { requireNames } from "../service/src/drivers/router/linux/installations.ts";
 import { startRouter } from "../service/src/drivers/router/linux/start.ts";
 import { tagOf } from "../service/src/drivers/router/model/name.ts";
-import { isOwnFolder } from "../service/src/server/flow/image.ts";
+import { isOwnFolder } from "../service/src/server/model/imagefolder.ts";
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadConfig(process.env);

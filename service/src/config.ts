@@ -31,6 +31,8 @@ export interface Config {
   /** Sealing key, 64 hexadecimal characters; null: the file `key` in the data folder. */
   readonly key: string | null;
   readonly logLevel: LogLevel;
+  /** 1: one process. 2: as root, a control plane without rights and an agent with them. */
+  readonly processes: number;
   readonly dns: DnsConfig;
   /** Titles of the locations; the first is the default. */
   readonly locations: readonly string[];
@@ -99,6 +101,7 @@ export function loadConfig(environment: Environment): Config {
     token: readHex("BRUME_TOKEN"),
     key: readHex("BRUME_KEY"),
     logLevel: level as LogLevel,
+    processes: readInteger("BRUME_PROCESSES", 1, 2, 1),
     dns: readDns(settings),
     locations,
     network: readNetwork(settings, locations.length),

@@ -72,6 +72,8 @@ export interface ServiceOptions {
   readonly machines: Machines;
   readonly images: Images;
   readonly consoles: Consoles;
+  /** Calls the listener when the drivers, in another process, are back; `isNew`: they have restarted. */
+  readonly onReturn?: (listener: (isNew: boolean) => void) => void;
   /** Description of the machine driver for `/readyz`, such as `host: qemu, tcg`. */
   readonly machineDetail: string;
   /** Whether VMs and routers are real or simulated, as locations show it. */
@@ -288,6 +290,14 @@ export function createService(options: ServiceOptions): Service {
       await networks.moveTimes(tx, step);
       await moveKeyTimes(tx, step);
     },
+  });
+  options.onReturn?.((isNew) => {
+    if (!isNew || state !== "running") return;
+    networks
+      .applyAll()
+      .catch((error: unknown) =>
+        log("error", "Could not apply all networks after a restart of the drivers.", { error }),
+      );
   });
   const flushTokenUse = (): Promise<void> =>
     authenticator

@@ -108,9 +108,9 @@ const layers: readonly Layer[] = [
   },
   { name: "a driver interface", modules: /^service\/src\/drivers\/[^/]+\/interface\.ts$/, may: () => false },
   {
-    name: "the module that starts processes",
-    modules: /^service\/src\/drivers\/(exec|starter)\.ts$/,
-    may: oneOf(under(`${s}/drivers/starter.ts`), base, isNode),
+    name: "the modules that start processes",
+    modules: /^service\/src\/drivers\/(exec|starter|children)\.ts$/,
+    may: oneOf(under(`${s}/drivers/children.ts`), base, isNode),
   },
   {
     name: "a pure module of a driver",
@@ -216,7 +216,22 @@ const layers: readonly Layer[] = [
     modules: /^service\/src\/(service|health)\.ts$/,
     may: (to) => !/^service\/src\/drivers\/[^/]+\/(?!interface\.ts)/.test(to) && !to.startsWith("service/src/main"),
   },
-  { name: "the composition root", modules: /^service\/src\/main\.ts$/, may: () => true },
+  {
+    name: "the program of the supervisor",
+    modules: /^service\/src\/launch\/(supervisor|plan|parent|confine|account)\.ts$/,
+    // It is small, and root for as long as the service runs.
+    may: (to, _, isType) =>
+      oneOf(
+        under(...["plan", "parent", "confine", "account"].map((module) => `${s}/launch/${module}.ts`)),
+        under(`${s}/drivers/children.ts`),
+        isNode,
+      )(to) || isType,
+  },
+  {
+    name: "the composition root",
+    modules: /^service\/src\/(main|start|starttext|host|release|launch\/.+)\.ts$/,
+    may: () => true,
+  },
   { name: "what uses the API", modules: /^(cli|console)\/src\//, may: (to) => !to.startsWith("service/") },
 ];
 
@@ -261,19 +276,22 @@ test("there is no import circle", () => {
 test("only config reads the environment, only exec starts processes", () => {
   const reads = modules.filter((module) => /\bprocess\.env\b/.test(readFileSync(join(root, module), "utf8")));
   assert.deepEqual(
-    reads.filter((module) => !["service/src/config.ts", "service/src/main.ts"].includes(module)),
+    reads.filter(
+      (module) =>
+        !["service/src/config.ts", "service/src/main.ts", "service/src/launch/supervisor.ts"].includes(module),
+    ),
     [],
   );
   const spawns = imports.filter(({ to }) => to === "node:child_process").map(({ from }) => from);
   assert.deepEqual(
-    spawns.filter((module) => !["service/src/drivers/exec.ts", "service/src/drivers/starter.ts"].includes(module)),
+    spawns.filter((module) => !/^service\/src\/(drivers\/(exec|children)|launch\/supervisor)\.ts$/.test(module)),
     [],
   );
 });
 
 /** Modules that may have state for the life of the process, and why. */
 const stateful: Readonly<Record<string, string>> = {
-  "service/src/drivers/starter.ts": "it is the main module of a process",
+  "service/src/launch/supervisor.ts": "it is the main module of a process",
   "service/src/http/read/query.ts": "what a schema compiles to",
   "service/src/http/read/fields.ts": "what a schema compiles to",
   "service/src/http/read/json.ts": "a mark on an object, removed with it",

@@ -46,6 +46,8 @@ export interface Process {
   readonly log: readonly LogLine[];
   /** Starts it on the existing data; resolves when `/readyz` answers 200. */
   start(): Promise<void>;
+  /** Changes a setting for the next start. */
+  set(name: `BRUME_${string}`, value: string): void;
   /** Starts it and kills it after `ms` milliseconds, ready or not. */
   startAndKill(ms: number): Promise<void>;
   /** Sends the signals and resolves to the exit code; null after SIGKILL. */
@@ -80,7 +82,7 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "brume-process-"));
   const token = randomBytes(32).toString("hex");
   const database = kind === "postgres" ? await startDatabase(kind, { migrated: false }) : null;
-  const env = {
+  const env: NodeJS.ProcessEnv = {
     ...Object.fromEntries(inherited),
     BRUME_DATA: folder,
     BRUME_TOKEN: token,
@@ -91,6 +93,8 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     BRUME_DNS_TRANSFER: "127.0.0.1",
     // Only host tests change the networks of this host.
     BRUME_SIMULATE: "1",
+    // Tests of two processes set 2.
+    BRUME_PROCESSES: "1",
     ...(database !== null && { BRUME_DATABASE: database.address }),
     ...options.environment,
   };
@@ -152,10 +156,10 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     get pid() {
       return child?.pid ?? 0;
     },
-    environment: Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith("BRUME_"))) as Record<
-      string,
-      string
-    >,
+    get environment() {
+      const settings = Object.entries(env).filter(([name]) => name.startsWith("BRUME_"));
+      return Object.fromEntries(settings) as Record<string, string>;
+    },
     get log() {
       return log;
     },
@@ -164,6 +168,9 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
       const response = await fetch(`${url}/readyz`);
       if (response.status !== 200)
         throw new Error(`the log contains ready, but /readyz returned: ${await response.text()}`);
+    },
+    set(name, value) {
+      env[name] = value;
     },
     async startAndKill(ms) {
       const launched = launch().catch(() => {});

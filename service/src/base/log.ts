@@ -4,10 +4,15 @@ import { pino } from "pino";
 /** Writes one line. `detail` is structured data; its property `error` is an `Error`. */
 export type Log = (level: "debug" | "info" | "warn" | "error", message: string, detail?: object) => void;
 
-/** Creates a log that writes lines of at least this level. */
-export function createLog(level: "debug" | "info" | "warn" | "error"): Log {
+/** Creates a log that writes lines of at least this level. `process` is in each line and identifies one of several processes. */
+export function createLog(level: "debug" | "info" | "warn" | "error", process?: string): Log {
   const logger = pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { error: pino.stdSerializers.err } },
+    {
+      level,
+      base: process === undefined ? null : { process },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { error: pino.stdSerializers.err },
+    },
     pino.destination({ dest: 2, sync: true }),
   );
   return (wanted, message, detail) =>

@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Input, Report, SpawnOptions, StartRequest, Stop } from "./starter.ts";
+import type { Input, Report, SpawnOptions, StartRequest, Stop } from "./children.ts";
 
 type DistributiveOmit<Union, Key extends PropertyKey> = Union extends unknown ? Omit<Union, Key> : never;
 
@@ -84,8 +84,11 @@ const spawnOptions = ({ cwd, uid, gid, environment: more }: Options): SpawnOptio
   gid,
 });
 
+/** The process that starts the children: one of its own, or the parent of this process. */
+type Channel = Pick<ChildProcess, "send" | "channel"> & Pick<NodeJS.EventEmitter, "on">;
+
 interface Starter {
-  readonly process: ChildProcess;
+  readonly process: Channel;
   readonly waiting: Map<number, (report: Report) => void>;
 }
 
@@ -113,13 +116,15 @@ function find(pid: number): Child | null {
 
 const isAlive = (child: Child): boolean => find(child.pid)?.born === child.born;
 
-/** Creates an `Exec` with its own starter process, which is started at the first call, and again after it was killed. */
-export function createExec(): Exec {
+/**
+ * Creates an `Exec`. By default it has its own starter process, which is started at the first call, and again after it was killed. `parent`:
+ * the parent of this process starts the children, as the supervisor does.
+ */
+export function createExec(by: "own" | "parent" = "own"): Exec {
   let starter: Starter | null = null;
   let requests = 0;
 
-  function ensureStarter(): Starter {
-    if (starter !== null) return starter;
+  function startOwn(): ChildProcess {
     const cache = getCompileCacheDir();
     const child = spawn(process.execPath, [fileURLToPath(new URL("./starter.ts", import.meta.url))], {
       // With the compile cache the process needs no compiler and half the memory.
@@ -129,6 +134,15 @@ export function createExec(): Exec {
       // Otherwise a Ctrl-C at the terminal would end it before the service has stopped.
       detached: true,
     });
+    // It must not keep this process alive.
+    child.unref();
+    child.channel?.unref();
+    return child;
+  }
+
+  function ensureStarter(): Starter {
+    if (starter !== null) return starter;
+    const child: Channel = by === "own" ? startOwn() : (process as Channel);
     const own: Starter = { process: child, waiting: new Map() };
     const end = () => {
       if (starter === own) starter = null;
@@ -137,9 +151,6 @@ export function createExec(): Exec {
     child.on("error", end);
     child.on("exit", end);
     child.on("message", (report: Report) => own.waiting.get(report.id)?.(report));
-    // It must not keep this process alive.
-    child.unref();
-    child.channel?.unref();
     starter = own;
     return own;
   }

@@ -89,6 +89,12 @@ export function createNetworks(options: NetworkOptions) {
     ended,
   };
 
+  /** Requests a reconcile of every network. A router driver that has restarted learns only by this of tunnels that stayed up. */
+  const applyAll = (): Promise<void> =>
+    store.write(async (tx) => {
+      for (const { id } of await table.listAllNetworks(tx)) await requestReconcile(tx, apply, id);
+    });
+
   return {
     live,
     /** The reconciler that applies one network; request it after a change of the network's links. */
@@ -102,18 +108,14 @@ export function createNetworks(options: NetworkOptions) {
     },
     /** Called when the system clock was set. */
     moveTimes: shiftTimes,
-    /**
-     * Runs once at the start of the service: creates the shared networks, assigns missing /64s, and requests a reconcile of every
-     * network. The router driver learns of tunnels that stayed up while no service ran only when their network is applied.
-     */
+    /** Runs once at the start of the service: creates the shared networks, assigns missing /64s, and applies all networks. */
     async begin() {
       await store.write((tx) => clampTimes(tx, clock.now(), blockQuarantine));
       await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, apply }, clock.now());
       await ensureIpv6({ store, log, publicPool6, apply }, clock.now());
-      await store.write(async (tx) => {
-        for (const { id } of await table.listAllNetworks(tx)) await requestReconcile(tx, apply, id);
-      });
+      await applyAll();
     },
+    applyAll,
   };
 }
 

@@ -8,6 +8,7 @@ import { deleteImage, findImage, type ImageRow, insertImage, updateImage } from 
 import { type Flow, flow } from "../../engine/flow.ts";
 import { cancel, find, start, type Task, type TaskError } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
+import { prefixes } from "../model/imagefolder.ts";
 import { retire } from "../orphantable.ts";
 import { findAnyServer, type ServerRow } from "../table.ts";
 import type { Cause, Facts, FlowContext } from "./context.ts";
@@ -30,15 +31,6 @@ interface RemovalInput {
 
 /** Milliseconds for writing a complete disk. */
 const longest = 6 * 3_600_000;
-/** Prefixes of folders that do not hold operator images. Backups may be on another file system. */
-const prefixes = { Client: "own-", Backup: "backup-" } as const;
-
-/** True for the folder of an image that was created or imported by a project, false for one of the operator. */
-export const isOwnFolder = (folder: string): boolean =>
-  Object.values(prefixes).some((prefix) => folder.startsWith(prefix));
-/** True for the folder of a backup. */
-export const isBackupFolder = (folder: string): boolean => folder.startsWith(prefixes.Backup);
-
 /** Returns the flows that create and remove images. */
 export function imageFlows(context: FlowContext) {
   const { images } = context;

@@ -44,6 +44,8 @@ export interface Names {
   readonly dataFolder: string;
   /** Parent of all run folders, `/run` by default. */
   readonly root?: string;
+  /** PID of the process that lives as long as the service; this one by default. */
+  readonly owner?: number;
 }
 
 /** Options of `claimHost`. */
@@ -158,7 +160,10 @@ function checkPools(pools: readonly Pool[], uses: readonly Use[]): void {
 }
 
 /** Throws when another installation uses the names. `isService`: also when another service runs with the same data folder. */
-export function requireNames({ exec, tag, dataFolder, root = run }: Names, isService: boolean): void {
+export function requireNames(
+  { exec, tag, dataFolder, root = run, owner: own = process.pid }: Names,
+  isService: boolean,
+): void {
   const folder = join(root, prefix + tag);
   const note = readNote(folder);
   if (note === null || !isPresent(exec, tag, note)) return;
@@ -167,13 +172,13 @@ export function requireNames({ exec, tag, dataFolder, root = run }: Names, isSer
       `BRUME_DATA: the names "${prefix}${tag}" that ${dataFolder} has on this host are in use by the installation in ${note.folder}. Choose another path for BRUME_DATA. If that installation no longer exists, delete ${join(folder, fileName)}.`,
     );
   const { process: owner } = note;
-  if (isService && owner !== null && owner.pid !== process.pid && exec.isAlive(owner))
+  if (isService && owner !== null && owner.pid !== own && exec.isAlive(owner))
     throw new Error(`BRUME_DATA: process ${owner.pid} already runs with ${dataFolder}. Stop it first.`);
 }
 
 /** Registers the names and blocks of this installation. Throws an error that names the setting to change. */
 export async function claimHost(options: ClaimOptions): Promise<void> {
-  const { exec, tag, dataFolder, pools, root = run } = options;
+  const { exec, tag, dataFolder, pools, root = run, owner = process.pid } = options;
   requireNames(options, true);
   const folder = join(root, prefix + tag);
   const space = readlinkSync("/proc/self/ns/net");
@@ -187,7 +192,7 @@ export async function claimHost(options: ClaimOptions): Promise<void> {
   };
   const before = readNote(folder);
   // Written before the others are read: if two start at once, at least one sees the other.
-  write({ folder: dataFolder, process: exec.find(process.pid), space, blocks });
+  write({ folder: dataFolder, process: exec.find(owner), space, blocks });
   try {
     checkPools(pools, [...usesOfOthers(options, space), ...(await usesOfHost(exec, tag))]);
   } catch (error) {

@@ -48,6 +48,8 @@ export interface RouterStartOptions {
   /** Address pools of this service; null: networks are only removed, none is created. */
   readonly pools: readonly Pool[] | null;
   readonly limits: Limits;
+  /** PID of the process that lives as long as the service; this one by default. */
+  readonly owner?: number;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -58,7 +60,7 @@ const isInstalled = (program: string): boolean =>
 
 /** Starts the driver. Rejects when names or blocks conflict with another installation. */
 export async function startRouter(options: RouterStartOptions): Promise<RouterStart> {
-  const { exec, dataFolder, simulate, opened, pools, limits, log, now } = options;
+  const { exec, dataFolder, simulate, opened, pools, limits, owner = process.pid, log, now } = options;
   const simulated = (why: string): RouterStart => {
     const router = createSim(now);
     return {
@@ -83,7 +85,7 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     const why = capabilities.trials.filter(({ works }) => !works).map(({ name, detail }) => `${name}: ${detail}`);
     return simulated(why[0] ?? "this host cannot create networks");
   }
-  if (pools !== null) await claimHost({ exec, tag, dataFolder, pools });
+  if (pools !== null) await claimHost({ exec, tag, dataFolder, pools, owner });
   const runFolder = `/run/brume-${tag}`;
   const shared = {
     exec,

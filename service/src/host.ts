@@ -1,0 +1,104 @@
+/**
+ * Opens the drivers of this host: virtual servers, images, consoles and networks, real ones where the host supports them. The agent does
+ * this, or the only process of a service that runs in one process.
+ */
+import { access, constants } from "node:fs/promises";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Description } from "./agent/contract/session.ts";
+import { systemClock } from "./base/clock.ts";
+import type { Log } from "./base/log.ts";
+import type { Config } from "./config.ts";
+import { createExec } from "./drivers/exec.ts";
+import { chooseMachines } from "./drivers/machine/choose.ts";
+import type { Consoles, Images, Machines } from "./drivers/machine/interface.ts";
+import type { Router } from "./drivers/router/interface.ts";
+import { requireNames } from "./drivers/router/linux/installations.ts";
+import { startRouter } from "./drivers/router/linux/start.ts";
+import { tagOf } from "./drivers/router/model/name.ts";
+import { isBackupFolder, isOwnFolder } from "./server/model/imagefolder.ts";
+
+/** Folder of the guest images that the set-up builds. */
+const built = fileURLToPath(new URL("../../.engines/images", import.meta.url));
+
+/** The drivers of one host, in this process or behind the agent's socket. */
+export interface Host {
+  readonly machines: Machines;
+  readonly images: Images;
+  readonly consoles: Consoles;
+  readonly router: Router;
+  readonly description: Description;
+  /** Calls the listener when drivers in another process have restarted. Absent: they restart only with this process. */
+  readonly onReturn?: (listener: (isNew: boolean) => void) => void;
+  /** Closes the drivers. Servers and networks continue. */
+  close(): Promise<void>;
+}
+
+/** How the drivers depend on other processes. */
+export interface HostProcess {
+  /** Process that starts the children of the drivers. */
+  readonly starter: "own" | "parent";
+  /** PID of the process that lives as long as the service. */
+  readonly owner: number;
+}
+
+/** Opens the drivers. Rejects when names or addresses conflict with another installation. */
+export async function openHost(
+  config: Config,
+  log: Log,
+  { starter, owner }: HostProcess = { starter: "own", owner: process.pid },
+): Promise<Host> {
+  const { dataFolder, simulate, backupFolder } = config;
+  const { opened, pools, limits } = config.network;
+  const tag = tagOf(dataFolder);
+  const driverOptions = {
+    exec: createExec(starter),
+    tag,
+    dataFolder,
+    simulate,
+    opened,
+    pools,
+    limits,
+    log,
+    owner,
+    now: systemClock.now,
+  };
+  // Claims the names of this data folder before any driver lists objects of these names on the host.
+  if (!simulate) requireNames(driverOptions, true);
+  if (backupFolder !== null)
+    await access(backupFolder, constants.W_OK).catch((error: unknown) => {
+      throw new Error(`BRUME_BACKUPS: ${(error as Error).message}`, { cause: error });
+    });
+  const backups = backupFolder === null ? null : { folder: resolve(backupFolder), isBackup: isBackupFolder };
+  const choice = chooseMachines({
+    ...driverOptions,
+    built,
+    backups,
+    isOwn: isOwnFolder,
+    diskLimits: config.disk,
+    random: Math.random,
+  });
+  const [found, { driver, kind, detail, lines }] = await Promise.all([startRouter(driverOptions), choice]).catch(
+    async (error: unknown) => {
+      // The driver's probes on the host end and clean up, also when the service does not start.
+      await choice.catch(() => {});
+      throw error;
+    },
+  );
+  // The Linux router sees new devices by itself. The simulated one is notified.
+  if (found.plug !== null) driver.onDevice(found.plug);
+  return {
+    machines: driver,
+    images: driver,
+    consoles: driver,
+    router: found.router,
+    description: {
+      tag,
+      machines: { kind, detail, lines: [...lines] },
+      router: { kind: found.kind, detail: found.detail, lines: [...found.lines], offers: found.offers },
+    },
+    async close() {
+      await Promise.all([found.router.close(), driver.close()]);
+    },
+  };
+}

@@ -1,0 +1,31 @@
+/** The control plane's process: the whole service except the drivers of the host, which it reaches through the agent's socket. */
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { connectAgent } from "../agent/client.ts";
+import { createLog } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import type { Host } from "../host.ts";
+import { release } from "../release.ts";
+import { startService } from "../start.ts";
+import { filterSystemCalls } from "./filter.ts";
+import { controlFolder } from "./folder.ts";
+import { type ControlSettings, connectParent, socketName } from "./parent.ts";
+
+/** Starts the control plane; resolves when it serves requests. SIGTERM ends it after the running requests. */
+export async function startControl(config: Config): Promise<void> {
+  const log = createLog(config.logLevel, "control");
+  const { settings, ready } = await connectParent<ControlSettings>(() => process.exit(1));
+  const folder = controlFolder(config.dataFolder);
+  // Temporary files of SQLite.
+  await mkdir(join(folder, "tmp"), { recursive: true, mode: 0o700 });
+  await filterSystemCalls().catch((error: unknown) =>
+    log("warn", "The control plane runs without a filter of system calls.", { reason: (error as Error).message }),
+  );
+  const openHost = async (): Promise<Host> => {
+    // The supervisor ends this process if the agent cannot start.
+    const agent = await connectAgent({ socket: join(settings.agent, socketName) }, { release, log, wait: Infinity });
+    return { ...agent, description: agent.description(), close: async () => agent.close() };
+  };
+  await startService(config, { log, folder, tls: settings.tls, introduces: settings.isFirst, openHost });
+  ready();
+}

@@ -1,0 +1,124 @@
+/**
+ * Divides the data folder between the two processes. Root owns the folder and everything that the agent writes (`servers/`, `images/`).
+ * The user of the control plane owns only `control/`, with the database, the key and the token:
+ *
+ *     <data>/                 root, 700
+ *     <data>/control/         brume, 700: brume.db, brume.db-wal, key, token, tmp/
+ *     <data>/brume.db, key, token     symbolic links into control/, for operators and scripts
+ *
+ * A folder of an earlier release is converted at the start. A crash leaves it in a state that the next start completes: until the link
+ * `<data>/brume.db` exists, the files in `<data>` count, and those in `control/` are hard links to them.
+ */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  symlinkSync,
+} from "node:fs";
+import { join } from "node:path";
+import { syncPathNow } from "../base/fsync.ts";
+import type { Account } from "./account.ts";
+
+/** Name of the control plane's folder. */
+const controlName = "control";
+const database = "brume.db";
+const secrets = ["key", "token"] as const;
+/** Files that belong to the database and are removed with it. */
+const companions = ["-wal", "-shm"] as const;
+/** Files that root may have created in `control/`, for example a restored database. */
+const known = [database, `${database}-wal`, `${database}-shm`, `${database}.lock`, `${database}.holder`, ...secrets];
+
+/** Returns the folder of the control plane. */
+export const controlFolder = (dataFolder: string): string => join(dataFolder, controlName);
+
+const look = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false });
+
+/** Replaces `path` by a symbolic link in one step. */
+function placeLink(path: string, target: string): void {
+  const draft = `${path}.link`;
+  rmSync(draft, { force: true });
+  symlinkSync(target, draft);
+  renameSync(draft, path);
+}
+
+/** Makes `control/NAME` the file that is in the data folder. Throws if both exist and differ. */
+function adopt(dataFolder: string, name: string): boolean {
+  const [old, own] = [join(dataFolder, name), join(controlFolder(dataFolder), name)];
+  const [before, present] = [look(old), look(own)];
+  if (before === undefined || before.isSymbolicLink()) return false;
+  if (!before.isFile()) throw new Error(`${old} is not a file.`);
+  if (present !== undefined && present.ino !== before.ino)
+    throw new Error(
+      `${old} and ${own} both exist. The service uses ${own}: to use the other file, remove ${own}${name === database ? ` with its files -wal and -shm` : ""}; otherwise remove ${old}. Then start again.`,
+    );
+  if (present === undefined) linkSync(old, own);
+  return true;
+}
+
+/** Gives a file that root created to the user. A file with another owner, or with a second name outside, is not changed. */
+function giveFile(path: string, { uid, gid }: Account): void {
+  if (look(path)?.isFile() !== true) return;
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const { uid: owner, nlink } = fstatSync(file);
+    if (owner !== 0 || nlink !== 1) return;
+    fchmodSync(file, 0o600);
+    fchownSync(file, uid, gid);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Returns whether the folder has the layout of an earlier release, or of a service in one process. */
+export const needsConversion = (dataFolder: string): boolean => look(join(dataFolder, database))?.isFile() === true;
+
+/** Creates or converts the data folder, as root and while no other process uses it. Repeating it changes nothing. */
+export function prepareFolder(dataFolder: string, account: Account): void {
+  const control = controlFolder(dataFolder);
+  mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+  const owner = look(dataFolder);
+  // The owner of a folder can replace everything in it, so root could be made to write elsewhere.
+  if (owner?.uid !== 0)
+    throw new Error(
+      `${dataFolder} belongs to user ${owner?.uid ?? "?"}, but servers and networks need a folder of root. Run "chown root ${dataFolder}", or set BRUME_PROCESSES=1.`,
+    );
+  if ((owner.mode & 0o022) !== 0) chmodSync(dataFolder, 0o700);
+  if (look(control) === undefined) mkdirSync(control, { mode: 0o700 });
+  if (look(control)?.isDirectory() !== true) throw new Error(`${control} is not a folder.`);
+
+  for (const name of secrets) if (adopt(dataFolder, name)) syncPathNow(control);
+  if (adopt(dataFolder, database)) {
+    // The files of an interrupted conversion may be older than those in the data folder.
+    for (const end of companions) rmSync(join(control, database + end), { force: true });
+    const log = join(dataFolder, `${database}-wal`);
+    if (look(log) !== undefined) linkSync(log, join(control, `${database}-wal`));
+    syncPathNow(control);
+  }
+  // An operator deletes the token to get a new one.
+  const token = look(join(dataFolder, "token"));
+  if (token === undefined) rmSync(join(control, "token"), { force: true });
+  for (const name of [...secrets, database])
+    if (look(join(dataFolder, name))?.isSymbolicLink() !== true)
+      placeLink(join(dataFolder, name), join(controlName, name));
+  for (const end of [...companions, ".lock", ".holder"]) rmSync(join(dataFolder, database + end), { force: true });
+  syncPathNow(dataFolder);
+
+  for (const name of known) giveFile(join(control, name), account);
+  const folder = openSync(control, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY);
+  try {
+    fchmodSync(folder, 0o700);
+    fchownSync(folder, account.uid, account.gid);
+  } finally {
+    closeSync(folder);
+  }
+}

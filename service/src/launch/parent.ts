@@ -1,0 +1,55 @@
+/**
+ * The connection between the supervisor and a process that it started: file descriptor 3, a stream. The supervisor sends one line of JSON,
+ * the settings that must not be in the environment or in a file that the process can read. The process returns one line when it is ready.
+ * The end of the stream means that the supervisor has ended, however it ended.
+ */
+import { Socket } from "node:net";
+import { createInterface } from "node:readline";
+import type { Account } from "./account.ts";
+
+const descriptor = 3;
+export const readyLine = "ready";
+/** Name of the agent's socket in its folder. */
+export const socketName = "socket";
+
+/** Settings of the agent. */
+export interface AgentSettings {
+  /** Folder of its socket. */
+  readonly agent: string;
+  /** The user that may connect. */
+  readonly account: Account;
+}
+
+/** Settings of the control plane. */
+export interface ControlSettings {
+  /** Folder with the agent's socket. */
+  readonly agent: string;
+  /** Whether this is its first start, which prints the introduction. */
+  readonly isFirst: boolean;
+  /** PEM texts of the API's certificate and key. */
+  readonly tls: { readonly certificate: string; readonly key: string } | null;
+}
+
+/** The supervisor, as its child sees it. */
+export interface Parent<Settings> {
+  readonly settings: Settings;
+  /** Reports that the process is ready. */
+  ready(): void;
+}
+
+/** Connects to the supervisor. `lost` is called when it has ended. */
+export function connectParent<Settings>(lost: () => void): Promise<Parent<Settings>> {
+  const stream = new Socket({ fd: descriptor, readable: true, writable: true });
+  const { promise, resolve, reject } = Promise.withResolvers<Parent<Settings>>();
+  stream.on("error", lost);
+  stream.on("close", lost);
+  stream.on("end", lost);
+  createInterface({ input: stream }).once("line", (line) => {
+    try {
+      resolve({ settings: JSON.parse(line) as Settings, ready: () => void stream.write(`${readyLine}\n`) });
+    } catch (error) {
+      reject(error);
+    }
+  });
+  return promise;
+}

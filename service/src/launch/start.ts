@@ -1,0 +1,120 @@
+/** Starts the service as two processes: prepares the data folder, decides what each process receives, and becomes the supervisor. */
+import { createHash } from "node:crypto";
+import { readdirSync, statSync } from "node:fs";
+import { flushCompileCache } from "node:module";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createLog, type Log } from "../base/log.ts";
+import type { Endpoint } from "../config/value.ts";
+import type { Config } from "../config.ts";
+import { createExec } from "../drivers/exec.ts";
+import { requireNames } from "../drivers/router/linux/installations.ts";
+import { tagOf } from "../drivers/router/model/name.ts";
+import { type Account, requireAccount } from "./account.ts";
+import { controlFolder, needsConversion, prepareFolder } from "./folder.ts";
+import type { Plan } from "./plan.ts";
+import { readTls } from "./tls.ts";
+
+const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+const supervisor = fileURLToPath(new URL("./supervisor.ts", import.meta.url));
+const project = fileURLToPath(new URL("../../..", import.meta.url));
+/** What the control plane loads. The project itself may contain the data folder. */
+const code = ["package.json", "api", "service", "node_modules"].map((path) => resolve(project, path));
+
+/** Milliseconds after SIGTERM, longer than the running requests get. */
+const grace = 20_000;
+
+/** Settings that only the control plane receives, since they are secrets that the agent does not need. */
+const secrets = ["BRUME_TOKEN", "BRUME_KEY", "BRUME_DATABASE", "BRUME_DNS_TRANSFER_KEYS", "BRUME_DNS_NOTIFY"];
+/** Paths that the supervisor reads for the control plane. */
+const certificate = ["BRUME_TLS_CERT", "BRUME_TLS_KEY"];
+/** Variables of `node --watch`, which are for this process only. */
+const watch = ["WATCH_REPORT_DEPENDENCIES", "NODE_CHANNEL_FD", "NODE_CHANNEL_SERIALIZATION_MODE"];
+
+const isLow = ({ port }: Endpoint): boolean => port > 0 && port < 1024;
+
+/** Returns the folder of PostgreSQL's socket, if the URL names one. */
+function socketFolder(databaseUrl: string | null): readonly string[] {
+  if (databaseUrl === null) return [];
+  const { hostname, searchParams } = new URL(databaseUrl);
+  return [decodeURIComponent(hostname), searchParams.get("host") ?? ""].filter((host) => host.startsWith("/"));
+}
+
+/**
+ * Returns a name that changes with the code: the folder of the control plane's compiled code. It is in the folder that the control plane may
+ * write, so what an attacker left there must not outlive an update.
+ */
+function codeStamp(): string {
+  const hash = createHash("sha256").update(process.version);
+  for (const folder of ["api/src", "service/src"].map((path) => join(project, path)))
+    for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" }).sort()) {
+      const { ctimeMs, size } = statSync(join(folder, name));
+      hash.update(`${name} ${ctimeMs} ${size}\n`);
+    }
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** Prepares the start, and replaces this program by the supervisor. Returns only by an error. */
+export async function becomeSupervisor(config: Config, environment: NodeJS.ProcessEnv): Promise<never> {
+  const { dataFolder, databaseUrl, tls } = config;
+  const tag = tagOf(dataFolder);
+  requireNames({ exec: createExec(), tag, dataFolder }, true);
+  const account = requireAccount();
+  if (tls !== null) await readTls(tls);
+  if (needsConversion(dataFolder)) await convert(dataFolder, account, createLog(config.logLevel, "supervisor"));
+  else prepareFolder(dataFolder, account);
+  const controls = controlFolder(dataFolder);
+  const temporary = join(controls, "tmp");
+  // The agent has little garbage: with small young generations of the heap it needs 12 MB less.
+  const agent = [process.execPath, "--max-semi-space-size=2", main, "agent"];
+  const plan: Plan = {
+    runFolder: `/run/brume-${tag}`,
+    controlFolder: controls,
+    account,
+    lowPorts: isLow(config.listen) || isLow(config.dns.listen),
+    readable: [...code, process.execPath, ...socketFolder(databaseUrl)],
+    commands: { agent, control: [process.execPath, main, "control"] },
+    environments: {
+      agent: { set: { BRUME_DATA: dataFolder }, omit: [...secrets, ...certificate] },
+      control: {
+        set: {
+          BRUME_DATA: dataFolder,
+          HOME: "/",
+          TMPDIR: temporary,
+          SQLITE_TMPDIR: temporary,
+          NODE_COMPILE_CACHE: join(controls, "compiled", codeStamp()),
+          // Calls through such a ring would avoid the filter of system calls.
+          UV_USE_IO_URING: "0",
+        },
+        omit: [...certificate, "BRUME_BACKUPS"],
+      },
+    },
+    tls: tls && { certificate: resolve(tls.certificate), key: resolve(tls.key) },
+    grace,
+    warns: config.logLevel !== "error",
+  };
+  const own = Object.entries(environment).filter(([name]) => !watch.includes(name));
+  flushCompileCache();
+  if (process.execve === undefined) throw new Error("this version of Node cannot replace its program");
+  return process.execve(
+    process.execPath,
+    [process.execPath, supervisor, JSON.stringify(plan)],
+    Object.fromEntries(own) as Record<string, string>,
+  );
+}
+
+/** Converts the folder of an earlier release. A service in one process, or a script, may use the database. */
+async function convert(dataFolder: string, account: Account, log: Log): Promise<void> {
+  const { databaseName, lockFile } = await import("../store/sqlite.ts");
+  const file = join(dataFolder, databaseName);
+  const held = lockFile(file, `database ${file}`);
+  try {
+    prepareFolder(dataFolder, account);
+  } finally {
+    held.close();
+  }
+  log(
+    "info",
+    `The database, the key and the token are now in ${controlFolder(dataFolder)}, which belongs to the user brume.`,
+  );
+}

@@ -1,0 +1,245 @@
+/**
+ * The service as two processes: what the control plane may do, read from /proc, and what happens when either process, or the supervisor,
+ * ends. A guest runs and is pinged all the time. The installation begins as one process, as an earlier release left it.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { requireAccount } from "../../service/src/launch/account.ts";
+import { createServerHost, hindrance, type ServerHost, until } from "./serverhost.ts";
+
+if (hindrance !== null) console.log(`the two processes of the service: not tried, ${hindrance}`);
+
+/** PIDs of the supervisor's children, by their argument. */
+function halvesOf(supervisor: number): Readonly<Record<string, number>> {
+  const pids = readFileSync(`/proc/${supervisor}/task/${supervisor}/children`, "utf8").trim().split(" ");
+  return Object.fromEntries(
+    pids.flatMap((pid) => {
+      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean);
+      const role = words.at(-1) ?? "";
+      return words.some((word) => word.endsWith("/main.ts")) ? [[role, Number(pid)]] : [];
+    }),
+  );
+}
+
+const field = (pid: number, name: string): string =>
+  new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]?.trim() ?? "";
+
+/** Pings an address ten times a second from a namespace. `end` resolves to the numbers of pings that had no answer within a second. */
+function startPing(space: string, address: string): { end(): Promise<readonly number[]> } {
+  const argv = [`--net=/run/netns/${space}`, "ping", "-n", "-i", "0.1", address];
+  const child: ChildProcess = spawn("nsenter", argv, { stdio: ["ignore", "pipe", "ignore"] });
+  let output = "";
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => (output += text));
+  return {
+    async end() {
+      // The last ping gets its answer.
+      await new Promise((done) => setTimeout(done, 1000));
+      child.kill("SIGINT");
+      await new Promise((done) => child.once("close", done));
+      const [, sent = "0"] = /^(\d+) packets transmitted/m.exec(output) ?? [];
+      const answered = new Set([...output.matchAll(/icmp_seq=(\d+) ttl/g)].map(([, number]) => Number(number)));
+      assert.ok(Number(sent) > 10, output.slice(-300));
+      // The last one may have been sent just before the end.
+      return Array.from({ length: Number(sent) - 1 }, (_, index) => index + 1).filter(
+        (number) => !answered.has(number),
+      );
+    },
+  };
+}
+
+describe("two processes", { skip: hindrance ?? false, concurrency: false }, () => {
+  let host: ServerHost;
+  let server = { id: 0, address: "", pid: 0 };
+  const control = () => halvesOf(host.brume.pid)["control"] ?? assert.fail("the control plane does not run");
+  const agent = () => halvesOf(host.brume.pid)["agent"] ?? assert.fail("the agent does not run");
+  const answers = () =>
+    until("the API answers", () =>
+      fetch(`${host.brume.url}/readyz`).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    );
+  /** The guest is the same process, the API knows that it runs, and changes of servers and networks work. */
+  async function assertWell(name: string): Promise<void> {
+    await answers();
+    assert.equal(host.pidOf(server.id), server.pid);
+    const { State, IsPowerOn } = await host.read(server.id);
+    assert.deepEqual([State, IsPowerOn], ["Active", true]);
+    const { Id } = await host.client.createPublicNetwork({ body: { Name: name } }, { wait: 60 });
+    const { AppliedGeneration, Generation } = await host.client.readPublicNetwork({ path: { id: Id } });
+    assert.equal(AppliedGeneration, Generation);
+    await host.client.deletePublicNetwork({ path: { id: Id } }, { wait: 60 });
+  }
+
+  before(async () => {
+    host = await createServerHost();
+    const { ID, IP } = await host.create({ Name: "kept" });
+    server = { id: ID, address: IP ?? "", pid: host.pidOf(ID) ?? 0 };
+  });
+  after(() => host?.close());
+
+  test("an installation of one process continues as two, and its guests and packets notice nothing", async () => {
+    const ping = startPing(host.lab.machine, server.address);
+    await host.brume.end("SIGTERM");
+    host.brume.set("BRUME_PROCESSES", "2");
+    await host.brume.start();
+    assert.ok(host.brume.log.some(({ process, msg }) => process === "control" && msg === "ready"));
+    await assertWell("converted");
+    assert.deepEqual(await ping.end(), []);
+    const { uid } = requireAccount();
+    for (const name of ["control", "control/brume.db", "control/key"])
+      assert.equal(statSync(join(host.brume.folder, name)).uid, uid, name);
+    for (const name of ["", "servers", "images"]) assert.equal(statSync(join(host.brume.folder, name)).uid, 0, name);
+  });
+
+  test("the control plane has no right but to serve", () => {
+    const pid = control();
+    const { uid, gid } = requireAccount();
+    assert.deepEqual(field(pid, "Uid").split("\t"), Array(4).fill(String(uid)));
+    assert.deepEqual(field(pid, "Gid").split("\t"), Array(4).fill(String(gid)));
+    assert.equal(field(pid, "Groups"), "");
+    for (const name of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"])
+      assert.equal(field(pid, name), "0000000000000000", name);
+    assert.equal(field(pid, "NoNewPrivs"), "1");
+    const threads = readdirSync(`/proc/${pid}/task`);
+    for (const thread of threads)
+      assert.match(readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8"), /^Seccomp:\t2$/m, `thread ${thread}`);
+    assert.match(readFileSync(`/proc/${pid}/limits`, "utf8"), /^Max core file size +0 +0 /m);
+    assert.equal(field(agent(), "Uid").split("\t")[1], "0");
+  });
+
+  test("it sees its code, libraries and folder, and has nothing else open", () => {
+    const pid = control();
+    const { folder } = host.brume;
+    const mounts = readFileSync(`/proc/${pid}/mounts`, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => line.split(" "));
+    const isDevice = (path = "") => /^\/dev\/(null|zero|random|urandom)$/.test(path);
+    const writable = mounts.filter(([, path, , options]) => options?.split(",")[0] === "rw" && !isDevice(path));
+    assert.deepEqual(
+      writable.map(([, path]) => path),
+      [join(folder, "control")],
+    );
+    const top = readdirSync(`/proc/${pid}/root`);
+    assert.deepEqual(
+      top.filter((name) => ["root", "home", "sys", "var", "boot"].includes(name)),
+      [],
+    );
+    assert.deepEqual(readdirSync(join(`/proc/${pid}/root`, folder)), ["control"]);
+    const files = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+    const isOwn = (path: string) =>
+      /^(socket|pipe|anon_inode):/.test(path) || isDevice(path) || path.startsWith(join(folder, "control/"));
+    assert.deepEqual(
+      files.filter((path) => !isOwn(path)),
+      [],
+    );
+    // Written from inside, as its user.
+    const { uid, gid } = requireAccount();
+    const attempt = `const fs = require("node:fs"); const written = [];
+for (const path of ["/tmp", "/var/tmp", "/dev/shm", "/run", "/", "/etc", ...process.argv.slice(1)])
+  try { fs.writeFileSync(path + "/brume-written", ""); fs.unlinkSync(path + "/brume-written"); written.push(path); } catch {}
+console.log(JSON.stringify(written));`;
+    const inside = ["-m", "-t", String(pid), "-S", String(uid), "-G", String(gid), process.execPath, "-e", attempt];
+    const { stdout } = spawnSync("nsenter", [...inside, folder, join(folder, "servers"), join(folder, "control")], {
+      encoding: "utf8",
+    });
+    assert.deepEqual(JSON.parse(stdout), [join(folder, "control")]);
+  });
+
+  test("secrets of the control plane are not in the environment of the agent", () => {
+    const names = (pid: number) =>
+      readFileSync(`/proc/${pid}/environ`, "utf8")
+        .split("\0")
+        .map((line) => line.split("=")[0]);
+    assert.ok(names(control()).includes("BRUME_TOKEN"));
+    assert.ok(!names(agent()).includes("BRUME_TOKEN"));
+    assert.ok(names(agent()).includes("BRUME_DATA"));
+  });
+
+  for (const [half, pidOf] of [
+    ["agent", agent],
+    ["control plane", control],
+  ] as const)
+    test(`the ${half} is killed and started again; guests, packets and the other process continue`, async () => {
+      const ping = startPing(host.lab.machine, server.address);
+      const other = half === "agent" ? control : agent;
+      const [killed, kept] = [pidOf(), other()];
+      process.kill(killed, "SIGKILL");
+      await until(`another ${half}`, async () => {
+        const now = Object.values(halvesOf(host.brume.pid));
+        return now.length === 2 && !now.includes(killed);
+      });
+      await assertWell(`after-${half.split(" ")[0]}`);
+      assert.equal(other(), kept);
+      assert.deepEqual(await ping.end(), []);
+    });
+
+  test("without the agent, reads and DNS are answered", async () => {
+    const pid = agent();
+    process.kill(pid, "SIGSTOP");
+    try {
+      const domain = await host.client.createDomain({ body: { Name: "alone.example", Ip: "192.0.2.7" } });
+      assert.equal(domain.Name, "alone.example");
+      assert.equal((await host.read(server.id)).State, "Active");
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    await assertWell("woken");
+  });
+
+  test("the supervisor is killed: both processes end, and the next start finds the guests", async () => {
+    const ping = startPing(host.lab.machine, server.address);
+    const both = [agent(), control()];
+    host.brume.set("BRUME_DNS_LISTEN", "127.0.0.1:53");
+    await host.brume.end("SIGKILL");
+    await until("both have ended", async () => both.every((pid) => !isRunning(pid)));
+    await host.brume.start();
+    await assertWell("restarted");
+    assert.deepEqual(await ping.end(), []);
+  });
+
+  test("for port 53 it has one capability, and answers over UDP and TCP", async () => {
+    const names = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+    assert.deepEqual(
+      names.map((name) => field(control(), name)),
+      Array(5).fill("0000000000000400"),
+    );
+    assert.equal(host.brume.dns, "127.0.0.1:53");
+    for (const how of ["+notcp", "+tcp"]) {
+      const answer = await host.lab.run(host.lab.machine, ["dig", "+short", how, "@127.0.0.1", "alone.example"]);
+      assert.equal(answer.trim(), "192.0.2.7", how);
+    }
+  });
+
+  test("SIGTERM stops both in order, with exit code 0, and backup and removal work", async () => {
+    const both = [agent(), control()];
+    assert.equal(await host.brume.end("SIGTERM"), 0);
+    assert.ok(both.every((pid) => !isRunning(pid)));
+    assert.equal(host.pidOf(server.id), server.pid);
+    const copy = join(host.lab.runFolder, "copy.db");
+    const backup = await host.command("backup.ts", copy);
+    assert.equal(backup.status, 0, backup.output);
+    const compact = await host.command("compact.ts");
+    assert.equal(compact.status, 0, compact.output);
+    const down = await host.command("down.ts");
+    assert.equal(down.status, 0, down.output);
+    assert.equal(host.pidOf(server.id), null);
+    // Scripts of root leave files that the control plane can use.
+    await host.brume.start();
+    await until("the server runs again", async () => host.pidOf(server.id) !== null);
+    server = { ...server, pid: host.pidOf(server.id) ?? 0 };
+    await assertWell("after-down");
+  });
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    return !readFileSync(`/proc/${pid}/stat`, "latin1").includes(") Z ");
+  } catch {
+    return false;
+  }
+}
