@@ -255,7 +255,10 @@ export function createService(options: ServiceOptions): Service {
     readiness: () => health.readiness(state),
     refreshReadiness: health.check,
     documents,
-    freshness: () => (store.processes === "one" ? store.commits() + zones.revision() : null),
+    freshness() {
+      const foreign = store.foreignWrites();
+      return foreign === null ? null : store.commits() + zones.revision() + foreign;
+    },
     filterEvent: filterEventForToken,
     ended: (tasks, ms) =>
       endedWithin(

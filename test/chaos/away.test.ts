@@ -152,7 +152,9 @@ test("a lost lock is acquired again, and nothing is written while another servic
       }
     }
   };
+  const atStart = store.foreignWrites();
   try {
+    assert.ok(atStart !== null, "with the lock, values may be cached");
     await other.query(end);
     await written(1);
 
@@ -173,8 +175,10 @@ test("a lost lock is acquired again, and nothing is written while another servic
       store.write((tx) => insertEvent(tx, 2)),
       /Another Brume service/,
     );
+    assert.equal(store.foreignWrites(), null, "without the lock, nothing may be cached");
     await other.query("select pg_advisory_unlock_all()");
     await written(3);
+    assert.ok((store.foreignWrites() ?? 0) > atStart, "earlier cached values are not valid any more");
     const rows = await store.read.selectFrom("event").select("resource_id").orderBy("id").execute();
     assert.deepEqual(
       rows.map((row) => row.resource_id),

@@ -376,7 +376,8 @@ describe("slow clients", () => {
   });
   after(() => slow.close());
 
-  test("a request head without an end: 408", () => isRefused("GET /book/1 HTTP/1.1\r\nX: ", 408, "request_timeout", slow));
+  test("a request head without an end: 408", () =>
+    isRefused("GET /book/1 HTTP/1.1\r\nX: ", 408, "request_timeout", slow));
   test("a connection without a request: 408", () => isRefused("", 408, "request_timeout", slow));
   test("a body without an end: 408", () =>
     isRefused(`POST /book HTTP/1.1\r\n${auth}Content-Length: 100\r\n\r\n{`, 408, "request_timeout", slow));

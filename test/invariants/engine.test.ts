@@ -179,13 +179,18 @@ test("a start during the end of another flow is not lost (postgres)", async () =
     };
     while ((await stuck()) < 1) await turn();
     let answered = false;
-    const starting = begin(store, toy, 1, alarm.now()).finally(() => {
+    // Another process starts it: the writes of one process wait for each other.
+    const starter = observeCommits(await database.open());
+    const starting = begin(starter, toy, 1, alarm.now()).finally(() => {
       answered = true;
     });
     while (!answered && (await stuck()) < 2) await turn();
     gate.open();
     await holding;
     const second = await starting;
+    await engine.idle();
+    // The engine finds work of other processes by polling.
+    alarm.pass(1_000);
     await engine.idle();
     assert.equal((await mustFind(store, second.id)).state, "Completed");
     await engine.drain();

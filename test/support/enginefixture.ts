@@ -86,6 +86,7 @@ export function createCrashableStore(store: Store): CrashableStore {
   const inner: Store = {
     kind: store.kind,
     processes: store.processes,
+    foreignWrites: () => store.foreignWrites(),
     alone: store.alone,
     read: store.read,
     unavailable: () => store.unavailable(),

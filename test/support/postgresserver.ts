@@ -24,8 +24,11 @@ export interface OwnServer {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 
+/** Settings for tests, which lose nothing in a power cut. */
+const testSettings = ["-c", "fsync=off", "-c", "autovacuum=off"];
+
 /** Starts a server that listens on a Unix socket only, and resolves when it accepts connections. */
-export async function startOwnServer(): Promise<OwnServer> {
+export async function startOwnServer(settings: readonly string[] = testSettings): Promise<OwnServer> {
   const folder = mkdtempSync(join(tmpdir(), "brume-pg-"));
   const account = findAccount();
   if (account.uid !== undefined && account.gid !== undefined) chownSync(folder, account.uid, account.gid);
@@ -36,7 +39,6 @@ export async function startOwnServer(): Promise<OwnServer> {
   const init = ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
   const { status } = spawnSync(join(findBinaries(), "initdb"), init, options);
   if (status !== 0) throw new Error(`initdb failed: ${readFileSync(join(folder, "log"), "utf8")}`);
-  const settings = ["-c", "fsync=off", "-c", "autovacuum=off"];
   const server = spawn(join(findBinaries(), "postgres"), ["-D", data, "-h", "", "-k", folder, ...settings], options);
   const ended = once(server, "exit");
   const pid = server.pid ?? 0;

@@ -35,11 +35,16 @@ const mostKnown = 10_000;
 
 /** Creates the authenticator. */
 export function createAuthenticator(store: Store, clock: Clock): Authenticator {
-  const isCached = store.processes === "one";
   const known = new Map<string, Known>();
   const used = new Map<number, number>();
   /** Number of `forget` calls: a row read before one must not be cached after it. */
   let generation = 0;
+  let foreignWrites = store.foreignWrites();
+
+  const forget = (): void => {
+    generation += 1;
+    known.clear();
+  };
 
   const admit = (found: Known, address: string): Caller => {
     const { caller, allowedFrom } = found;
@@ -89,7 +94,7 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
         expiresAt: row.expires_at,
       },
     };
-    if (isCached && before === generation) {
+    if (foreignWrites !== null && before === generation) {
       if (known.size >= mostKnown) known.clear();
       known.set(value, found);
     }
@@ -98,15 +103,17 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
 
   return {
     authenticate(value, address) {
+      const current = store.foreignWrites();
+      if (current !== foreignWrites) {
+        foreignWrites = current;
+        forget();
+      }
       const found = known.get(value);
       if (found !== undefined) return admit(found, address);
       if (!/^[0-9a-f]{64}$/.test(value)) throw new ApiError("token_invalid", "The token is not known.");
       return lookUp(value, address);
     },
-    forget() {
-      generation += 1;
-      known.clear();
-    },
+    forget,
     async flush() {
       const now = [...used];
       used.clear();

@@ -39,6 +39,7 @@ export function observeCommits(store: Store): ObservedStore {
     commits: () => commits,
     kind: store.kind,
     processes: store.processes,
+    foreignWrites: () => store.foreignWrites(),
     alone: store.alone,
     read: store.read,
     unavailable: () => store.unavailable(),

@@ -22,10 +22,15 @@ export type Processes = "one" | "many";
 export interface Store {
   readonly kind: Kind;
   /**
-   * Number of processes that can write to this database while it is open here. `one`: only this process, so a cache in memory is valid
-   * until the next commit of this store. `many`: others can commit at any time without notification, so nothing may be cached.
+   * Number of processes that can write to this database while it is open here. `one`: only this process, so its own commits are all
+   * changes. `many`: others can commit without notification, so changes must also be found by polling.
    */
   readonly processes: Processes;
+  /**
+   * Returns a number that changes when another process may have written, or null while one may write at any time. A value that was read
+   * from the database may be cached while this number stays the same and this process does not commit.
+   */
+  foreignWrites(): number | null;
   /** True if no other service uses this database: every lease that another service holds belongs to a dead one. */
   readonly alone: boolean;
   readonly read: Reader;
@@ -64,13 +69,11 @@ export class StorageError extends Error {
 }
 
 /**
- * Acquires the lock `key` until the commit. Call it before reading rows that must not change, and acquire several locks always in the
- * same order. No effect on SQLite, which has one writer.
+ * Acquires the lock `key` until the commit: later statements wait for it. Call it before reading rows that must not change, and acquire
+ * several locks always in the same order. No effect on SQLite, which has one writer.
  */
 export async function lock(tx: Tx, key: string): Promise<void> {
-  const session = sessionOf(tx);
-  if (session.kind === "sqlite") return;
-  await session.all("select pg_advisory_xact_lock(hashtextextended($1, 0))", [key], "lock");
+  sessionOf(tx).lock(key);
 }
 
 /** Placeholder of a parameter in a query that is compiled before its values are known. */

@@ -1,17 +1,19 @@
 /**
- * Group commit for SQLite: writes queued in one turn of the event loop, and in the turns right after it, share one `BEGIN … COMMIT`,
- * so that they share its wait for the disk. No write resolves or rejects before the commit is durable: even the error of a part may
- * depend on rows of another part.
+ * Group commit: writes queued in one turn of the event loop, and in the turns right after it, share one `BEGIN … COMMIT`, so that they
+ * share its wait for the disk. No write resolves or rejects before the commit is durable: even the error of a part may depend on rows of
+ * another part.
  *
  * Most parts succeed, and most that fail have not written yet. So a group runs without savepoints, which would make SQLite keep the
  * former pages of every statement until the end. If a part fails after it wrote, the group is rolled back and runs again with a
  * savepoint for each part.
  *
- * Parts run one after the other. They await only the database, which responds within the turn, so a group takes one turn. A part that
- * awaits something else delays the writers behind it; the service logs a warning.
+ * Parts run one after the other. They await only the database. SQLite responds within the turn, so a group takes one turn; there, a part
+ * that awaits something else delays the writers behind it, and the service logs a warning. PostgreSQL receives statements in their order
+ * without waiting for the results of earlier ones.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextTurn } from "node:timers";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import type { Log } from "../base/log.ts";
 import type { Tx } from "./db.ts";
@@ -19,25 +21,45 @@ import { StorageError } from "./db.ts";
 import type { Health } from "./health.ts";
 import { type Entry, statementsOf } from "./journal.ts";
 import type { Tables } from "./schema.ts";
-import type { Journal, Row, Session } from "./session.ts";
+import type { Journal, Kind, Row, Session } from "./session.ts";
 
 /** Most parts in one commit, so that reads and sockets are served under any load. */
-const largestGroup = 512;
+const largestGroup: Readonly<Record<Kind, number>> = { sqlite: 512, postgres: 128 };
+
+/** Tries of one group. The pause before the second is 5 ms, and doubles each time. */
+const tries = 6;
 
 /** Most turns that a commit waits for more writers. */
 const mostTurns = 16;
 
-/** One synchronous connection. Each call runs one text to its end. */
+/** A result that is there at once, or later. */
+export type Awaitable<T> = T | Promise<T>;
+
+/** One connection. SQLite's runs each text at once; PostgreSQL's sends the texts in their order and resolves later. */
 export interface Connection {
-  all(sql: string, values: readonly unknown[]): Row[];
-  first(sql: string, values: readonly unknown[]): Row | undefined;
-  run(sql: string, values: readonly unknown[]): number;
-  insert(sql: string, values: readonly unknown[]): number;
-  execute(sql: string, values: readonly unknown[]): { rows: Row[]; changes: number };
-  script(sql: string): void;
+  all(sql: string, values: readonly unknown[], name?: string): Awaitable<Row[]>;
+  first(sql: string, values: readonly unknown[], name?: string): Awaitable<Row | undefined>;
+  run(sql: string, values: readonly unknown[], name?: string): Awaitable<number>;
+  insert(sql: string, values: readonly unknown[], name?: string): Awaitable<number>;
+  execute(sql: string, values: readonly unknown[]): Awaitable<{ rows: Row[]; changes: number }>;
+  script(sql: string): Awaitable<void>;
+}
+
+/** The connection of a writer. */
+export interface WriteConnection extends Connection {
+  begin(): Awaitable<void>;
+  /** Rejects unless everything since `begin` is durable. */
+  commit(): Awaitable<void>;
+  rollback(): Awaitable<void>;
+  /** Acquires the lock `key` until the commit. */
+  lock(key: string): Awaitable<void>;
   /** Returns whether a transaction is open: a full disk may end one without a statement. */
   inTransaction(): boolean;
-  close(): void;
+}
+
+/** The database ended the transaction because of another process, for example in a deadlock: it can succeed when it runs again. */
+export class ConflictError extends Error {
+  override readonly name = "ConflictError";
 }
 
 interface Part {
@@ -56,17 +78,23 @@ interface Outcome {
 
 const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
 
-/** Writes the journal entries and empties the list. */
-function writeEntries(connection: Connection, entries: Entry[]): void {
-  for (const { sql, values } of statementsOf(entries, "sqlite")) connection.run(sql, values);
-  entries.length = 0;
+/** Writes the journal entries and empties the list. The lock keeps the ids of all processes in the order of commits. */
+async function writeEntries(kind: Kind, connection: WriteConnection, entries: Entry[]): Promise<void> {
+  if (entries.length === 0) return;
+  const statements = statementsOf(entries.splice(0), kind);
+  await Promise.all([
+    connection.lock("journal"),
+    ...Array.from(statements, ({ sql, values, name }) => connection.run(sql, values, name)),
+  ]);
 }
 
-/** Session of one part, valid while the part runs. After the first error all statements fail, as on PostgreSQL. */
+/** Session of one part, valid while the part runs. After the first error all statements fail, on both databases. */
 class PartSession implements Session {
-  readonly kind = "sqlite";
-  readonly #connection: Connection;
+  readonly kind: Kind;
+  readonly #connection: WriteConnection;
   readonly #earlier: Entry[];
+  /** The last statement that was sent. Earlier ones have ended before it. */
+  #last: Promise<unknown> | undefined;
   failure: unknown = undefined;
   ended = false;
   /** It ran a statement that may have changed rows, or queued journal rows. */
@@ -74,12 +102,20 @@ class PartSession implements Session {
   readonly entries: Entry[] = [];
 
   /** `earlier`: unwritten journal entries of earlier parts. */
-  constructor(connection: Connection, earlier: Entry[]) {
+  constructor(kind: Kind, connection: WriteConnection, earlier: Entry[]) {
+    this.kind = kind;
     this.#connection = connection;
     this.#earlier = earlier;
   }
 
-  #act<T>(sql: string, act: (connection: Connection) => T): Promise<T> {
+  #fail(error: unknown): never {
+    const cause = this.failure;
+    if (cause !== undefined) throw new Error("an earlier statement of this transaction failed", { cause });
+    this.failure = error;
+    throw error;
+  }
+
+  #act<T>(sql: string, act: (connection: WriteConnection) => Awaitable<T>): Promise<T> {
     if (this.ended) return Promise.reject(new Error("this transaction has ended: await every statement inside it"));
     if (this.failure !== undefined) {
       const cause = this.failure;
@@ -87,24 +123,33 @@ class PartSession implements Session {
     }
     if (!this.wrote && !isRead(sql)) this.wrote = true;
     try {
-      return Promise.resolve(act(this.#connection));
+      const result = act(this.#connection);
+      if (!(result instanceof Promise)) return Promise.resolve(result);
+      const checked = result.catch((error: unknown) => this.#fail(error));
+      this.#last = checked;
+      return checked;
     } catch (error) {
       this.failure = error;
       return Promise.reject(error);
     }
   }
 
-  all(sql: string, values: readonly unknown[]): Promise<Row[]> {
-    return this.#act(sql, (connection) => connection.all(sql, values));
+  /** Resolves when all statements have ended. */
+  async settle(): Promise<void> {
+    await this.#last?.catch(() => {});
   }
-  first(sql: string, values: readonly unknown[]): Promise<Row | undefined> {
-    return this.#act(sql, (connection) => connection.first(sql, values));
+
+  all(sql: string, values: readonly unknown[], name?: string): Promise<Row[]> {
+    return this.#act(sql, (connection) => connection.all(sql, values, name));
   }
-  run(sql: string, values: readonly unknown[]): Promise<number> {
-    return this.#act(sql, (connection) => connection.run(sql, values));
+  first(sql: string, values: readonly unknown[], name?: string): Promise<Row | undefined> {
+    return this.#act(sql, (connection) => connection.first(sql, values, name));
   }
-  insert(sql: string, values: readonly unknown[]): Promise<number> {
-    return this.#act(sql, (connection) => connection.insert(sql, values));
+  run(sql: string, values: readonly unknown[], name?: string): Promise<number> {
+    return this.#act(sql, (connection) => connection.run(sql, values, name));
+  }
+  insert(sql: string, values: readonly unknown[], name?: string): Promise<number> {
+    return this.#act(sql, (connection) => connection.insert(sql, values, name));
   }
   append(journal: Journal, values: readonly unknown[]): void {
     if (this.ended) throw new Error("this transaction has ended");
@@ -112,10 +157,14 @@ class PartSession implements Session {
     this.entries.push({ journal, values });
   }
   flush(): Promise<void> {
-    return this.#act("flush", (connection) => {
-      writeEntries(connection, this.#earlier);
-      writeEntries(connection, this.entries);
+    return this.#act("flush", async (connection) => {
+      await writeEntries(this.kind, connection, this.#earlier);
+      await writeEntries(this.kind, connection, this.entries);
     });
+  }
+  lock(key: string): void {
+    // Later statements wait for the lock, and fail if it fails.
+    this.#act("select", (connection) => connection.lock(key)).catch(() => {});
   }
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
     return this.#act(sql, (connection) => connection.execute(sql, values));
@@ -133,108 +182,151 @@ export interface Writer {
   close(): Promise<void>;
 }
 
-/** Creates the only writer of `connection`. `queries` creates the Kysely object of a session. */
-export function createWriter(
-  connection: Connection,
-  queries: (session: Session) => Kysely<Tables>,
-  log: Log,
-  health: Pick<Health, "note" | "worked">,
-): Writer {
+/** What a writer needs of its database. */
+export interface WriterOptions {
+  readonly kind: Kind;
+  /** Runs `use` with the only connection that writes. */
+  readonly connected: <T>(use: (connection: WriteConnection) => Promise<T>) => Promise<T>;
+  /** Creates the Kysely object of a session. */
+  readonly queries: (session: Session) => Kysely<Tables>;
+  readonly log: Log;
+  readonly health?: Pick<Health, "note" | "worked">;
+}
+
+/** Creates the writer of a database. */
+export function createWriter({ kind, connected, queries, log, health }: WriterOptions): Writer {
   const inside = new AsyncLocalStorage<{ ended: boolean }>();
   const queue: Part[] = [];
   let busy: Promise<void> | undefined;
   let closed = false;
 
   /** Runs a part. Its journal entries are added to `entries`; with null the part writes them itself. */
-  async function runPart({ work, resolve, reject }: Part, entries: Entry[] | null): Promise<Outcome> {
-    const session = new PartSession(connection, entries ?? []);
+  async function runPart(
+    connection: WriteConnection,
+    { work, resolve, reject }: Part,
+    entries: Entry[] | null,
+  ): Promise<Outcome> {
+    const session = new PartSession(kind, connection, entries ?? []);
     const tx = Object.assign(queries(session), { isWrite: true as const });
     try {
       const value = await work(tx);
+      await session.settle();
       if (session.failure !== undefined) throw session.failure;
       if (entries === null) await session.flush();
       else for (const entry of session.entries) entries.push(entry);
       return { finish: () => resolve(value), mustUndo: false };
     } catch (error) {
+      await session.settle();
+      const { failure } = session;
       // A full or broken disk fails the whole group, and so does an error that ended the transaction.
-      if (error instanceof StorageError || session.failure instanceof StorageError) throw session.failure ?? error;
-      if (!connection.inTransaction()) throw new StorageError("SQLite has ended the transaction", { cause: error });
-      return { finish: () => reject(error), mustUndo: session.wrote };
+      if (error instanceof StorageError || failure instanceof StorageError) throw failure ?? error;
+      if (failure instanceof ConflictError) throw failure;
+      if (!connection.inTransaction())
+        throw new StorageError("the database has ended the transaction", { cause: error });
+      // On PostgreSQL, a failed statement fails all later statements of its transaction.
+      return {
+        finish: () => reject(error),
+        mustUndo: session.wrote || (kind === "postgres" && failure !== undefined),
+      };
     } finally {
       session.ended = true;
     }
   }
 
   /** Runs the parts without savepoints. Returns false if one failed after it wrote: then all are rolled back. */
-  async function runTogether(parts: readonly Part[], outcomes: Outcome[]): Promise<boolean> {
-    connection.run("BEGIN IMMEDIATE", []);
+  async function runTogether(
+    connection: WriteConnection,
+    parts: readonly Part[],
+    outcomes: Outcome[],
+  ): Promise<boolean> {
+    await connection.begin();
     const entries: Entry[] = [];
     for (const part of parts) {
-      const outcome = await runPart(part, entries);
+      const outcome = await runPart(connection, part, entries);
       outcomes.push(outcome);
       if (!outcome.mustUndo) continue;
-      connection.run("ROLLBACK", []);
+      await connection.rollback();
       return parts.length === 1;
     }
     try {
-      writeEntries(connection, entries);
+      await writeEntries(kind, connection, entries);
     } catch (error) {
-      if (error instanceof StorageError) throw error;
+      if (error instanceof StorageError || error instanceof ConflictError) throw error;
       // The second run, in which each part writes its own entries, shows which part failed.
-      rollBack();
+      await rollBack(connection);
       return false;
     }
-    connection.run("COMMIT", []);
+    await connection.commit();
     return true;
   }
 
   /** Runs each part in a savepoint of its own. */
-  async function runApart(parts: readonly Part[], outcomes: Outcome[]): Promise<void> {
-    connection.run("BEGIN IMMEDIATE", []);
+  async function runApart(connection: WriteConnection, parts: readonly Part[], outcomes: Outcome[]): Promise<void> {
+    await connection.begin();
     for (const part of parts) {
-      connection.run("SAVEPOINT part", []);
-      const outcome = await runPart(part, null);
+      await connection.run("SAVEPOINT part", []);
+      const outcome = await runPart(connection, part, null);
       outcomes.push(outcome);
-      if (outcome.mustUndo) connection.run("ROLLBACK TO part", []);
-      connection.run("RELEASE part", []);
+      if (outcome.mustUndo) await connection.run("ROLLBACK TO part", []);
+      await connection.run("RELEASE part", []);
     }
-    connection.run("COMMIT", []);
+    await connection.commit();
   }
 
   /** Rolls back after an error that may have ended the transaction. A failure here is only logged. */
-  function rollBack(): void {
+  async function rollBack(connection: WriteConnection): Promise<void> {
     try {
-      if (connection.inTransaction()) connection.run("ROLLBACK", []);
+      if (connection.inTransaction()) await connection.rollback();
     } catch (error) {
-      log("error", "Could not roll back a transaction.", { error });
+      if (!(error instanceof StorageError)) log("error", "Could not roll back a transaction.", { error });
     }
   }
 
+  /** Runs the parts until they are committed. Returns their results. */
+  const commit = (connection: WriteConnection, parts: readonly Part[]): Promise<Outcome[]> =>
+    (async () => {
+      const outcomes: Outcome[] = [];
+      if (await runTogether(connection, parts, outcomes)) return outcomes;
+      outcomes.length = 0;
+      await runApart(connection, parts, outcomes);
+      return outcomes;
+    })().catch(async (error: unknown) => {
+      await rollBack(connection);
+      throw error;
+    });
+
   async function runGroup(parts: readonly Part[]): Promise<void> {
-    const outcomes: Outcome[] = [];
-    try {
-      if (!(await runTogether(parts, outcomes))) {
-        outcomes.length = 0;
-        await runApart(parts, outcomes);
+    for (let tried = 1; ; tried++) {
+      try {
+        const outcomes = await connected((connection) => commit(connection, parts));
+        health?.worked();
+        for (const { finish } of outcomes) finish();
+        return;
+      } catch (error) {
+        if (error instanceof ConflictError && tried < tries) {
+          await sleep(5 * 2 ** (tried - 1));
+          continue;
+        }
+        for (const part of parts) part.reject(error);
+        health?.note(error);
+        if (!(error instanceof StorageError))
+          log("error", "A commit failed; none of its writes is stored.", { writes: parts.length, error });
+        return;
       }
-    } catch (error) {
-      for (const part of parts) part.reject(error);
-      if (health.note(error) === error && !(error instanceof StorageError))
-        log("error", "A commit failed; none of its writes is stored.", { writes: parts.length, error });
-      rollBack();
-      return;
     }
-    health.worked();
-    for (const { finish } of outcomes) finish();
   }
 
   async function flush(): Promise<void> {
-    const parts = queue.splice(0, largestGroup);
+    const parts = queue.splice(0, largestGroup[kind]);
     const life = { ended: false };
-    const watch = nextTurn(() => {
-      if (!life.ended)
-        log("warn", "A write transaction awaits something other than the database and blocks all writers.");
-    });
+    // PostgreSQL never responds within the turn.
+    const watch =
+      kind === "sqlite"
+        ? nextTurn(() => {
+            if (!life.ended)
+              log("warn", "A write transaction awaits something other than the database and blocks all writers.");
+          })
+        : undefined;
     await inside.run(life, runGroup, parts);
     life.ended = true;
     clearImmediate(watch);
@@ -242,7 +334,8 @@ export function createWriter(
 
   /** Waits for the end of this turn, and for more turns while each adds writers: one commit is as expensive as many writes. */
   async function gather(): Promise<void> {
-    for (let turn = 0, before = 0; turn < mostTurns && queue.length > before && queue.length < largestGroup; turn++) {
+    const most = largestGroup[kind];
+    for (let turn = 0, before = 0; turn < mostTurns && queue.length > before && queue.length < most; turn++) {
       before = queue.length;
       await new Promise<void>((resolve) => nextTurn(resolve));
     }

@@ -14,6 +14,8 @@ import { StorageError } from "./db.ts";
 export interface Guard {
   /** Returns null if the database responds and may be written, else the reason. */
   unavailable(): StorageError | null;
+  /** Returns how often the lock was acquired, or null while this process may not have it. */
+  foreignWrites(): number | null;
   /** Resolves as `work` does. Rejects immediately with a `StorageError` if the database is lost before. */
   during<T>(work: Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -33,6 +35,8 @@ export interface GuardOptions {
 const checkPeriod = 1_000;
 /** Milliseconds for one response, and for a connection. */
 const responseTime = 2_000;
+/** Milliseconds after a check in which this process surely has the lock: the server detects a lost client later. */
+const freshTime = 5_000;
 /** Milliseconds between two attempts to connect. */
 const retryAfter = 500;
 /** Milliseconds that a start waits for a lock whose holder may be dead. */
@@ -105,9 +109,14 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
   lost.promise.catch(() => {});
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
+  /** Number of times that the lock was acquired. */
+  let acquired = 0;
+  /** Start (ms) of the last check with a response. */
+  let checkedAt = performance.now();
 
   /** Opens a connection, not yet used by the guard. */
   async function connect(): Promise<pg.Client> {
+    const began = performance.now();
     const made = new pg.Client({
       connectionString: url,
       connectionTimeoutMillis: responseTime,
@@ -117,6 +126,7 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
     });
     made.on("error", () => onConnectionLost(made, "the connection was lost"));
     await made.connect();
+    checkedAt = began;
     return made;
   }
 
@@ -154,8 +164,13 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
     timer = setTimeout(() => {
       const checked = client;
       if (checked === null) return;
+      const began = performance.now();
       const onTimeout = () => onConnectionLost(checked, `no response within ${responseTime / 1000} s`);
-      query(checked, "select 1").then(planCheck, onTimeout);
+      const onResponse = (): void => {
+        checkedAt = began;
+        planCheck();
+      };
+      query(checked, "select 1").then(onResponse, onTimeout);
     }, checkPeriod);
     timer.unref();
   }
@@ -169,6 +184,7 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
       if (refusal === undefined && !closed) {
         client = made;
         reason = null;
+        acquired += 1;
         lost = Promise.withResolvers<never>();
         lost.promise.catch(() => {});
         log("info", "PostgreSQL responds again.");
@@ -209,10 +225,12 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
     throw error;
   }
   client = first;
+  acquired += 1;
   planCheck();
 
   return {
     unavailable: () => reason,
+    foreignWrites: () => (exclusive && reason === null && performance.now() - checkedAt < freshTime ? acquired : null),
     during: (work) => (reason !== null ? Promise.reject(reason) : Promise.race([work, lost.promise])),
     async close() {
       closed = true;

@@ -1,18 +1,17 @@
 /**
- * PostgreSQL through `pg`: for installations with several hosts, or with an existing server. It has two pools, so that a reader never
- * waits for a writer's connection and cannot write. Transactions are READ COMMITTED; one that the server aborted because of a deadlock
- * runs again.
+ * PostgreSQL through `pg`: for installations with several hosts, or with an existing server. Readers have a pool of connections that
+ * cannot write. All writes of the process share one connection and its commits (`group.ts`); statements are sent without waiting for the
+ * results of earlier ones (https://node-postgres.com/features/pipelining). Transactions are READ COMMITTED. A group that the server
+ * aborted because of a deadlock with another process runs again.
  */
-import { AsyncLocalStorage } from "node:async_hooks";
-import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
 import type { PoolClient, QueryResult } from "pg";
 import pg from "pg";
 import type { Log } from "../base/log.ts";
-import type { Snapshot, Store, Tx } from "./db.ts";
-import { lock, StorageError } from "./db.ts";
+import type { Snapshot, Store } from "./db.ts";
+import { StorageError } from "./db.ts";
+import { ConflictError, createWriter, type WriteConnection } from "./group.ts";
 import { createGuard, cut, keepalives, withDeadline } from "./guard.ts";
-import { type Entry, statementsOf } from "./journal.ts";
 import type { Row, Session } from "./session.ts";
 import { createQueryFactory, refuseAppend } from "./session.ts";
 
@@ -45,9 +44,6 @@ const types: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) => parsers.get(oid) ?? (pg.types.getTypeParser(oid, format) as Parser),
 };
 
-/** Tries of one transaction. The pause before the second is 5 ms, and doubles each time. */
-const tries = 6;
-
 /** serialization_failure, deadlock_detected: https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const retryable = new Set(["40001", "40P01"]);
 
@@ -67,30 +63,38 @@ function explain(error: unknown): unknown {
   if (error instanceof StorageError) return error;
   const state = stateOf(error);
   const message = error instanceof Error ? error.message : "";
+  if (retryable.has(state)) return new ConflictError(`PostgreSQL: ${message}`, { cause: error });
   if (!storageState.test(state) && !socketCode.test(state) && !lost.test(message)) return error;
   return new StorageError(`PostgreSQL: ${message || state}`, { cause: error });
 }
 
 type RunQuery = (sql: string, values: readonly unknown[], name?: string) => Promise<QueryResult<Row>>;
 
-type Writing = Pick<Session, "append" | "flush" | "script">;
+type Statements = Pick<WriteConnection, "all" | "first" | "run" | "insert" | "execute">;
 
-const refusing: Writing = { append: refuseAppend, flush: refuseAppend, script: refuseAppend };
+/** Returns the statements of a connection or session; `runQuery` sends them. */
+const createStatements = (runQuery: RunQuery) =>
+  ({
+    all: async (sql, values, name) => (await runQuery(sql, values, name)).rows,
+    first: async (sql, values, name) => (await runQuery(sql, values, name)).rows[0],
+    run: async (sql, values, name) => (await runQuery(sql, values, name)).rowCount ?? 0,
+    async insert(sql, values, name) {
+      const { rows } = await runQuery(`${sql} returning "id"`, values, name && `${name}-id`);
+      return rows[0]?.["id"] as number;
+    },
+    async execute(sql, values) {
+      const { rows, rowCount } = await runQuery(sql, values);
+      return { rows, changes: rowCount ?? 0 };
+    },
+  }) satisfies Statements;
 
-const createSession = (runQuery: RunQuery, writing: Writing = refusing): Session => ({
+const createReadSession = (runQuery: RunQuery): Session => ({
   kind: "postgres",
-  all: async (sql, values, name) => (await runQuery(sql, values, name)).rows,
-  first: async (sql, values, name) => (await runQuery(sql, values, name)).rows[0],
-  run: async (sql, values, name) => (await runQuery(sql, values, name)).rowCount ?? 0,
-  async insert(sql, values, name) {
-    const { rows } = await runQuery(`${sql} returning "id"`, values, name && `${name}-id`);
-    return rows[0]?.["id"] as number;
-  },
-  async execute(sql, values) {
-    const { rows, rowCount } = await runQuery(sql, values);
-    return { rows, changes: rowCount ?? 0 };
-  },
-  ...writing,
+  ...createStatements(runQuery),
+  append: refuseAppend,
+  flush: refuseAppend,
+  lock: refuseAppend,
+  script: refuseAppend,
 });
 
 const query = (sql: string, values: readonly unknown[], name?: string): pg.QueryConfig<unknown[]> =>
@@ -137,7 +141,7 @@ export async function openPostgres(
     keepAlive: true,
   };
   const readers = new pg.Pool({ ...options, options: `-c default_transaction_read_only=on ${keepalives}` });
-  const writers = new pg.Pool({ ...options, options: keepalives });
+  const writers = new pg.Pool({ ...options, max: 1, pipeline: true, options: keepalives });
   const clients = new Set<PoolClient>();
   for (const pool of [readers, writers]) {
     pool.on("connect", (client) => clients.add(client));
@@ -155,8 +159,8 @@ export async function openPostgres(
     await Promise.all([readers.end(), writers.end()]);
     throw explain(error);
   });
-  const inside = new AsyncLocalStorage<{ ended: boolean }>();
-  const running = new Set<Promise<unknown>>();
+  /** Number of commits without a response: their writes may be stored although they were rejected. */
+  let uncertain = 0;
   let closing: Promise<void> | undefined;
 
   /** Runs `work` on a connection of the pool, and releases it. */
@@ -194,85 +198,67 @@ export async function openPostgres(
     }
   };
 
-  /** Runs a transaction once. Throws a retryable error unchanged, so that `attemptAll` recognizes it. */
-  async function attempt<T>(client: PoolClient, work: (tx: Tx) => Promise<T>): Promise<T> {
-    const life = { ended: false };
-    const entries: Entry[] = [];
-    let failure: unknown;
-    const runQuery: RunQuery = async (sql, values, name) => {
-      if (life.ended) throw new Error("this transaction has ended: await every statement inside it");
+  /** Returns the connection of the writer. */
+  function createWriteConnection(client: PoolClient): WriteConnection {
+    let isOpen = false;
+    const send = async (work: Promise<QueryResult<Row>>, ms = limit): Promise<QueryResult<Row>> => {
       try {
-        return await withDeadline(client, limit, client.query<Row>(query(sql, values, name)));
+        return await withDeadline(client, ms, work);
       } catch (error) {
-        // After the first error every statement fails with 25P02. Only the first error is useful.
-        failure ??= explain(error);
-        throw stateOf(error) === "25P02"
-          ? new Error("an earlier statement of this transaction failed", { cause: failure })
-          : explain(error);
+        throw explain(error);
       }
     };
-    const script = async (sql: string): Promise<void> => {
-      await runQuery("set local statement_timeout = 0", []);
-      await withDeadline(client, scriptTime, client.query(sql));
+    const runQuery: RunQuery = (sql, values, name) => send(client.query<Row>(query(sql, values, name)));
+    return {
+      ...createStatements(runQuery),
+      inTransaction: () => isOpen,
+      async begin() {
+        await runQuery("begin isolation level read committed read write", []);
+        isOpen = true;
+      },
+      async commit() {
+        const lost = guard.unavailable();
+        if (lost !== null) throw lost;
+        isOpen = false;
+        const { command } = await runQuery("commit", []).catch((error: unknown) => {
+          uncertain += 1;
+          throw error;
+        });
+        // PostgreSQL responds with ROLLBACK if a statement had failed.
+        if (command !== "COMMIT") throw new Error("the transaction was not committed, because a statement failed");
+      },
+      async rollback() {
+        isOpen = false;
+        await runQuery("rollback", []);
+      },
+      async lock(key) {
+        // The guard keeps all other writers off the database.
+        if (exclusive) return;
+        await runQuery("select pg_advisory_xact_lock(hashtextextended($1, 0))", [key], "lock");
+      },
+      async script(sql) {
+        await runQuery("set local statement_timeout = 0", []);
+        await send(client.query(sql), scriptTime);
+      },
     };
-    const session = createSession(runQuery, {
-      script,
-      append(journal, values) {
-        if (life.ended) throw new Error("this transaction has ended");
-        entries.push({ journal, values });
-      },
-      async flush() {
-        if (entries.length > 0) await lock(tx, "journal");
-        for (const { sql, values, name } of statementsOf(entries.splice(0), "postgres"))
-          await runQuery(sql, values, name);
-      },
-    });
-    const tx: Tx = Object.assign(queries(session), { isWrite: true as const });
-    await withDeadline(client, limit, client.query("begin isolation level read committed read write"));
-    try {
-      const value = await inside.run(life, work, tx);
-      if (failure !== undefined) throw failure;
-      await session.flush();
-      life.ended = true;
-      const lost = guard.unavailable();
-      if (lost !== null) throw lost;
-      await withDeadline(client, limit, client.query("commit"));
-      return value;
-    } catch (error) {
-      life.ended = true;
-      await withDeadline(client, limit, client.query("rollback")).catch(() => {});
-      throw retryable.has(stateOf(failure)) ? failure : error;
-    }
   }
 
-  async function write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    if (closing !== undefined) throw new Error("the store is closed");
-    if (inside.getStore()?.ended === false) {
-      throw new Error("a write inside a write would wait for itself: pass the transaction on");
-    }
-    const written = attemptAll(work);
-    running.add(written);
-    try {
-      return await written;
-    } finally {
-      running.delete(written);
-    }
-  }
-
-  async function attemptAll<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    for (let tried = 1; ; tried++) {
+  const writer = createWriter({
+    kind: "postgres",
+    async connected(use) {
       try {
-        return await using(writers, (client) => attempt(client, work));
+        return await using(writers, (client) => use(createWriteConnection(client)));
       } catch (error) {
-        if (!retryable.has(stateOf(error)) || tried === tries) throw explain(error);
-        await sleep(5 * 2 ** (tried - 1));
+        throw explain(error);
       }
-    }
-  }
+    },
+    queries,
+    log,
+  });
 
   function close(): Promise<void> {
     closing ??= (async () => {
-      await Promise.allSettled(running);
+      await writer.close();
       await Promise.all([readers.end(), writers.end()]);
       await guard.close();
     })();
@@ -288,9 +274,13 @@ export async function openPostgres(
   return {
     kind: "postgres",
     processes: "many",
+    foreignWrites() {
+      const acquired = guard.foreignWrites();
+      return acquired === null ? null : acquired + uncertain;
+    },
     alone: exclusive,
-    read: queries(createSession(runQuery)),
-    write,
+    read: queries(createReadSession(runQuery)),
+    write: writer.write,
     unavailable: () => guard.unavailable()?.message ?? null,
     blocked: () => null,
     close,
@@ -320,7 +310,7 @@ export async function openPostgresSnapshot(url: string): Promise<Snapshot> {
   }
   // The snapshot is taken at the first query, not at `begin`.
   await runQuery("begin isolation level repeatable read read only; select 1", []);
-  return { read: queries(createSession(runQuery)), close: () => client.end() };
+  return { read: queries(createReadSession(runQuery)), close: () => client.end() };
 }
 
 /** Throws if the server is unsuitable. Logs settings that make changes less durable. */

@@ -36,6 +36,8 @@ export interface Session {
   append(journal: Journal, values: readonly unknown[]): void;
   /** Writes all queued rows now, of this transaction and of those that share its commit. */
   flush(): Promise<void>;
+  /** Acquires the lock `key` until the commit. Statements that are sent later wait for it. */
+  lock(key: string): void;
   /** Runs a text of Kysely, which does not know whether it returns rows. */
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }>;
   /** Runs several statements without values, as in a migration. */
@@ -54,9 +56,9 @@ export function sessionOf(db: Kysely<Tables>): Session {
   return session;
 }
 
-/** `append` and `flush` of a session that only reads: throws. */
+/** `append`, `flush` and `lock` of a session that only reads: throws. */
 export function refuseAppend(): never {
-  throw new Error("rows can be appended to a journal only in a write transaction");
+  throw new Error("rows can be appended to a journal, and locks acquired, only in a write transaction");
 }
 
 const refused = async (): Promise<never> => {

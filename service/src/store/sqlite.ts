@@ -16,11 +16,21 @@ import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
 import type { Log } from "../base/log.ts";
 import type { Snapshot, Store } from "./db.ts";
 import { StorageError } from "./db.ts";
-import type { Connection } from "./group.ts";
-import { createWriter } from "./group.ts";
+import { createWriter, type WriteConnection } from "./group.ts";
 import { createHealth } from "./health.ts";
 import type { Row, Session } from "./session.ts";
 import { createQueryFactory, refuseAppend, sessionOf } from "./session.ts";
+
+/** A synchronous connection. */
+export interface SqliteConnection extends WriteConnection {
+  all(sql: string, values: readonly unknown[]): Row[];
+  first(sql: string, values: readonly unknown[]): Row | undefined;
+  run(sql: string, values: readonly unknown[]): number;
+  insert(sql: string, values: readonly unknown[]): number;
+  execute(sql: string, values: readonly unknown[]): { rows: Row[]; changes: number };
+  script(sql: string): void;
+  close(): void;
+}
 
 interface Statement {
   readonly run: StatementSync;
@@ -61,7 +71,7 @@ interface ConnectOptions {
 }
 
 /** Opens one connection. Creates a missing file unless `readOnly`. Throws `StorageError` if the storage fails. */
-export function connect(file: string, { readOnly, inMemory = false }: ConnectOptions): Connection {
+export function connect(file: string, { readOnly, inMemory = false }: ConnectOptions): SqliteConnection {
   const explain = (error: unknown): unknown => {
     const code = primaryCode(error);
     if (code === undefined || !storageCodes.has(code) || (readOnly && code === readOnlyCode)) return error;
@@ -101,7 +111,15 @@ export function connect(file: string, { readOnly, inMemory = false }: ConnectOpt
     return rows as Row[];
   };
 
+  const run = (sql: string, values: readonly unknown[]): number =>
+    guarded(() => Number(statement(sql).run.run(...(values as SQLInputValue[])).changes));
+
   return {
+    begin: () => void run("BEGIN IMMEDIATE", []),
+    commit: () => void run("COMMIT", []),
+    rollback: () => void run("ROLLBACK", []),
+    // There is only one writer.
+    lock: () => {},
     all: (sql, values) => guarded(() => fetchAll(statement(sql), values)),
     first: (sql, values) =>
       guarded(() => {
@@ -109,7 +127,7 @@ export function connect(file: string, { readOnly, inMemory = false }: ConnectOpt
         const found = run.get(...(values as SQLInputValue[])) as unknown[] | undefined;
         return found === undefined ? undefined : name(columns, found);
       }),
-    run: (sql, values) => guarded(() => Number(statement(sql).run.run(...(values as SQLInputValue[])).changes)),
+    run,
     // With `RETURNING`, SQLite would build a table in memory for each row.
     insert: (sql, values) =>
       guarded(() => Number(statement(sql).run.run(...(values as SQLInputValue[])).lastInsertRowid)),
@@ -238,7 +256,7 @@ export async function openSqlite(
     const { writing, reading } = opened;
     const health = createHealth(path, log);
     if (check) void health.check();
-    const writer = createWriter(writing, queries, log, health);
+    const writer = createWriter({ kind: "sqlite", connected: (use) => use(writing), queries, log, health });
     const vacuum = setInterval(() => {
       try {
         const free = Number(reading.first("PRAGMA freelist_count", [])?.["freelist_count"] ?? 0);
@@ -260,6 +278,7 @@ export async function openSqlite(
     return {
       kind: "sqlite",
       processes: "one",
+      foreignWrites: () => 0,
       alone: true,
       read: queries(readSession(reading, health.note)),
       write: writer.write,
@@ -283,7 +302,7 @@ export async function openSqliteSnapshot(file: string): Promise<Snapshot> {
 
 const asIs = (error: unknown): unknown => error;
 
-function readSession(connection: Connection, note: (error: unknown) => unknown = asIs): Session {
+function readSession(connection: SqliteConnection, note: (error: unknown) => unknown = asIs): Session {
   const noting = async <T>(read: () => T): Promise<T> => {
     try {
       return read();
@@ -299,6 +318,7 @@ function readSession(connection: Connection, note: (error: unknown) => unknown =
     insert: (sql, values) => noting(() => connection.insert(sql, values)),
     append: refuseAppend,
     flush: refuseAppend,
+    lock: refuseAppend,
     execute: (sql, values) => noting(() => connection.execute(sql, values)),
     script: (sql) => noting(() => connection.script(sql)),
   };
