@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { getServers } from "node:dns";
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { ensureFirst } from "./account/first.ts";
@@ -147,6 +147,10 @@ export async function startService(
   const dns = (await nameserver.observe()).address;
   const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 }).catch(unlessStorage([]));
   const url = `${config.tls ? "https" : "http"}://${address}`;
+  // The command line finds this installation by the file.
+  await writeFile(join(folder, "url"), `${url}\n`).catch((error: unknown) =>
+    log("warn", "The file url was not written.", { error }),
+  );
   const hint = tokenInForce
     ? hintOfToken(config.dataFolder, kept)
     : { line: "token 1 was deleted; use another token", shell: "YOUR-TOKEN" };

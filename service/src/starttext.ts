@@ -47,6 +47,7 @@ export function startText(url: string, token: TokenHint, dns: string, domain: st
     `  API    ${url}        (reference: ${url}/docs)`,
     `  Token  ${token.line}`,
     `  DNS    ${dns}, UDP and TCP`,
+    "  CLI    npx brume        (as root also brume, from any folder)",
     "",
     ...lines,
     "",

@@ -232,6 +232,11 @@ const layers: readonly Layer[] = [
     modules: /^service\/src\/(main|start|starttext|host|release|launch\/.+)\.ts$/,
     may: () => true,
   },
+  {
+    name: "a pure module of the command line",
+    modules: /^cli\/src\/model\//,
+    may: oneOf(under("cli/src/model"), apiFiles, packages("node:util", "yaml")),
+  },
   { name: "what uses the API", modules: /^(cli|console)\/src\//, may: (to) => !to.startsWith("service/") },
 ];
 
@@ -278,13 +283,20 @@ test("only config reads the environment, only exec starts processes", () => {
   assert.deepEqual(
     reads.filter(
       (module) =>
-        !["service/src/config.ts", "service/src/main.ts", "service/src/launch/supervisor.ts"].includes(module),
+        ![
+          "service/src/config.ts",
+          "service/src/main.ts",
+          "service/src/launch/supervisor.ts",
+          "cli/src/main.ts",
+        ].includes(module),
     ),
     [],
   );
   const spawns = imports.filter(({ to }) => to === "node:child_process").map(({ from }) => from);
   assert.deepEqual(
-    spawns.filter((module) => !/^service\/src\/(drivers\/(exec|children)|launch\/supervisor)\.ts$/.test(module)),
+    spawns.filter(
+      (module) => !/^(service\/src\/(drivers\/(exec|children)|launch\/supervisor)|cli\/src\/main)\.ts$/.test(module),
+    ),
     [],
   );
 });
@@ -322,7 +334,7 @@ test("module-level state is found", () => {
 
 test("no module has state of its own", () => {
   const found = modules
-    .filter((module) => /^(?:api|service)\//.test(module))
+    .filter((module) => /^(?:api|cli|service)\//.test(module))
     .map((module) => ({ module, names: stateOf(readFileSync(join(root, module), "utf8")) }))
     .filter(({ names }) => names.length > 0);
   const refused = found.filter(({ module }) => stateful[module] === undefined);

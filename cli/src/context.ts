@@ -1,0 +1,139 @@
+/**
+ * Installations and their tokens. A context has a URL and either a token or a program that prints one. Contexts are in one file that only
+ * its user can read. Without a context, the installation that this program belongs to is used: its token is in its data folder.
+ */
+import { chmod, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Host } from "./host.ts";
+import { UsageError } from "./model/values.ts";
+
+/** An installation. */
+export interface Context {
+  readonly url: string;
+  readonly token?: string;
+  /** Program and arguments that print the token. */
+  readonly helper?: readonly string[];
+}
+
+/** Content of the file. */
+export interface Contexts {
+  readonly current: string | null;
+  readonly contexts: Readonly<Record<string, Context>>;
+}
+
+/** An installation that is ready to use. */
+export interface Target {
+  /** Name of the context, `local`, or `environment`. */
+  readonly name: string;
+  readonly url: string;
+  readonly token: string | undefined;
+}
+
+const defaultUrl = "http://127.0.0.1:8080";
+const none: Contexts = { current: null, contexts: {} };
+
+/** Returns the path of the file. */
+export const contextFile = ({ env, home }: Host): string =>
+  join(env["XDG_CONFIG_HOME"] || join(home, ".config"), "brume", "contexts.json");
+
+const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === "ENOENT";
+
+/** Reads the contexts. Throws `UsageError` if the file is damaged, or if other users can read it. */
+export async function readContexts(host: Host): Promise<Contexts> {
+  const path = contextFile(host);
+  try {
+    const { mode } = await stat(path);
+    if ((mode & 0o077) !== 0) throw new UsageError(`Other users can read the tokens in ${path}.`, `chmod 600 ${path}`);
+    const value = JSON.parse(await readFile(path, "utf8")) as Partial<Contexts> | null;
+    if (typeof value?.contexts !== "object") throw new SyntaxError("it has no contexts");
+    return { current: value.current ?? null, contexts: value.contexts };
+  } catch (error) {
+    if (isMissing(error)) return none;
+    if (error instanceof SyntaxError)
+      throw new UsageError(`${path} is damaged: ${error.message}.`, `Correct or remove ${path}.`);
+    throw error;
+  }
+}
+
+/** Replaces the file atomically. */
+export async function writeContexts(host: Host, contexts: Contexts): Promise<void> {
+  const path = contextFile(host);
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const part = `${path}.${process.pid}`;
+  await writeFile(part, `${JSON.stringify(contexts, null, 2)}\n`, { mode: 0o600 });
+  await chmod(part, 0o600);
+  await rename(part, path);
+}
+
+async function readLine(path: string): Promise<string | null> {
+  return readFile(path, "utf8").then(
+    (text) => text.trim(),
+    (error: unknown) => {
+      if (isMissing(error)) return null;
+      if ((error as NodeJS.ErrnoException).code === "EACCES")
+        throw new UsageError(
+          `${path} is readable only by another user.`,
+          "Use sudo, or add a context: brume context add NAME --url URL",
+        );
+      throw error;
+    },
+  );
+}
+
+/** Returns the folders that can be the data folder of the local installation. */
+function dataFolders({ env, installation }: Host): string[] {
+  const set = env["BRUME_DATA"];
+  if (set !== undefined && set !== "") return [set];
+  return installation === null ? [] : [join(installation, "data")];
+}
+
+/** Finds the local installation; null: there is none. */
+async function findLocal(host: Host): Promise<Target | null> {
+  for (const folder of dataFolders(host)) {
+    const path = join(folder, "token");
+    const token = await readLine(path);
+    if (token === null) continue;
+    // The token may be a link into the folder of the control plane, which also contains the URL.
+    const beside = join(dirname(await realpath(path)), "url");
+    return { name: "local", url: (await readLine(beside)) ?? defaultUrl, token };
+  }
+  return null;
+}
+
+async function openContext(host: Host, name: string, { url, token, helper }: Context): Promise<Target> {
+  if (helper === undefined) return { name, url, token };
+  const [program = "", ...args] = helper;
+  try {
+    return { name, url, token: (await host.capture(program, args)).trim() };
+  } catch (error) {
+    throw new UsageError(
+      `The program "${program}" of context ${name} printed no token: ${error instanceof Error ? error.message.trim() : String(error)}`,
+      `Run it yourself: ${helper.join(" ")}`,
+    );
+  }
+}
+
+/**
+ * Returns the installation to use: of `--context`, of `BRUME_URL` and `BRUME_TOKEN`, of `BRUME_CONTEXT`, the current context, or the local
+ * installation, in this order.
+ */
+export async function findTarget(host: Host, wanted: string | null): Promise<Target> {
+  const { env } = host;
+  if (wanted === null && env["BRUME_URL"])
+    return { name: "environment", url: env["BRUME_URL"], token: env["BRUME_TOKEN"] };
+  const { current, contexts } = await readContexts(host);
+  const name = wanted ?? env["BRUME_CONTEXT"] ?? current;
+  if (name !== null && name !== undefined && name !== "" && !(name === "local" && contexts[name] === undefined)) {
+    const context = contexts[name];
+    if (context === undefined)
+      throw new UsageError(`There is no context "${name}".`, "brume context list shows all of them.");
+    return openContext(host, name, context);
+  }
+  const local = await findLocal(host);
+  if (local !== null) return env["BRUME_TOKEN"] ? { ...local, token: env["BRUME_TOKEN"] } : local;
+  if (env["BRUME_TOKEN"]) return { name: "local", url: defaultUrl, token: env["BRUME_TOKEN"] };
+  throw new UsageError(
+    "No installation is known.",
+    "Start one with npm start in a clone of Brume, or add one: brume context add NAME --url URL",
+  );
+}

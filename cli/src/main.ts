@@ -1,0 +1,79 @@
+/** The program `brume`: connects the command line to the process. It is the only module that reads the environment. */
+import { execFile, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { Host, Input, Output } from "./host.ts";
+import { run } from "./run.ts";
+
+const folder = dirname(dirname(fileURLToPath(import.meta.url)));
+const above = dirname(folder);
+const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
+
+const outputOf = (stream: NodeJS.WriteStream): Output => ({
+  write: (text) => void stream.write(text),
+  isTerminal: stream.isTTY,
+  get columns() {
+    return stream.columns ?? 0;
+  },
+  get rows() {
+    return stream.rows ?? 24;
+  },
+});
+
+const input: Input = {
+  isTerminal: process.stdin.isTTY,
+  async readAll() {
+    const parts: Buffer[] = [];
+    for await (const part of process.stdin) parts.push(part as Buffer);
+    return Buffer.concat(parts).toString("utf8");
+  },
+  async ask(prompt) {
+    const lines = createInterface({ input: process.stdin, output: process.stderr });
+    try {
+      return await lines.question(prompt, { signal: stopped.signal });
+    } finally {
+      lines.close();
+    }
+  },
+  raw(take) {
+    if (process.stdin.isTTY) process.stdin.setRawMode(true);
+    process.stdin.on("data", take);
+    process.stdin.resume();
+    return () => {
+      process.stdin.off("data", take);
+      if (process.stdin.isTTY) process.stdin.setRawMode(false);
+      process.stdin.pause();
+    };
+  },
+};
+
+const stopped = new AbortController();
+process.once("SIGINT", () => stopped.abort(new DOMException("Ctrl-C", "AbortError")));
+// A closed pipe, as with `brume … | head`, is no error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+
+const host: Host = {
+  env: process.env,
+  home: homedir(),
+  installation: existsSync(join(above, "service/src/main.ts")) ? above : null,
+  version,
+  out: outputOf(process.stdout),
+  err: outputOf(process.stderr),
+  input,
+  signal: stopped.signal,
+  now: Date.now,
+  run: (program, args) =>
+    new Promise((resolve, reject) => {
+      const child = spawn(program, args, { stdio: "inherit" });
+      child.once("error", reject);
+      child.once("exit", (code, signal) => resolve(code ?? (signal === null ? 1 : 128)));
+    }),
+  capture: async (program, args) => (await promisify(execFile)(program, [...args], { timeout: 30_000 })).stdout,
+};
+
+process.exitCode = await run(process.argv.slice(2), host);
+if (stopped.signal.aborted) process.exit();

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contract } from "@brume/api/contract.ts";
+import { allCommands } from "../run.ts";
+import { closest, distance } from "./closest.ts";
+import { kindOfMissing } from "./kinds.ts";
+import { flagsOf, parseLine, usageOf } from "./parse.ts";
+import { parseValue, UsageError } from "./values.ts";
+import { fields, flags, nouns, words } from "./wording.ts";
+
+const commands = allCommands();
+
+test("every operation has a command of its own, and every command has other words", () => {
+  const operations = new Set(commands.map(({ operation }) => operation));
+  assert.deepEqual(
+    Object.keys(contract).filter((name) => !operations.has(name)),
+    [],
+  );
+  const all = commands.map((command) => command.words.join(" "));
+  assert.equal(new Set(all).size, all.length);
+  for (const command of commands) assert.ok(command.words.length <= 3 && command.summary !== "", usageOf(command));
+});
+
+test("every required field of a request is an argument or a flag, and flags of a command differ", () => {
+  for (const command of commands) {
+    const all = flagsOf(command).map(({ name }) => name);
+    assert.equal(new Set(all).size, all.length, command.words.join(" "));
+    const shorts = flagsOf(command).flatMap(({ short }) => short ?? []);
+    assert.equal(new Set(shorts).size, shorts.length, command.words.join(" "));
+    const order = command.args.map(({ required }) => required);
+    assert.ok(!order.slice(0, -1).includes(false) || order.every((one) => !one), command.words.join(" "));
+    if (command.operation === null) continue;
+    const { body } = contract[command.operation as keyof typeof contract] as { body?: { required?: string[] } };
+    const taken = [...command.args, ...command.flags].map(({ field }) => field);
+    for (const field of body?.required ?? [])
+      assert.ok(taken.includes(field) || command.body?.[field] !== undefined, `${command.words.join(" ")}: ${field}`);
+  }
+});
+
+test("the wordings belong to operations and fields that exist", () => {
+  const names = new Set(Object.keys(contract));
+  assert.deepEqual(
+    [...Object.keys(words), ...Object.keys(fields)].filter((name) => !names.has(name)),
+    [],
+  );
+  const known = new Set(Object.values(contract).flatMap((op) => Object.keys("body" in op ? op.body.properties : {})));
+  assert.deepEqual(
+    [...Object.values(fields).flatMap((one) => Object.keys(one)), ...Object.keys(flags)].filter(
+      (one) => !known.has(one),
+    ),
+    [],
+  );
+  const used = new Set(commands.filter((one) => one.words.length > 1).map((one) => one.words[0] ?? ""));
+  assert.deepEqual(
+    [...used].filter((noun) => nouns[noun] === undefined),
+    [],
+  );
+  const params = new Set(Object.values(contract).flatMap((op) => Object.values("params" in op ? op.params : {})));
+  assert.deepEqual(
+    Object.keys(kindOfMissing).filter((code) => !params.has(code as never)),
+    [],
+  );
+});
+
+const parsed = (line: string) => {
+  const result = parseLine(line.split(" "), commands);
+  assert.ok("command" in result);
+  return { words: result.command.words.join(" "), args: result.args, flags: Object.fromEntries(result.flags) };
+};
+
+test("a line is read with flags in any place", () => {
+  assert.deepEqual(parsed("-o json server create web --ram=256 --label a=1 --label b=2 --no-wait --protected"), {
+    words: "server create",
+    args: ["web"],
+    flags: { output: ["json"], ram: ["256"], label: ["a=1", "b=2"], wait: ["false"], protected: ["true"] },
+  });
+  assert.deepEqual(parsed("record create txt example.com -- -x").args, ["example.com", "-x"]);
+  for (const line of [
+    "server create web --ram",
+    "server create web --ram --hdd 1",
+    "server get a b",
+    "server get -x a",
+  ])
+    assert.throws(() => parsed(line), UsageError, line);
+  assert.deepEqual(parseLine(["server"], commands), { words: ["server"] });
+});
+
+test("texts become values of their schema", async () => {
+  const file = async (path: string) => `content of ${path}`;
+  const value = (schema: object, ...texts: string[]) => parseValue("--x", "X", schema, texts, file);
+  assert.equal(await value({ type: "integer", minimum: 1 }, "5"), 5);
+  assert.deepEqual(await value({ type: "array", items: { type: "integer" } }, "1,2", "3"), [1, 2, 3]);
+  assert.equal(await value({ type: "string", enum: ["Tcp"] }, "tcp"), "Tcp");
+  assert.deepEqual(await value({ type: "object", "x-labels": true }, "a=b=c"), { a: "b=c" });
+  assert.deepEqual(await value({ type: "array", items: { type: "object", properties: {} } }, "[{a: 1}]"), [{ a: 1 }]);
+  assert.equal(await value({ type: "string", "x-verbatim": true }, "@file"), "content of file");
+  assert.equal(await value({ type: "string" }, "@"), "@");
+  assert.equal(await value({ anyOf: [{ type: "string" }, { type: "null" }] }, "x"), "x");
+  for (const [schema, text] of [
+    [{ type: "integer" }, "1.5"],
+    [{ type: "integer" }, ""],
+    [{ type: "integer", maximum: 4 }, "5"],
+    [{ type: "boolean" }, "maybe"],
+    [{ type: "string", enum: ["Tcp"] }, "sctp"],
+    [{ type: "object", "x-labels": true }, "a"],
+    [{ type: "object", properties: {} }, "{a"],
+  ] as const)
+    await assert.rejects(value(schema, text), UsageError, text);
+});
+
+test("typing errors get suggestions, other words do not", () => {
+  assert.equal(distance("lsit", "list"), 1);
+  assert.deepEqual(closest("lsit", ["list", "get"]), ["list"]);
+  assert.deepEqual(closest("serv", ["server", "service", "dns"]), ["server", "service"]);
+  assert.deepEqual(closest("zzz", ["server", "get"]), []);
+});

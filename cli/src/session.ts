@@ -1,0 +1,69 @@
+/** What a command gets when it runs: its values, the client of the selected installation, and the output. */
+import { type Client, createClient } from "@brume/api/client.ts";
+import { findTarget, type Target } from "./context.ts";
+import type { Host } from "./host.ts";
+import type { Command } from "./model/commands.ts";
+import type { Options } from "./model/options.ts";
+import type { Line } from "./model/parse.ts";
+import { type ReadText, UsageError } from "./model/values.ts";
+import { type Printer } from "./print/output.ts";
+import { type AnyClient, anyClient } from "./resolve.ts";
+
+/** A running command. */
+export interface Session {
+  readonly host: Host;
+  readonly line: Line;
+  readonly options: Options;
+  readonly print: Printer;
+  readonly readText: ReadText;
+  /** All commands, for help, completion and the reference page. */
+  readonly commands: readonly Command[];
+  /** Returns the selected installation. */
+  target(): Promise<Target>;
+  /** Returns its client. */
+  client(): Promise<Client>;
+  /** Returns its client for operations that are known by name only. */
+  any(): Promise<AnyClient>;
+}
+
+/** The function of a special command. Resolves to an exit code other than 0, or to nothing. */
+export type Run = (session: Session) => Promise<number | void>;
+
+/** Creates the session of a line. Nothing is read before it is needed. */
+export function createSession(
+  host: Host,
+  line: Line,
+  options: Options,
+  print: Printer,
+  readText: ReadText,
+  commands: readonly Command[],
+): Session & { readonly url: () => string } {
+  let opened: Promise<Target> | null = null;
+  let url = "http://localhost/";
+  const target = () => (opened ??= findTarget(host, options.context));
+  const client = async () => {
+    const found = await target();
+    if (!/^https?:\/\//.test(found.url))
+      throw new UsageError(`"${found.url}" is not a URL.`, "It begins with http:// or https://.");
+    url = found.url;
+    return createClient({
+      url: found.url,
+      token: found.token,
+      strict: options.strict,
+      retries: 2,
+      ...(host.fetch && { fetch: host.fetch }),
+    });
+  };
+  return {
+    host,
+    line,
+    options,
+    print,
+    readText,
+    commands,
+    target,
+    client,
+    any: async () => anyClient(await client()),
+    url: () => url,
+  };
+}

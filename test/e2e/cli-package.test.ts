@@ -1,0 +1,87 @@
+/** The built command: it starts on each Node of this host, finds the installation of its clone, and set-up links it without replacing others. */
+import assert from "node:assert/strict";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { createTestService, type TestService } from "../support/testservice.ts";
+
+const run = promisify(execFile);
+const root = resolve(import.meta.dirname, "../..");
+const clone = mkdtempSync(join(tmpdir(), "brume-clone-"));
+const command = join(clone, "cli/bin/brume.js");
+const env = { PATH: process.env["PATH"] ?? "", HOME: clone };
+
+let brume: TestService;
+before(async () => {
+  for (const name of ["bin", "package.json"])
+    cpSync(join(root, "cli", name), join(clone, "cli", name), { recursive: true });
+  execFileSync(process.execPath, [join(root, "scripts/build-cli.ts"), join(clone, "cli/dist")]);
+  brume = await createTestService("sqlite");
+  for (const folder of ["data", "service/src"]) mkdirSync(join(clone, folder), { recursive: true });
+  writeFileSync(join(clone, "service/src/main.ts"), "");
+  writeFileSync(join(clone, "data/token"), `${brume.token}\n`, { mode: 0o600 });
+  writeFileSync(join(clone, "data/url"), `${brume.url}\n`);
+});
+after(async () => {
+  await brume.close();
+  rmSync(clone, { recursive: true, force: true });
+});
+
+for (const node of [process.execPath, "/usr/bin/node"].filter((path) => existsSync(path)))
+  test(`it runs on ${node} and finds the installation of its clone without settings`, async () => {
+    const call = async (...args: string[]) => (await run(node, [command, ...args], { env, cwd: "/" })).stdout;
+    await call("domain", "create", `${node === process.execPath ? "a" : "b"}.example`);
+    assert.match(await call("domain", "list"), /Active/);
+    assert.match(await call("server", "list", "-o", "yaml"), /^\[\]\n$/);
+    assert.match(await call("server", "create", "--help"), /Usage: brume server create NAME/);
+  });
+
+test("errors go to standard error with the exit code, and a closed pipe is no error", async () => {
+  const failed = await run(process.execPath, [command, "server", "get", "none"], { env }).catch(
+    (error: unknown) => error,
+  );
+  const { code, stdout, stderr } = failed as { code: number; stdout: string; stderr: string };
+  assert.deepEqual([code, stdout], [2, ""]);
+  assert.match(stderr, /^error: There is no server "none"\.\nremedy: /);
+  const pipe = `"${process.execPath}" "${command}" service openapi | head -c 1`;
+  const piped = await run("sh", ["-c", pipe], { env });
+  assert.deepEqual([piped.stdout, piped.stderr], ["{", ""]);
+});
+
+test("the bundle contains no schema library", () => {
+  const { size } = statSync(join(clone, "cli/dist/brume.js"));
+  assert.ok(size < 60_000, `${size} bytes in the first module`);
+  assert.equal(spawnSync("grep", ["-rl", "typebox", join(clone, "cli/dist")], { encoding: "utf8" }).stdout, "");
+});
+
+test("set-up links the command, and replaces neither programs nor links of others", () => {
+  const folder = join(clone, "links");
+  mkdirSync(folder);
+  const link = join(folder, "brume");
+  const setup = () => spawnSync("sh", [join(root, "scripts/setup"), "link", folder], { encoding: "utf8" });
+  assert.match(setup().stdout, /linked the command brume/);
+  assert.equal(readlinkSync(link), join(root, "cli/bin/brume.js"));
+  assert.equal(setup().stdout, "");
+  const replace = (target: string) => {
+    rmSync(link, { force: true });
+    symlinkSync(target, link);
+    setup();
+    return readlinkSync(link);
+  };
+  assert.equal(replace(command), command);
+  assert.equal(replace("/nowhere/cli/bin/brume.js"), join(root, "cli/bin/brume.js"));
+  assert.equal(replace("/nowhere/other"), "/nowhere/other");
+});

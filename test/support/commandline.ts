@@ -1,0 +1,80 @@
+/** Runs the command line inside the test process, on a service of the test. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Host, Output } from "../../cli/src/host.ts";
+import { run } from "../../cli/src/run.ts";
+
+/** Result of a call. */
+export interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** What a call gets besides its arguments. */
+export interface Situation {
+  /** Standard input; a list: the answers to prompts on a terminal. */
+  readonly input?: string | readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Output and error are terminals of this width. */
+  readonly terminal?: number;
+  readonly signal?: AbortSignal;
+  /** Records programs instead of running them; returns the exit code. */
+  readonly run?: (program: string, args: readonly string[]) => number;
+  readonly capture?: (program: string, args: readonly string[]) => string;
+  readonly onOut?: (text: string) => void;
+}
+
+/** Calls the command line. */
+export type CommandLine = ((line: string | readonly string[], situation?: Situation) => Promise<Outcome>) & {
+  /** Home folder of the calls. */
+  readonly home: string;
+  readonly close: () => void;
+};
+
+/** Creates a caller whose local installation is at `url`. */
+export function createCommandLine(url: string, token: string): CommandLine {
+  const home = mkdtempSync(join(tmpdir(), "brume-cli-"));
+  const call = async (line: string | readonly string[], situation: Situation = {}): Promise<Outcome> => {
+    let out = "";
+    let err = "";
+    const { terminal = 0, input = "" } = situation;
+    const output = (take: (text: string) => void): Output => ({
+      write: take,
+      isTerminal: terminal > 0,
+      columns: terminal,
+      rows: 24,
+    });
+    const answers = typeof input === "string" ? [] : [...input];
+    const host: Host = {
+      env: { BRUME_URL: url, BRUME_TOKEN: token, ...situation.env },
+      home,
+      installation: null,
+      version: "0.0.0",
+      out: output((text) => {
+        out += text;
+        situation.onOut?.(text);
+      }),
+      err: output((text) => {
+        err += text;
+      }),
+      input: {
+        isTerminal: typeof input !== "string",
+        readAll: async () => String(input),
+        async ask(prompt) {
+          err += prompt;
+          return answers.shift() ?? "";
+        },
+        raw: () => () => {},
+      },
+      signal: situation.signal ?? new AbortController().signal,
+      now: Date.now,
+      run: async (program, args) => situation.run?.(program, args) ?? 0,
+      capture: async (program, args) => situation.capture?.(program, args) ?? "",
+    };
+    const argv = typeof line === "string" ? line.split(" ").filter((word) => word !== "") : line;
+    return { code: await run(argv, host), out, err };
+  };
+  return Object.assign(call, { home, close: () => rmSync(home, { recursive: true, force: true }) });
+}
