@@ -57,7 +57,7 @@ function script(replies: readonly Reply[], options: Partial<ClientOptions> = {})
 const domain = examples.readDomain?.answer;
 assert.ok(domain);
 
-test("an operation is sent with its path, query, body and token, and answers its object", async () => {
+test("an operation sends path, query, body and token, and returns its object", async () => {
   const { client, sent } = script([json(domain), json([domain]), json(domain), empty()]);
   assert.deepEqual(await client.readDomain({ path: { id: 3 } }), domain);
   assert.deepEqual(await client.listDomains({ query: { name: "*.com", label: "env=a b", records: false } }), [domain]);
@@ -107,7 +107,7 @@ test("raw returns status and headers with the body", async () => {
   assert.deepEqual([reply.status, reply.etag, reply.requestId], [200, '"domain-3-1"', "r7"]);
 });
 
-test("other forms of an answer come as text", async () => {
+test("other media types are returned as text", async () => {
   const zone = () => new Response("@ SOA\n", { headers: { "content-type": "text/dns; charset=us-ascii" } });
   const { client, sent } = script([zone(), new Response("a 1\n", { headers: { "content-type": "text/plain" } })]);
   assert.equal(await client.text("readDomain", { path: { id: 3 } }), "@ SOA\n");
@@ -115,7 +115,7 @@ test("other forms of an answer come as text", async () => {
   assert.equal(await client.readMetrics(), "a 1\n");
 });
 
-test("a refusal is an ApiError with everything the error object says", async () => {
+test("an error response is an ApiError with all fields of the error object", async () => {
   const fault = { pointer: "/Name", code: "field_required", detail: "Name is required." } as const;
   const problem = describeProblem("validation_failed", "1 field is not valid.", "r1", [fault]);
   const { client } = script([
@@ -165,7 +165,7 @@ test("lost connections, 429 and 503 are tried again under the same key", async (
   assert.deepEqual(slept, [100, 3100, 1100, 800]);
 });
 
-test("it is not tried again where that cannot help", async () => {
+test("errors that a retry cannot solve are not retried", async () => {
   for (const code of ["token_invalid", "domain_exists", "internal", "idempotency_key_conflict"] as const) {
     const { client, sent } = script([refuse(code)]);
     await assert.rejects(client.createDomain({ body: { Name: "example.com" } }), { code });
@@ -176,7 +176,7 @@ test("it is not tried again where that cannot help", async () => {
   assert.deepEqual(late.slept, []);
 });
 
-test("trying again has an end, and the end says why", async () => {
+test("retries are limited, and the last error is thrown", async () => {
   const lost = new TypeError("fetch failed");
   const { client, sent, slept } = script([lost, lost, lost], { retries: 2, random: () => 0.5 });
   await assert.rejects(client.readAccount(), (error) => {
@@ -202,7 +202,7 @@ test("a signal ends a call, also between attempts", async () => {
   assert.equal(before.sent.length, 0);
 });
 
-test("an attempt without an answer counts as lost", async () => {
+test("an attempt without a response counts as lost", async () => {
   let attempts = 0;
   const { client } = script([], {
     timeout: 5,
@@ -223,7 +223,7 @@ test("an attempt without an answer counts as lost", async () => {
   assert.equal(attempts, 2);
 });
 
-test("a service that is not ready answers so, without being asked again", async () => {
+test("readiness of a service that is not ready is returned without a retry", async () => {
   const body = { Status: "starting", Checks: [] };
   const { client } = script([
     new Response(JSON.stringify(body), { status: 503, headers: { "content-type": "application/json" } }),
@@ -273,7 +273,7 @@ test("waitFor reads until the condition is true", async () => {
   assert.equal((await other.waitFor("readRecord", { path: { id: 8 } }, { until })).TTL, 60);
 });
 
-test("waiting ends when its time is over, and says how the object was", async () => {
+test("waiting ends at its timeout, and the error contains the last state of the object", async () => {
   const fresh = { ...examples.readRecord?.answer, State: "New" };
   const { client } = script([json(fresh), json(fresh)]);
   await assert.rejects(client.waitFor("readRecord", { path: { id: 8 } }, { timeout: 200 }), (error) => {
@@ -314,7 +314,7 @@ test("waitFor throws the error of a failed action", async () => {
   await assert.rejects(client.waitFor({ ID: 9, ServerID: 4 }), { name: "ActionError", code: "canceled", step: null });
 });
 
-test("settled is what the specification calls done", () => {
+test("settled states are those of the specification", () => {
   for (const State of ["Active", "Failed", "Completed", "Canceled", "Blocked"]) assert.ok(isSettled({ State }), State);
   for (const State of ["New", "FromPool", "Deleting", "Postponed", "InProgress"])
     assert.ok(!isSettled({ State }), State);
@@ -323,7 +323,7 @@ test("settled is what the specification calls done", () => {
   assert.ok(isSettled(0) && isSettled(null) && isSettled({}));
 });
 
-test("a contract of one's own makes a client of one's own", async () => {
+test("another contract makes another client", async () => {
   const { readHealth } = contract;
   const client = createClient({
     url: "http://a.test",

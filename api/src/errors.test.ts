@@ -69,7 +69,7 @@ test("pointers become paths of the older form", () => {
   for (const [pointer, path] of paths) assert.equal(legacyPath(pointer), path);
 });
 
-test("codes are words, statuses are those of errors, and no field code is also the code of an answer", () => {
+test("codes are words, statuses are those of errors, and no field code is also a response code", () => {
   for (const code of Object.keys(errorCodes) as ErrorCode[]) {
     assert.match(code, /^[a-z]+(?:_[a-z]+)*$/);
     assert.ok(errorCodes[code].status >= 400 && errorCodes[code].status < 600, code);

@@ -85,7 +85,9 @@ export type UnknownKeys<T, Row> = {
 };
 
 /** Returns the table with its exact type. An operation with a key that `Operation` does not have is a type error. */
-export function operations<const T extends Readonly<Record<string, Operation>>>(table: T & UnknownKeys<T, Operation>): T {
+export function operations<const T extends Readonly<Record<string, Operation>>>(
+  table: T & UnknownKeys<T, Operation>,
+): T {
   return table;
 }
 
@@ -100,7 +102,9 @@ export type Body<Op extends Pick<Operation, "body">> = Op["body"] extends TObjec
 /** Parsed query of a request. */
 export type Query<Op extends Operation> = Op["query"] extends TObject ? Static<Op["query"]> : Record<never, never>;
 /** Body of a response; undefined: it is empty. */
-export type Answer<Op extends Pick<Operation, "answer">> = Op["answer"] extends TSchema ? Static<Op["answer"]> : undefined;
+export type Answer<Op extends Pick<Operation, "answer">> = Op["answer"] extends TSchema
+  ? Static<Op["answer"]>
+  : undefined;
 
 /** Returns true if the response of a read depends only on committed rows and may be cached until the next commit. */
 export function isStored(op: Operation): boolean {

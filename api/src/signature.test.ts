@@ -32,7 +32,7 @@ test("a delivery is genuine only with its body, secret and time", async () => {
     assert.equal(await verifySignature({ ...known, ...change }), false, JSON.stringify(change));
 });
 
-test("it needs nothing but WebCrypto and what every runtime of JavaScript has", async () => {
+test("it needs only WebCrypto and the standard library of JavaScript", async () => {
   const source = stripTypeScriptTypes(readFileSync(new URL("signature.ts", import.meta.url), "utf8"));
   assert.doesNotMatch(source, /\bimport\b/);
   const context = createContext({ crypto: globalThis.crypto, TextEncoder, Uint8Array });

@@ -11,7 +11,7 @@ const readAll = (pieces: readonly string[]): Frame[] => {
   return pieces.flatMap((piece) => push(piece));
 };
 
-test("frames are read as the standard says", () => {
+test("frames are parsed as in the standard", () => {
   assert.deepEqual(readAll(["retry: 2000\n\n: ping\n\nid: 7\nevent: a.b\ndata: {\ndata:}\n\ndata: x\n\nid\n\n"]), [
     { id: null, event: "message", data: "", retry: 2000 },
     { id: "7", event: "a.b", data: "{\n}", retry: null },
@@ -20,7 +20,7 @@ test("frames are read as the standard says", () => {
   ]);
 });
 
-test("it does not matter where the bytes are cut nor how lines end", () => {
+test("the split of the bytes and the form of line ends do not matter", () => {
   const text = "id: 1\nevent: e\ndata: first\n\n: note\nretry: 5\nid: 2\ndata:  second\n\n";
   const whole = readAll([text]);
   assert.equal(whole.length, 2);
@@ -35,7 +35,7 @@ test("it does not matter where the bytes are cut nor how lines end", () => {
   }
 });
 
-test("what is not understood is passed over", () => {
+test("unknown frames are ignored", () => {
   assert.deepEqual(readAll(["unknown: 1\n\nretry: soon\n\nid: a\0b\n\nno colon\n\n"]), []);
 });
 
@@ -98,7 +98,7 @@ const stay = () => undefined;
 const end = (response: ServerResponse) => response.end();
 const tear = (response: ServerResponse) => response.destroy();
 
-test("a stream that ends or breaks is taken up where it was, without gap or double", async () => {
+test("a stream that ends or breaks is resumed without missing or repeated events", async () => {
   const { client, requests, slept, close } = await serve([
     stream(`retry: 1000\n\n${frame(5)}${frame(6)}`, end),
     stream(frame(6) + frame(7) + frame(8).slice(0, 20), tear),
@@ -143,7 +143,7 @@ test("leaving the loop closes the connection", async () => {
   close();
 });
 
-test("a signal ends the stream quietly, also while nothing comes", async () => {
+test("a signal ends the stream without an error, also while it is idle", async () => {
   const stop = new AbortController();
   const { client, requests, close } = await serve([stream(frame(1), stay)]);
   const seen: unknown[] = [];
@@ -169,7 +169,7 @@ test("deleted events are reported as a reset, and the stream continues after the
   close();
 });
 
-test("a connection that says nothing at all is given up", async () => {
+test("a connection without any data is closed", async () => {
   const { client, requests, close } = await serve([stream(frame(1), stay), stream(frame(2), stay)], { patience: 50 });
   const seen: unknown[] = [];
   for await (const one of client.events()) if (seen.push(one) === 2) break;
@@ -178,7 +178,7 @@ test("a connection that says nothing at all is given up", async () => {
   close();
 });
 
-test("a token that is gone ends the stream with its error", async () => {
+test("a deleted token ends the stream with its error", async () => {
   const problem = JSON.stringify(describeProblem("token_expired", "The token has expired.", "r1"));
   const { client, close } = await serve([
     stream(frame(1), end),
@@ -191,7 +191,7 @@ test("a token that is gone ends the stream with its error", async () => {
   close();
 });
 
-test("a stream that never opened does not try for ever", async () => {
+test("a stream that never opened stops its attempts", async () => {
   const refuse: Handler = (request) => request.socket.destroy();
   const { client, requests, close } = await serve([refuse, refuse, refuse, refuse], { retries: 2 });
   await assert.rejects(client.events().next(), { name: "ConnectionError" });

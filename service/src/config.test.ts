@@ -20,7 +20,7 @@ test("each location has a shared network without a setting, outside of the publi
   });
 });
 
-test("pools say whether they were chosen", () => {
+test("each pool shows whether it was configured", () => {
   const { pools } = loadConfig({ BRUME_PUBLIC_POOL: "192.0.2.0/24" }).network;
   assert.deepEqual(
     pools.map(({ setting, isChosen }) => [setting, isChosen]),
@@ -32,7 +32,7 @@ test("pools say whether they were chosen", () => {
   );
 });
 
-test("what is kept is set by name", () => {
+test("retention is set by the name of the table", () => {
   assert.deepEqual(loadConfig({}).keep, defaultKeep);
   const { audit, task, event } = loadConfig({ BRUME_KEEP: "audit:730/5000000,task:30/20000" }).keep;
   assert.deepEqual(
@@ -74,7 +74,7 @@ test("a transfer key is for all zones, or for those that it names", () => {
     assert.throws(() => transferOf({ BRUME_DNS_TRANSFER_KEYS: key + scope }), ConfigError, scope);
 });
 
-test("a secondary is an address, maybe with a port and a key", () => {
+test("a secondary is an address with an optional port and key", () => {
   const BRUME_DNS_NOTIFY = "192.0.2.1, transfer@192.0.2.2:5353, TRANSFER.@[2001:db8::1]:53";
   assert.deepEqual(transferOf({ BRUME_DNS_TRANSFER_KEYS: key, BRUME_DNS_NOTIFY }).notify, [
     { host: "192.0.2.1", port: 53 },
@@ -89,7 +89,7 @@ test("a secondary is an address, maybe with a port and a key", () => {
     );
 });
 
-test("there is a catalog where it has a name", () => {
+test("a catalog zone exists if its name is configured", () => {
   assert.equal(transferOf({}).catalog, null);
   assert.equal(transferOf({ BRUME_DNS_CATALOG: "Catalog.Brume.Invalid." }).catalog, "catalog.brume.invalid");
   assert.throws(() => transferOf({ BRUME_DNS_CATALOG: "a b" }), /BRUME_DNS_CATALOG must be/);

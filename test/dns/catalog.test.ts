@@ -90,7 +90,7 @@ async function until(name: string, wanted: string): Promise<void> {
   }
 }
 
-test("domains come, change, go, and come again at Knot and BIND", async () => {
+test("domains are added, changed, removed and added again at Knot and BIND", async () => {
   const { client } = world;
   const one = await client.createDomain({ body: { Name: "one.example", Ip: "192.0.2.1" } });
   const two = await client.createDomain({ body: { Name: "two.example", Ip: "192.0.2.2" } });
@@ -108,7 +108,7 @@ test("domains come, change, go, and come again at Knot and BIND", async () => {
   await until("two.example", "REFUSED");
 });
 
-test("NOTIFY is signed: Knot takes no other, and BIND names the key", async () => {
+test("NOTIFY is signed: Knot accepts no other, and BIND logs the key", async () => {
   const answer = await askers.Knot?.ask(query(catalog, 6, { flags: 0x2400, edns: 0 }));
   assert.equal(answer && decode(answer).rcode, "NOTAUTH");
   const received = named.log().match(/received notify for zone '[^']+'.*/g) ?? [];
@@ -116,7 +116,7 @@ test("NOTIFY is signed: Knot takes no other, and BIND names the key", async () =
   for (const line of received) assert.match(line, /TSIG 'transfer\.brume'/);
 });
 
-test("the operator sees that both have every serial", async () => {
+test("metrics show that both have every serial", async () => {
   const [domain] = await world.client.listDomains();
   assert.ok(domain);
   const wanted = [knot.address, named.address].flatMap((secondary) => [

@@ -64,7 +64,7 @@ for (const [title, first, names] of [
   ["that ask for large answers and read none", Buffer.concat([asked, asked]), ["ours"]],
 ] as const)
   for (const name of names)
-    test(`1,088 connections ${title} from 17 networks keep nobody from asking ${name} by TCP`, async () => {
+    test(`1,088 connections ${title} from 17 networks do not block queries ${name} by TCP`, async () => {
       const address = addresses[name] as string;
       const crowd: Socket[] = [];
       try {
@@ -82,7 +82,7 @@ for (const [title, first, names] of [
       }
     });
 
-test("while a zone of 300,000 records is transferred, questions by UDP and TCP are answered", async () => {
+test("during the transfer of a zone with 300,000 records, queries by UDP and TCP get responses", async () => {
   const records = Array.from({ length: 300_000 }, (_, i) => set(`h${i}.large.example`, "A", "192.0.2.1"));
   await server.publish([image("large.example", 1, records)]);
   const address = addresses.ours as string;

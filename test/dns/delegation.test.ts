@@ -60,7 +60,7 @@ for (const [domain, wanted, why] of [
 ] as const)
   test(`${domain} is ${wanted}: ${why}`, async () => assert.equal(await find(domain), wanted));
 
-test("where the parent's servers are silent, or nobody can be asked, nothing is known", async () => {
+test("the delegation is unknown if no name server of the parent responds, or there is no resolver", async () => {
   assert.equal(await find("whole.test", { port: await freePort() }), "Unknown");
   assert.equal(await find("whole.test", { resolvers: [] }), "Unknown");
 });

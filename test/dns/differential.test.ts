@@ -177,7 +177,7 @@ async function compare(name: string, type: number, edns: number): Promise<[objec
 }
 
 for (const zone of zones) {
-  test(`${zone.zone} is answered as by Knot`, async () => {
+  test(`${zone.zone} is served as by Knot`, async () => {
     const names = namesOf(zone);
     let compared = 0;
     for (const name of names) {

@@ -88,12 +88,12 @@ const textsOf = (list: readonly StoredRecord[], fold = false): string[] =>
     .map((one) => JSON.stringify(fold ? [recordKey(one), one.ttl] : [one.type, one.owner, one.ttl, one.value]))
     .sort();
 
-test("all of it is read, and printed and read again is the same", () => {
+test("all of it is parsed; printed and parsed again it is the same", () => {
   assert.equal(records.length, 15);
   assert.deepEqual(textsOf(parseZone(printed, domain).records), textsOf(records));
 });
 
-test("a transfer shows it as it was put in", async () => {
+test("a transfer contains it unchanged", async () => {
   // One name has one spelling on the wire: that of its first record.
   const spelled = records.map((one) => (one.owner === "www" ? { ...one, owner: "WWW" } : one));
   assert.deepEqual(recordsOf(await transfer(address), false), textsOf(spelled));
@@ -109,7 +109,7 @@ test("Knot as a secondary has the same zone", async () => {
   assert.deepEqual(recordsOf(await transfer(knot.address), true), textsOf(records, true));
 });
 
-test("Knot loads the zone file that is printed, and has the same zone", async () => {
+test("Knot loads the printed zone file, and has the same zone", async () => {
   const path = join(folder, "printed.zone");
   await writeFile(path, printed);
   const acl = "acl:\n  - id: all\n    address: 127.0.0.1\n    action: transfer\n";
@@ -117,7 +117,7 @@ test("Knot loads the zone file that is printed, and has the same zone", async ()
   assert.deepEqual(recordsOf(await transfer(knot.address), true), textsOf(records, true));
 });
 
-test("kdig and dig show targets with their letters, strings apart, and a TTL of 0", async () => {
+test("kdig and dig show targets in their letter case, separate strings, and a TTL of 0", async () => {
   const look = (...words: string[]) => run("kdig", address, "+noall", "+answer", ...words);
   assert.match(await look(`1.${domain}`, "CNAME"), /\s0\s+IN\s+CNAME\s+1\.Host\.Example\.com\.$/m);
   assert.match(await look(`mixed.deep.${domain}`, "MX"), /^Mixed\.Deep\..*\sMail\.Example\.COM\.$/m);

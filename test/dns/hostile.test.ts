@@ -85,7 +85,7 @@ function check(packet: Buffer, answer: Buffer | null): void {
   assert.ok(answer.length <= 1232);
 }
 
-test("no packet makes the server throw or answer nonsense", async () => {
+test("no packet causes an exception or an invalid response", async () => {
   const server = createSim(Date.now);
   await server.publish([ZONE]);
   fc.assert(
@@ -138,7 +138,7 @@ test("the running server survives the same by TCP", async () => {
   assert.equal((await server.observe()).ready, true);
 });
 
-test("broken signatures are broken messages", async () => {
+test("malformed signatures make messages malformed", async () => {
   const base = query("example.com", 6, { edns: 0 });
   base.writeUInt16BE(1, 10);
   const record = fc.tuple(fc.uint8Array({ maxLength: 20 }), fc.uint8Array({ maxLength: 60 })).map(([name, rdata]) => {

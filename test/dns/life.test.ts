@@ -19,7 +19,7 @@ const OPTIONS = {
 };
 const WORKER = new URL("../../service/src/drivers/nameserver/builtin/worker.ts", import.meta.url);
 
-test("a thread that dies is started again on its address, and the caller is asked to publish again", async () => {
+test("a crashed thread is restarted on its address, and requests all zones again", async () => {
   const threads: Worker[] = [];
   const said: string[] = [];
   const log = (level: string, message: string): unknown => said.push(`${level}: ${message}`);
@@ -63,7 +63,7 @@ test("a thread that dies is started again on its address, and the caller is aske
   await server.close();
 });
 
-test("a server that is closed while its thread is down stays down", async () => {
+test("a server that is closed while its thread is down does not restart", async () => {
   const threads: Worker[] = [];
   const port = await freePort();
   const server = await createBuiltin({ ...OPTIONS, port }, (options) => {
@@ -81,7 +81,7 @@ test("a server that is closed while its thread is down stays down", async () => 
   await again.close();
 });
 
-test("an address in use is said with what to do, for UDP and for TCP", async () => {
+test("an address in use is rejected with a hint, for UDP and for TCP", async () => {
   const port = await freePort();
   const udp = createSocket("udp4");
   await new Promise<void>((resolve) => udp.bind(port, "127.0.0.1", resolve));
@@ -113,7 +113,7 @@ test("a port that needs a capability is rejected with a hint", async () => {
   );
 });
 
-test("a zone of a hundred thousand records loads while others are answered", async () => {
+test("queries get responses while a zone of a hundred thousand records loads", async () => {
   const server = await openServer();
   const asker = await openAsker((await server.observe()).address);
   await server.publish([image("small.example", 1, [set("a.small.example", "A", "192.0.2.1")])]);

@@ -84,7 +84,7 @@ invariant("all zones are served after the start", async (store) => {
   await close();
 });
 
-invariant("changes of other processes are followed by their numbers, and no other zone is read", async (store) => {
+invariant("changes of other processes are found by event ids, and no other zone is read", async (store) => {
   const { zones, other, close } = await open(store);
   await zones.loaded;
   const first = await other.create("first.example");
@@ -108,7 +108,7 @@ invariant("changes of other processes are followed by their numbers, and no othe
   await close();
 });
 
-invariant("a domain deleted and made again is served as the new one", async (store) => {
+invariant("a domain that is deleted and created again is served as the new one", async (store) => {
   const { zones, other, close } = await open(store);
   await zones.loaded;
   await other.remove(await other.create("again.example"));
@@ -130,7 +130,7 @@ invariant("an image read before a zone was withdrawn does not bring it back", as
   await close();
 });
 
-invariant("a step that cannot be handed over is tried again until it is served", async (store) => {
+invariant("a failed publication is retried until the zone is served", async (store) => {
   const sim = createSim(clock.now);
   let isBroken = false;
   let tell = (): void => {};
@@ -163,7 +163,7 @@ invariant("a step that cannot be handed over is tried again until it is served",
   await sim.close();
 });
 
-invariant("a zone that the name server cannot encode keeps no other from being served", async (store) => {
+invariant("a zone that cannot be encoded does not prevent others from being served", async (store) => {
   await ensureFirst(store, clock, "0".repeat(64));
   const other = createOther(store);
   await other.create("one.example");

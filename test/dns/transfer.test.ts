@@ -57,7 +57,7 @@ for (const { name, algorithm } of [KEY, ...keys]) {
   });
 }
 
-test("a transfer begins and ends with the SOA and holds every record", async () => {
+test("a transfer begins and ends with the SOA and contains every record", async () => {
   const text = await run(
     "dig",
     address,
@@ -95,7 +95,7 @@ test("without the key, with a wrong secret, a wrong name or a wrong algorithm no
   }
 });
 
-test("a clock that is off is told so, signed and with our time", async () => {
+test("the response to a wrong clock is signed and contains the time of the server", async () => {
   const key = createKey(KEY);
   const packet = query("example.com", 6, { edns: 0 });
   const stream = await openStream(address);
@@ -107,7 +107,7 @@ test("a clock that is off is told so, signed and with our time", async () => {
   stream.socket.destroy();
 });
 
-test("any signed question gets a signed answer", async () => {
+test("every signed query gets a signed response", async () => {
   const text = await run("dig", address, "-y", `hmac-sha256:${KEY.name}:${secret}`, "ns1.example.com", "A", "+notcp");
   assert.match(text, /192\.0\.2\.1/);
   assert.match(text, /TSIG PSEUDOSECTION/);
@@ -126,7 +126,7 @@ test("IXFR: one SOA for a current client and by UDP, everything else as AXFR", a
   assert.match(await run("dig", address, "example.com", "IXFR=99"), /Transfer failed/);
 });
 
-test("an address that is configured needs no key, another needs one", async () => {
+test("a configured address needs no key, others need one", async () => {
   for (const [addresses, allowed] of [
     [["127.0.0.1"], true],
     [["127.0.0.0/8", "2001:db8::/32"], true],
@@ -148,7 +148,7 @@ test("an address that is configured needs no key, another needs one", async () =
   );
 });
 
-test("a transfer shows one serial, though the zone changes under it", async () => {
+test("a transfer contains one serial, also if the zone changes meanwhile", async () => {
   const mine = await openServer({ transfer: { addresses: ["127.0.0.1"], keys: [], notify: [] } });
   const wide = Array.from({ length: 60_000 }, (_, i) => set(`n${i}.example.com`, "TXT", "old".padEnd(60, ".")));
   await mine.publish([image("example.com", 1, wide)]);
@@ -236,7 +236,7 @@ zone:
   }
 });
 
-test("a secondary that is silent is told again, and is seen to be unreachable", async () => {
+test("NOTIFY is repeated to a secondary that does not respond, and metrics show it as unreachable", async () => {
   const silent = createSocket("udp4");
   await new Promise<void>((resolve) => silent.bind(0, "127.0.0.1", resolve));
   const { port } = silent.address();
@@ -266,7 +266,7 @@ test("a secondary that is silent is told again, and is seen to be unreachable", 
   silent.close();
 });
 
-test("a key is good for its zones and projects only, and the catalog that its holder sees has no other", async () => {
+test("a key is valid for its zones and projects only, and its catalog lists no others", async () => {
   const only = { zones: ["one.example"], groups: [7] };
   const bound = { name: "bound", algorithm: "hmac-sha256", secret, only };
   const catalog = "catalog.invalid";
@@ -298,7 +298,7 @@ test("a key is good for its zones and projects only, and the catalog that its ho
   await mine.close();
 });
 
-test("a broken configuration is refused at the start, with a reason", async () => {
+test("an invalid configuration is rejected at the start, with a reason", async () => {
   const broken = (transfer: Parameters<typeof openServer>[0]) => assert.rejects(openServer(transfer));
   await broken({ transfer: { addresses: [], keys: [{ ...KEY, algorithm: "hmac-md5" }], notify: [] } });
   await broken({ transfer: { addresses: [], keys: [{ ...KEY, secret: "" }], notify: [] } });

@@ -201,7 +201,7 @@ onSqlite(
       });
     });
 
-    describe("are refused", () => {
+    describe("are rejected", () => {
       test("with all errors at once, each with its tunnel", async () => {
         const { Id: id } = await fixture.network();
         const put = (body: object) => harness.request(`PUT /publicnetwork/${id}/vpn`, body);

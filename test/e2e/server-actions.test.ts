@@ -42,11 +42,11 @@ onEveryDatabase(
         EditNetworkBandwidth: { Bandwidth: 10 },
       };
 
-      for (const standing of ["on", "off"] as const)
+      for (const state of ["on", "off"] as const)
         for (const type of requestTypes) {
-          const verdict = actionVerdicts[type][standing];
-          test(`${type} while ${standing}: ${verdict}`, async () => {
-            await fixture.act(server.ID, { Type: standing === "on" ? "PowerOn" : "PowerOff" });
+          const verdict = actionVerdicts[type][state];
+          test(`${type} while ${state}: ${verdict}`, async () => {
+            await fixture.act(server.ID, { Type: state === "on" ? "PowerOn" : "PowerOff" });
             const NetworkID = type === "EditNetworkBandwidth" ? server.LinkedNetworks[0]?.NetworkID : other;
             const body = {
               Type: type,

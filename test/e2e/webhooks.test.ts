@@ -32,7 +32,7 @@ onEveryDatabase(
     const domain = (caller: Caller) =>
       caller.client.createDomain({ body: { Name: `hook${++names}-${harness.kind}.example` } });
 
-    test("bring each event as it is listed, signed with the secret that was shown once", async () => {
+    test("deliver each event as it is listed, signed with the secret that was shown once", async () => {
       const caller = await harness.neighbour();
       const endpoint = await openEndpoint();
       const made = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
@@ -118,7 +118,7 @@ onEveryDatabase(
       for (const each of [picky, dead, well]) await each.close();
     });
 
-    test("stop where the endpoint fails for a day or is gone, and go on after a resend", async () => {
+    test("stop if the endpoint fails for a day or is gone, and continue after a resend", async () => {
       for (const status of [410, 503]) {
         const caller = await harness.neighbour();
         let answer = status;
@@ -151,7 +151,7 @@ onEveryDatabase(
       }
     });
 
-    test("follow no redirection", async () => {
+    test("do not follow redirections", async () => {
       const caller = await harness.neighbour();
       const endpoint = await openEndpoint(() => 307);
       const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
@@ -197,7 +197,7 @@ onEveryDatabase(
       await endpoint.close();
     });
 
-    test("report events that were deleted before they were taken as one failed delivery, and go on", async () => {
+    test("report events that were deleted before their delivery as one failed delivery, and continue", async () => {
       const caller = await harness.neighbour();
       const endpoint = await openEndpoint();
       const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
@@ -224,7 +224,7 @@ onEveryDatabase(
       await endpoint.close();
     });
 
-    test("go on with other resources where an endpoint rejects more than may wait", async () => {
+    test("continue with other resources if an endpoint rejects more than may wait", async () => {
       const caller = await harness.neighbour({ RecordsPerDomain: 5000 });
       const { ID: rejected } = await domain(caller);
       const { ID: taken } = await domain(caller);
@@ -270,7 +270,7 @@ onEveryDatabase(
       await endpoint.close();
     });
 
-    describe("are refused", () => {
+    describe("are rejected", () => {
       for (const Url of [
         "http://10.0.0.1/",
         "http://192.168.1.1/",
@@ -291,7 +291,7 @@ onEveryDatabase(
           });
         });
 
-      test("with what is no address, type or secret, and beyond the quota", async () => {
+      test("with invalid addresses, types or secrets, and beyond the quota", async () => {
         const { client } = harness;
         for (const Url of ["ftp://example.net/", "https://a:b@example.net/", "nonsense", "https://example.net/#a"])
           await refused(client.createWebhook({ body: { Url } }), "validation_failed", { "/Url": "format_invalid" });

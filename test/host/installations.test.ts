@@ -56,7 +56,7 @@ describe("two installations on one host", { skip: hindrance ?? false, concurrenc
     assert.deepEqual(await routes(), there);
   });
 
-  test("nor while the service of the first is stopped and its networks run", async () => {
+  test("it does not start while the service of the first is stopped and its networks run", async () => {
     await first.brume.end("SIGKILL");
     const second = await open({});
     try {

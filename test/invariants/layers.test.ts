@@ -255,7 +255,7 @@ for (const layer of layers)
     assert.deepEqual(forbidden, []);
   });
 
-test("every import of our own resolves", () => {
+test("every import of an own module resolves", () => {
   const known = new Set(files);
   const missing = imports.filter(({ to }) => isOurs(to) && !known.has(to)).map(({ from, to }) => `${from} -> ${to}`);
   assert.deepEqual(missing, []);
@@ -351,7 +351,7 @@ test("only one module raises the generation of a network", () => {
   assert.deepEqual(raises, ["service/src/network/change.ts"]);
 });
 
-test("outside the store, no decision depends on which database it is", () => {
+test("outside of the store, no decision depends on the kind of database", () => {
   // Whether others write too is `store.processes`. Only the claim of tasks differs, in its SQL.
   const allowed = ["service/src/engine/lease.ts"];
   const asks = modules.filter(

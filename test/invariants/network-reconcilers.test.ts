@@ -81,7 +81,7 @@ async function observe(store: Store, { images }: SimulatedRouter, subject: numbe
   return [row && { ...row, id: 0 }, image && { ...image, id: 0 }];
 }
 
-testReconciler("a network to be made", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a network to create", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();
   const { id } = await networkOf(store);
   return {
@@ -93,7 +93,7 @@ testReconciler("a network to be made", async (store): Promise<ReconcilerFixture>
   };
 });
 
-testReconciler("a network to be taken away", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a network to delete", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();
   const row = await networkOf(store, { state: "Active", applied: 1 });
   await router.apply(render({ network: row, links: [], tunnels: [] }));

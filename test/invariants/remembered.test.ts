@@ -57,7 +57,7 @@ interface TestResponse {
   readonly body: string;
 }
 
-describe("an answer that is remembered", () => {
+describe("a cached response", () => {
   const wrong: string[] = [];
   let hidden = 0;
   let brume: TestService;
@@ -129,7 +129,7 @@ describe("an answer that is remembered", () => {
     );
   }
 
-  test("is a fresh one after every kind of change", async (t) => {
+  test("is replaced after every kind of change", async (t) => {
     const changes = await changesOf(brume);
     const isTold = (name: OperationName): boolean => changes.some(([one]) => one === name);
     assert.deepEqual(

@@ -40,7 +40,7 @@ const odd: readonly ChangeInput[] = (
   ] as const
 ).map(([TypeRecord, fields]) => ({ Op: "Create", TypeRecord, ...fields }));
 
-onEveryDatabase("truth", (harness) => {
+onEveryDatabase("consistency", (harness) => {
   describe("an object that is sent back as read", () => {
     let domain: Domain;
     const state = async () => [
@@ -85,7 +85,7 @@ onEveryDatabase("truth", (harness) => {
       assert.deepEqual([response.text, response.headers.get("etag")], [was.text, was.headers.get("etag")]);
     });
 
-    test("changes nothing: a zone file, which makes the same domain again elsewhere", async () => {
+    test("changes nothing: a zone file, which creates an equal domain elsewhere", async () => {
       const was = await state();
       const path = { id: domain.ID };
       const ZoneFile = await harness.client.text("readDomain", { path });
@@ -226,7 +226,7 @@ onEveryDatabase("truth", (harness) => {
       });
   });
 
-  test("random changes: the API, the answers, the serial, and the name server by UDP and TCP agree after each", async () => {
+  test("random changes: API, serial and name server (UDP and TCP) agree after each", async () => {
     const domain = await harness.domain();
     const steps = harness.kind === "sqlite" ? 1000 : 300;
     const walk = await openWalk(harness.client, harness.brume.dns, domain, steps);

@@ -134,7 +134,7 @@ test("every code has its cause and its remedy in the specification", () => {
   }
 });
 
-describe("codes of work that are made elsewhere", () => {
+describe("codes of work in other modules", () => {
   for (const [code, file] of Object.entries(elsewhere))
     test(code, () => {
       const text = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");

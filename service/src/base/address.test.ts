@@ -13,7 +13,7 @@ import {
   readIPv4,
 } from "./address.ts";
 
-test("canonical text is what was parsed", () => {
+test("the canonical text of an address is parsed to the same address", () => {
   for (const text of [
     "0.0.0.0",
     "10.64.0.9",
@@ -36,7 +36,7 @@ test("canonical text is what was parsed", () => {
   }
 });
 
-test("other ways of writing mean the same", () => {
+test("other spellings of an address are parsed to the same address", () => {
   const same = (text: string, canonical: string) => {
     const { family, ...range } = parseAddresses(text);
     assert.equal(formatAddresses(family, range), canonical);
@@ -48,7 +48,7 @@ test("other ways of writing mean the same", () => {
   same("10.0.0.0-10.0.0.0", "10.0.0.0");
 });
 
-test("anything else is refused", () => {
+test("other texts are rejected", () => {
   for (const text of [
     "",
     "any",
@@ -80,7 +80,7 @@ const range = fc
   .tuple(fc.bigInt({ min: 0n, max: 300n }), fc.bigInt({ min: 0n, max: 40n }))
   .map(([first, more]) => ({ first, last: first + more }));
 
-test("joined ranges and their complement hold every value exactly once", () => {
+test("joined ranges and their complement contain each value exactly once", () => {
   const whole = { first: 0n, last: 400n };
   fc.assert(
     fc.property(fc.array(range, { maxLength: 20 }), (ranges) => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { coalesce } from "./coalesce.ts";
 
-test("callers during an answer share the next one, which begins after their question", async () => {
+test("callers during a run share the next run, which begins after their calls", async () => {
   let begun = 0;
   let idle = 0;
   const ends: (() => void)[] = [];
@@ -26,7 +26,7 @@ test("callers during an answer share the next one, which begins after their ques
   assert.deepEqual([begun, idle], [2, 1]);
 });
 
-test("a failed answer fails its own callers only", async () => {
+test("a failed run rejects only its own callers", async () => {
   let fails = true;
   const ask = coalesce(async () => {
     await new Promise(setImmediate);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { syncPath, syncPathNow } from "./fsync.ts";
 
-test("files and folders are synced without a change and without a descriptor left; what is missing is an error", async () => {
+test("files and folders are synced without a change or an open descriptor; a missing one is an error", async () => {
   const folder = mkdtempSync(join(tmpdir(), "brume-fsync-"));
   try {
     const file = join(folder, "file");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createPlaces } from "./places.ts";
 
-test("a network with its full share gives up its own idlest", () => {
+test("a network with all its places replaces its idlest connection", () => {
   const places = createPlaces<string>({ total: 10, perNetwork: 2 });
   assert.equal(places.enter("a1", 1), null);
   assert.equal(places.enter("b1", 2), null);
@@ -12,7 +12,7 @@ test("a network with its full share gives up its own idlest", () => {
   assert.deepEqual([...places.all()].sort(), ["a1", "a3", "b1"]);
 });
 
-test("when all places are taken the network with most gives up its idlest", () => {
+test("when all places are in use, the largest network loses its idlest connection", () => {
   const places = createPlaces<string>({ total: 4, perNetwork: 4 });
   for (const item of ["a1", "b1", "b2", "c1"]) assert.equal(places.enter(item, item.charCodeAt(0)), null);
   places.touch("b1");
@@ -23,7 +23,7 @@ test("when all places are taken the network with most gives up its idlest", () =
   assert.equal(places.enter("f1", 6), null);
 });
 
-test("who left holds no place, and leaving twice changes nothing", () => {
+test("a connection that left has no place, and leaving twice changes nothing", () => {
   const places = createPlaces<string>({ total: 4, perNetwork: 4 });
   places.enter("a", 1);
   places.leave("a");
@@ -32,7 +32,7 @@ test("who left holds no place, and leaving twice changes nothing", () => {
   assert.deepEqual([...places.all()], []);
 });
 
-test("three of four places taken is crowded", () => {
+test("three of four places in use count as crowded", () => {
   const places = createPlaces<number>({ total: 4, perNetwork: 4 });
   places.enter(1, 1);
   places.enter(2, 1);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { quote, quoteShell } from "./quote.ts";
 
-test("a quoted text is one short line without characters that act", () => {
+test("a quoted text is one short line without control characters", () => {
   assert.equal(quote('a "b"'), '"a \\"b\\""');
   assert.equal(quote("a\u0007b\u202ec\n"), '"a\\u0007b\\u{202e}c\\n"');
   assert.equal(quote("x".repeat(64)), `"${"x".repeat(64)}"`);
@@ -11,6 +11,6 @@ test("a quoted text is one short line without characters that act", () => {
   assert.equal(quote("größe", { escape: /[^ -~…]/gu }), '"gr\\u{f6}\\u{df}e"');
 });
 
-test("a shell word ends where it should", () => {
+test("a quoted shell word is read back unchanged", () => {
   assert.equal(quoteShell("it's $HOME"), "'it'\\''s $HOME'");
 });

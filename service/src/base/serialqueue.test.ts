@@ -4,7 +4,7 @@ import { createKeyedQueue, createSerialQueue } from "./serialqueue.ts";
 
 const settle = () => new Promise(setImmediate);
 
-test("works with one key wait for each other, with others they do not", async () => {
+test("work of one key runs in order, work of different keys in parallel", async () => {
   const queue = createKeyedQueue();
   const log: string[] = [];
   let free = () => {};
@@ -18,7 +18,7 @@ test("works with one key wait for each other, with others they do not", async ()
   assert.deepEqual(log, ["other", "second"]);
 });
 
-test("a failure is the caller's own", async () => {
+test("only the caller of a failed work gets its error", async () => {
   const queue = createKeyedQueue();
   await assert.rejects(
     queue.run([1], () => Promise.reject(new Error("no"))),
@@ -27,7 +27,7 @@ test("a failure is the caller's own", async () => {
   assert.equal(await queue.run([1], async () => 5), 5);
 });
 
-test("two who need the same two never wait for each other", async () => {
+test("two works that need the same two keys do not deadlock", async () => {
   const queue = createKeyedQueue();
   const works = [
     [1, 2],
@@ -39,7 +39,7 @@ test("two who need the same two never wait for each other", async () => {
   await queue.settle();
 });
 
-test("one queue runs works in order, also after a failure, and settles with the last", async () => {
+test("one queue runs work in order, also after a failure, and settles with the last", async () => {
   const queue = createSerialQueue();
   const log: number[] = [];
   const works = [1, 2, 3].map((number) =>

@@ -91,7 +91,7 @@ const known: Behaviour["answer"] = (_, type) => (type === "SOA" ? { answers: [so
 const fetchFrom = (behaviour: Behaviour, deadlineMs = 5000) =>
   withServer(behaviour, (server) => fetchZone("example.com", { deadlineMs, servers: [server] }));
 
-test("a zone that is given comes whole, without what is not kept here", async () => {
+test("a transferred zone is imported completely, except unsupported records", async () => {
   const zone: Answer[] = [
     soa,
     { name: "example.com", type: "NS", data: "ns1.example.net" },
@@ -160,7 +160,7 @@ const found = [
   "_dmarc 9 TXT v=DMARC1",
 ].sort();
 
-test("where the zone is refused, the top and a few names are asked for", async () => {
+test("without a transfer, the top and common names are queried", async () => {
   const { state, records, detail } = await fetchFrom({ answer: names });
   assert.equal(state, "Completed");
   assert.equal(detail, "No name server allowed a zone transfer: the top and 8 common names were queried.");
@@ -179,13 +179,13 @@ const rude: Record<string, NonNullable<Behaviour["transfer"]>> = {
   "says nothing": () => {},
 };
 for (const [how, transfer] of Object.entries(rude))
-  test(`a transfer that ${how} gives nothing, and the names are asked for`, async () => {
+  test(`after a transfer that ${how}, the names are queried`, async () => {
     const { state, records } = await fetchFrom({ answer: names, transfer }, 2000);
     assert.equal(state, "Completed");
     assert.deepEqual(records.map(({ type, owner, ttl, value }) => `${owner} ${ttl} ${type} ${value}`).sort(), found);
   });
 
-test("a transfer of more records than fit is given up", async () => {
+test("a transfer with too many records is cancelled", async () => {
   let sent = 0;
   const transfer = (socket: Socket, query: Packet): void => {
     const send = (): void => {
@@ -212,7 +212,7 @@ test("a transfer of more records than fit is given up", async () => {
   assert.ok(sent > 0);
 });
 
-test("failure is a result", async () => {
+test("an unreachable server is a result, not an exception", async () => {
   const refused = await fetchFrom({ answer: () => ({ rcode: 5 }) });
   assert.deepEqual([refused.state, refused.records.length], ["Failed", 0]);
   assert.equal(refused.detail, "No name server of example.com responded for it.");
@@ -234,7 +234,7 @@ test("failure is a result", async () => {
   }
 });
 
-test("property: no bytes break the reading of messages", () => {
+test("property: no bytes cause an exception", () => {
   const query = writeQuery(7, "www.example.com", 1);
   const real = codec.encode({
     id: 7,
@@ -273,7 +273,7 @@ test("property: no bytes break the reading of messages", () => {
   assert.ok(read > 0);
 });
 
-test("a name of nothing but jumps is refused", () => {
+test("a name of compression pointers only is rejected", () => {
   const bytes = Buffer.alloc(12 + 2 + 400 + 6);
   bytes.writeUInt16BE(0x8000, 2);
   bytes.writeUInt16BE(1, 4);

@@ -16,27 +16,27 @@ const failure = (promise: Promise<unknown>): Promise<CommandError> =>
     },
   );
 
-test("text goes in and comes out", async () => {
+test("input and output are text", async () => {
   const text = "é".repeat(200_000);
   assert.equal(await exec.run(["cat"], { stdin: text }), text);
 });
 
-test("arguments are no shell's business", async () => {
+test("arguments are not interpreted by a shell", async () => {
   assert.equal(await exec.run(["printf", "%s", "$(id); `id` > /dev/null"]), "$(id); `id` > /dev/null");
 });
 
-test("a failure carries what the child said, and its code", async () => {
+test("an error contains the output of the child and its exit code", async () => {
   const error = await failure(exec.run(["sh", "-c", "echo broken >&2; exit 3"]));
   assert.equal(error.code, 3);
   assert.match(error.message, /^sh -c .*: broken$/);
 });
 
-test("a failure does not carry what the child was told in secret", async () => {
+test("an error does not contain the secret input of the child", async () => {
   const error = await failure(exec.run(["sh", "-c", "cat >/dev/null; exit 1"], { stdin: "secret" }));
   assert.doesNotMatch(error.message + error.stderr, /secret/);
 });
 
-test("a program that is not there is a failure like others", async () => {
+test("a missing program is an error like others", async () => {
   const error = await failure(exec.run(["brume-no-such-program"]));
   assert.equal(error.code, null);
   assert.match(error.message, /ENOENT/);
@@ -49,7 +49,7 @@ test("a child that never reads its input does no harm", async () => {
   assert.equal(await exec.run(["true"], { stdin: "x".repeat(1_000_000) }), "");
 });
 
-test("a child may be started before there is anything to say to it", async () => {
+test("a child may start before its input exists", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const saying = exec.run(["sh", "-c", "echo $$; exec cat"], { stdin: promise });
   resolve("late");
@@ -66,7 +66,7 @@ test("a child that takes too long is killed with its children", async () => {
   assert.match(error.message, /longer than 100 ms/);
 });
 
-test("a child that was called off is killed, also before it began", async () => {
+test("a cancelled child is killed, also before its start", async () => {
   const off = new AbortController();
   const running = failure(exec.run(["sleep", "60"], { signal: off.signal }));
   off.abort();
@@ -74,7 +74,7 @@ test("a child that was called off is killed, also before it began", async () => 
   assert.match((await failure(exec.run(["sleep", "60"], { signal: AbortSignal.abort() }))).message, /was aborted/);
 });
 
-test("a child gets no environment of ours", async () => {
+test("a child does not inherit the environment", async () => {
   process.env["BRUME_SECRET"] = "1";
   const seen = await exec.run(["env"], { environment: { WANTED: randomUUID() } });
   delete process.env["BRUME_SECRET"];
@@ -94,7 +94,7 @@ test("after the starter process is killed, running calls fail, detached children
   rmSync(folder, { recursive: true });
 });
 
-test("nobody is kept from ending, and nothing stays behind", async () => {
+test("neither side waits for the other to end, and nothing remains", async () => {
   const script = `const { exec } = await import(process.argv[1]); console.log(await exec.run(["sh", "-c", "echo $PPID"]))`;
   const argv = [process.execPath, "--input-type=module", "-e", script, import.meta.resolve("./exec.ts")];
   const pid = Number(await exec.run(argv));
@@ -102,7 +102,7 @@ test("nobody is kept from ending, and nothing stays behind", async () => {
   while (exec.find(pid) !== null) await sleep(5);
 });
 
-test("what a service that is killed was waiting for ends with it", async () => {
+test("children of a killed service end with it", async () => {
   const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));
   const output = join(folder, "log");
   const script = `const { exec } = await import(process.argv[1]);
@@ -120,7 +120,7 @@ test("what a service that is killed was waiting for ends with it", async () => {
   rmSync(folder, { recursive: true });
 });
 
-test("a detached child is known by its birth, and ends only when it is meant", async () => {
+test("a detached child is identified by its start time, so no other process is ended", async () => {
   const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));
   const output = join(folder, "log");
   const child = await exec.startDetached(["sh", "-c", "echo up; exec sleep 60"], { output });
@@ -136,7 +136,7 @@ test("a detached child is known by its birth, and ends only when it is meant", a
   rmSync(folder, { recursive: true });
 });
 
-test("a child enters its folder before it gives up its rights", {
+test("a child enters its folder before it drops its privileges", {
   skip: process.getuid?.() === 0 ? false : "not root",
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));

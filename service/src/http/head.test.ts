@@ -16,7 +16,7 @@ import {
 } from "./head.ts";
 
 describe("the head", () => {
-  test("takes the fields that count in any letter case, and counts the bytes of all", () => {
+  test("finds the used fields in any letter case, and counts the bytes of all fields", () => {
     const head = readHead([
       "Host",
       "x",
@@ -39,7 +39,7 @@ describe("the head", () => {
     assert.equal(head.expect, undefined);
   });
 
-  test("is read once where a connection says the same again, and anew where it does not", () => {
+  test("is parsed once while a connection sends the same fields, and again when they change", () => {
     const readNext = createHeadReader();
     const says = (...raw: string[]) => readNext(raw);
     assert.equal(says().size, 0);
@@ -123,7 +123,7 @@ describe("the head", () => {
       );
   });
 
-  test("nothing that a client sends makes reading fail otherwise", () => {
+  test("no input causes an unexpected exception", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.constantFrom("Prefer", "Accept", "If-Match", "X"), fc.string())), (pairs) => {
         const head = readHead(pairs.flat());

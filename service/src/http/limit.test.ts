@@ -15,7 +15,7 @@ const isTaken = (limiter: Limiter, rate: Rate, now: number, token = 1): boolean 
 };
 
 describe("a bucket", () => {
-  test("waiting as long as Retry-After says is always enough", () => {
+  test("a request after Retry-After is always accepted", () => {
     const rates = fc.record({
       requests: fc.integer({ min: 1, max: 1000 }),
       seconds: fc.integer({ min: 1, max: 86_400 }),
@@ -39,7 +39,7 @@ describe("a bucket", () => {
     );
   });
 
-  test("never gives more than it holds and what refilled, however requests are spread", () => {
+  test("accepts at most its capacity and the refill, however requests are distributed", () => {
     const times = fc.array(fc.integer({ min: 0, max: 120_000 }), { maxLength: 300 });
     fc.assert(
       fc.property(times, (unsorted) => {
@@ -54,7 +54,7 @@ describe("a bucket", () => {
     );
   });
 
-  test("a clock that goes back takes nothing away", () => {
+  test("a clock that is set back removes no tokens", () => {
     const limiter = createLimiter();
     const rate = { requests: 2, seconds: 1 };
     assert.ok(isTaken(limiter, rate, 10_000));
@@ -62,7 +62,7 @@ describe("a bucket", () => {
     assert.ok(!isTaken(limiter, rate, 5000));
   });
 
-  test("tokens do not share, also when there are very many", () => {
+  test("each token has its own bucket, also if there are very many", () => {
     const limiter = createLimiter();
     const rate = { requests: 1, seconds: 60 };
     for (let token = 0; token < 3000; token++) assert.ok(isTaken(limiter, rate, 0, token));

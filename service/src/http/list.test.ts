@@ -4,12 +4,12 @@ import { test } from "node:test";
 import type { Page } from "./handler.ts";
 import { countFitting, mostParts, takePage } from "./list.ts";
 
-test("as many fit as are enough together, and the first one always does", () => {
+test("a page has as many objects as fit, and at least one", () => {
   const fitting = (sizes: number[]) => countFitting(sizes, 10, (size) => size);
   assert.deepEqual([[], [10], [11], [4, 6], [4, 7], [11, 0], [0, 0, 11]].map(fitting), [0, 1, 1, 2, 1, 1, 2]);
 });
 
-test("a page ends before it holds too much, whatever was asked for, and the next one goes on there", () => {
+test("a page ends at its weight limit, regardless of the requested size, and the next one continues there", () => {
   const rows = [1, 2, 3, 4].map((id) => ({ id, parts: id === 2 ? mostParts + 1 : 1 }));
   type Row = (typeof rows)[number];
   const facets = { id: (row: Row) => row.id, parts: (row: Row) => row.parts };

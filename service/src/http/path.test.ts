@@ -30,7 +30,7 @@ test("every operation is found under its own path", () => {
   }
 });
 
-test("ways of writing one path", () => {
+test("spellings of one path", () => {
   const rows: [string, string, string][] = [
     ["/dns", "/dns", ""],
     ["/dns/", "/dns", ""],
@@ -52,7 +52,7 @@ test("ways of writing one path", () => {
   }
 });
 
-test("a query is not part of the path, whatever it holds", () => {
+test("the query is not part of the path", () => {
   assert.equal(found("/dns?/dns/5").path, "/dns");
   assert.equal(found("/dns?%zz").query, "%zz");
 });
@@ -74,11 +74,11 @@ test("a literal wins over a parameter, and only its methods count", () => {
   assert.deepEqual(found("/dns/RECORD/5").params, { id: "5" });
 });
 
-test("where the literal leads nowhere, the parameter fits", () => {
+test("a parameter matches if the literal leads to no operation", () => {
   assert.deepEqual(found("/dns/record").params, { id: "record" });
 });
 
-test("letters of other alphabets that look or fold alike are not ours", () => {
+test("letters of other alphabets that look or fold alike do not match", () => {
   assert.equal(reason("/to%E2%84%AAen"), "path_not_found");
 });
 
@@ -89,12 +89,12 @@ test("allowed methods: HEAD with every GET but the stream, OPTIONS always", () =
   assert.deepEqual(found("/event").allow, ["GET", "OPTIONS"]);
 });
 
-test("what is not found", () => {
+test("paths without an operation", () => {
   for (const target of ["/", "//", "/dn", "/dnss", "/dns/1/2/3", "/dns.", "/../token", "http://host", "http://host?x"])
     assert.equal(reason(target), "path_not_found", target);
 });
 
-test("what cannot be read", () => {
+test("targets that cannot be decoded", () => {
   for (const target of ["", "*", "dns", "?x", "/%", "/dns/%zz", "/%ff", "/dns/%C3", "/\u{1f600}", "mailto:a@b"])
     assert.equal(reason(target), "path_not_readable", target);
 });

@@ -40,11 +40,11 @@ async function send(t: TestContext, parts: readonly string[]) {
 
 const head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n";
 
-test("a body that came with its head is taken as it is", async (t) => {
+test("a body that arrived with its head is used at once", async (t) => {
   assert.deepEqual(await send(t, [`${head}hello`]), { body: "hello", events: [] });
 });
 
-test("a body that comes later is waited for", async (t) => {
+test("the reader waits for a body that arrives later", async (t) => {
   const { body, events } = await send(t, [`${head}he`, "llo"]);
   assert.equal(body, "hello");
   assert.ok(events.includes("data"));

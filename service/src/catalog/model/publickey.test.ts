@@ -56,7 +56,7 @@ test("a fingerprint is that of ssh-keygen", () => {
   assert.equal("fingerprint" in key && key.fingerprint, "SHA256:VuHrq6jTQnl9j+L3P2O5jpsrgwlEQgqP3g/sycoSk10");
 });
 
-test("what is no key is told why", () => {
+test("the error of an invalid key contains the reason", () => {
   const said: readonly (readonly [string, RegExp])[] = [
     ["", /must be a key of type/],
     ["laptop", /must be a key of type .*, not "laptop"$/],
@@ -86,7 +86,7 @@ test("what is no key is told why", () => {
   for (const [text, reason] of said) assert.match(reasonOf(text), reason, text);
 });
 
-test("no text throws, and what is read is read again as itself", () => {
+test("no text throws, and a parsed key is parsed again unchanged", () => {
   const texts = fc.oneof(
     fc.string({ unit: "binary", maxLength: 200 }),
     fc.uint8Array({ maxLength: 200 }).map((bytes) => `AAAA${Buffer.from(bytes).toString("base64")}`),

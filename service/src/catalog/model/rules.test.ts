@@ -19,19 +19,19 @@ const images = [
 ];
 const choose = (reference?: string) => chooseImage(images, reference, "/ImageID");
 
-test("an image is named by id, by id as text and by name; by nothing it is the first of the stock", () => {
+test("an image is selected by id, by id as text or by name; without one it is the first image", () => {
   for (const nothing of [undefined, "", "0"]) assert.equal(choose(nothing), images[0]);
   assert.equal(choose("1"), images[0]);
   assert.equal(choose("debian-12"), images[1]);
   assert.equal(choose("0000000004"), images[3]);
 });
 
-test("an id counts before a name, and of several with one name one that is ready", () => {
+test("an id has priority over a name; of several images with one name a ready one is selected", () => {
   assert.equal(choose("2"), images[1]);
   assert.equal(choose("web"), images[3]);
 });
 
-test("what is not there, or was taken away, is the field's fault", () => {
+test("a missing or withdrawn object is an error of its field", () => {
   for (const reference of ["9", "Debian-12", "gone", "6", "99999999999"])
     assert.deepEqual(choose(reference), {
       pointer: "/ImageID",
@@ -42,7 +42,7 @@ test("what is not there, or was taken away, is the field's fault", () => {
   assert.equal("code" in none && none.code, "field_required");
 });
 
-test("an image that is being made cannot be used yet, one that can be fetched or is being fetched can", () => {
+test("an image in creation cannot be used, one that can be fetched or is being fetched can", () => {
   for (const id of [0, 1, 6]) requireUsable(images[id] ?? assert.fail());
   assert.throws(() => requireUsable(images[2] ?? assert.fail()), {
     code: "image_not_ready",
@@ -50,7 +50,7 @@ test("an image that is being made cannot be used yet, one that can be fetched or
   });
 });
 
-test("locations are found in any letter case and shown as they are written", () => {
+test("locations are found in any letter case and shown in their own", () => {
   assert.equal(findLocation(["Local", "Far"], "FAR"), "Far");
   assert.equal(findLocation(["Local"], ""), undefined);
   assert.equal(chooseLocation(["Local"], "local", "/DCLocation"), "Local");
@@ -61,7 +61,7 @@ test("locations are found in any letter case and shown as they are written", () 
   });
 });
 
-test("a TechName has no other characters than it may", () => {
+test("a TechName contains only allowed characters", () => {
   assert.equal(techNameOf("Web base"), "Web-base");
   assert.equal(techNameOf("база 1.0_x"), "-1.0_x");
 });

@@ -44,7 +44,7 @@ test("IPv6 is shown by RFC 5952", () => {
   for (const [given, shown] of Object.entries(forms)) assert.equal(readIPv6(given), shown, given);
 });
 
-test("IPv6 with a zone, a gap too much, or an ambiguous IPv4 part is refused", () => {
+test("IPv6 with a zone, two gaps or an ambiguous IPv4 part is rejected", () => {
   for (const bad of [
     "",
     ":",
@@ -66,7 +66,7 @@ test("IPv6 with a zone, a gap too much, or an ambiguous IPv4 part is refused", (
     assert.equal(readIPv6(bad), null, bad);
 });
 
-test("what is an address is what node takes for one, apart from zones", () => {
+test("the parser accepts the same addresses as Node, except zones", () => {
   const text = fc.oneof(
     fc.ipV4(),
     fc.ipV6(),

@@ -65,7 +65,7 @@ for (const [kind, text, words, value, wire, shown, printed] of samples)
     if (!own.takesRest) assert.ok(kind === "text" || !value.includes(" "), "a value in the middle has no blanks");
   });
 
-test("what is no value is rejected, from a request and from a zone file", () => {
+test("an invalid value is rejected, in a request and in a zone file", () => {
   const bad: readonly [FieldKind, string][] = [
     ["u8", "256"],
     ["u16", "-1"],
@@ -88,7 +88,7 @@ test("what is no value is rejected, from a request and from a zone file", () => 
   }
 });
 
-test("a message that ends inside a field is broken", () => {
+test("a message that ends inside a field is invalid", () => {
   for (const [kind, , , value] of samples) {
     if (kinds[kind].takesRest || kind === "text") continue;
     const bytes = encode(kind, value);

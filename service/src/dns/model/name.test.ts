@@ -34,7 +34,7 @@ test("domain names", () => {
   for (const [given, name, ascii] of cases) assert.deepEqual(readDomainName(given), { name, ascii }, given);
 });
 
-test("what is no domain name, and why", () => {
+test("invalid domain names and their reasons", () => {
   const cases: [string, string][] = [
     ["", "format_invalid"],
     [".", "format_invalid"],
@@ -71,7 +71,7 @@ test("what is no domain name, and why", () => {
   });
 });
 
-test("127 labels and 253 characters are a name", () => {
+test("127 labels and 253 characters are a valid name", () => {
   const longest = `${"a.".repeat(126)}a`;
   assert.equal(longest.length, 253);
   assert.deepEqual(readDomainName(longest), { name: longest, ascii: longest });
@@ -96,7 +96,7 @@ test("owners", () => {
   for (const [given, owner] of cases) assert.equal(readOwner(given, example, true), owner, given);
 });
 
-test("owners that are refused", () => {
+test("invalid owners", () => {
   for (const outside of [".", "www.", "notexample.com.", "www.other.org."])
     assert.equal(code(readOwner(outside, example, true)), "name_outside_domain", outside);
   for (const bad of ["a.*", "a*", "**", "*a.b", "@.a", "a..b", "-a", "a b"])
@@ -108,7 +108,7 @@ test("owners that are refused", () => {
   assert.equal(code(readOwner(`${longest}a`, example, true)), "too_long");
 });
 
-test("owners keep their letters and escapes, whatever the letters of the domain", () => {
+test("owners keep their letter case and escapes, regardless of the case of the domain", () => {
   const cases: [string, string][] = [
     ["WWW", "WWW"],
     ["WwW.EXAMPLE.com", "WwW"],
@@ -155,7 +155,7 @@ const label = fc.oneof(
 );
 const anyName = fc.array(label, { minLength: 1, maxLength: 5 }).map((labels) => labels.join("."));
 
-test("property: owner and target read back from their answer forms", () => {
+test("property: owner and target are parsed again from their response forms", () => {
   fc.assert(
     fc.property(anyName, anyName, (domainText, text) => {
       const domain = readDomainName(`${domainText}.zone`) as DomainName;
@@ -171,7 +171,7 @@ test("property: owner and target read back from their answer forms", () => {
   );
 });
 
-test("property: any text is a name of the rules or a refusal that says why", () => {
+test("property: any text is a valid name or an error with a reason", () => {
   const text = fc.oneof(fc.string({ unit: "binary", maxLength: 80 }), fc.string({ maxLength: 300 }), anyName);
   fc.assert(
     fc.property(text, fc.boolean(), (one, wildcard) => {

@@ -102,7 +102,7 @@ for (const [type, id, ...texts] of examples)
 const shown = (type: RecordType, fields: RecordFields, domain = example) =>
   showRecord(rowOf(readRecord(type, fields, domain)), domain);
 
-test("the fields in which owner and value are looked for: the first that is not empty wins", () => {
+test("owner and value are read from the first field that is not empty", () => {
   const owners: [RecordType, RecordFields, string][] = [
     ["A", { IP: "10.0.0.1", Name: "a", HostName: "b" }, "a"],
     ["A", { IP: "10.0.0.1", Name: "", HostName: "b" }, "b"],
@@ -136,7 +136,7 @@ test("the fields in which owner and value are looked for: the first that is not 
     assert.equal(readRecord(type, fields, example).value, value, JSON.stringify(fields));
 });
 
-test("the owner's field is known, so that it can be blamed", () => {
+test("the field of the owner is known, so that errors can name it", () => {
   assert.equal(ownerField("A", {}), "Name");
   assert.equal(ownerField("A", { HostName: "x" }), "HostName");
   assert.equal(ownerField("CNAME", { Name: "x" }), "MnemonicName");
@@ -145,7 +145,7 @@ test("the owner's field is known, so that it can be blamed", () => {
   assert.equal(ownerField("NS", {}), "HostName");
 });
 
-test("answer forms at the top, of wildcards, of the root, in Unicode", () => {
+test("response forms at the top, of wildcards, of the root, in Unicode", () => {
   assert.equal(shown("CNAME", { MnemonicName: "b", Name: "@" }).HostName, "@");
   assert.equal(shown("MX", { HostName: "@" }).ExtHostName, "example.com.");
   assert.equal(shown("MX", { HostName: "." }).CanonicalDescription, "@ 3600 MX 0 .");
@@ -174,7 +174,7 @@ function faultOf(type: RecordType, fields: RecordFields, previous?: StoredRecord
   return assert.fail(`${type} ${JSON.stringify(fields)} was taken`);
 }
 
-test("fields that are not valid are all named, with what was expected and what came", () => {
+test("all invalid fields are reported, with expected and received value", () => {
   const cases: [RecordType, RecordFields, string[]][] = [
     ["A", {}, ["/IP field_required"]],
     ["A", { IP: "::1", Name: "a b" }, ["/Name format_invalid", "/IP format_invalid"]],
@@ -228,7 +228,7 @@ test("fields that are not valid are all named, with what was expected and what c
   assert.equal(faultOf("A", {}, undefined, "/Changes/17").errors[0]?.pointer, "/Changes/17/IP");
 });
 
-test("a name outside the domain stands alone, and behind the fields", () => {
+test("a name outside of the domain is reported alone, after the fields", () => {
   const fault = faultOf("A", { Name: "www.other.org.", IP: "10.0.0.1" }, undefined, "/Changes/2");
   assert.equal(fault.code, "name_outside_domain");
   assert.deepEqual(
@@ -287,7 +287,7 @@ const fields = fc.record({
   ttl: fc.integer({ min: 1, max: 2_147_483_647 }),
 });
 
-test("property: a record as answered, sent back as an edit, changes nothing; its served form reads back", () => {
+test("property: an update with the response of a record changes nothing; its served form is parsed again", () => {
   const domains = [example, readDomainName("пример.рф") as DomainName];
   fc.assert(
     fc.property(fc.constantFrom(...recordTypes), fields, fc.constantFrom(...domains), (type, f, domain) => {
@@ -320,7 +320,7 @@ test("property: a record as answered, sent back as an edit, changes nothing; its
   );
 });
 
-test("sets share the smallest TTL, and an SRV stands at its service", () => {
+test("a set has its smallest TTL, and an SRV has the owner of its service", () => {
   const records = [
     readRecord("A", { Name: "www", IP: "10.0.0.1", TTL: 300 }, example),
     readRecord("A", { Name: "www", IP: "10.0.0.2", TTL: 60 }, example),
@@ -346,7 +346,7 @@ test("sets share the smallest TTL, and an SRV stands at its service", () => {
   assert.equal(automaticSoa("example.com", ["ns1.brume.internal"]).rname, "hostmaster.example.com");
 });
 
-test("property: what is at and below a name is one range of sort keys", () => {
+test("property: the records at and below a name are one range of sort keys", () => {
   const name = fc.oneof(
     fc.constant("@"),
     fc

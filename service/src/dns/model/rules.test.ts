@@ -77,12 +77,12 @@ test("each rule, in both orders", async () => {
   }
 });
 
-test("a CNAME never stands at the top", async () => {
+test("a CNAME at the top of a domain is rejected", async () => {
   assert.deepEqual(await checkPlacement(record("CNAME", "@"), tableOf([])), { code: "cname_at_apex", other: null });
   assert.deepEqual(checkZone([record("CNAME", "@")]), [{ index: 0, code: "cname_at_apex", other: null }]);
 });
 
-test("what already stands is not judged, every new fault is", () => {
+test("existing conflicts are not reported, each new one is", () => {
   const standing = [record("A", "a"), record("CNAME", "a")];
   const added = [record("TXT", "a"), record("TXT", "b"), record("A", "a")];
   assert.deepEqual(checkZone([...standing, ...added], 2), [
@@ -91,7 +91,7 @@ test("what already stands is not judged, every new fault is", () => {
   ]);
 });
 
-test("records of one type at one name have to fit into an answer", () => {
+test("records of one type at one name must fit into a response", () => {
   // 16 bytes each: 4,000 make 64,000.
   const many = Array.from({ length: 4001 }, (_, i) => record("A", "a", `10.0.${i >> 8}.${i & 255}`));
   const beside = [record("AAAA", "a", "2001:db8::1"), record("A", "b")];
@@ -99,14 +99,14 @@ test("records of one type at one name have to fit into an answer", () => {
   assert.deepEqual(checkZone([...many, ...beside], many.length), []);
 });
 
-test("a record needs few questions, however deep its name", () => {
+test("a record needs few queries of the database, regardless of the depth of its name", () => {
   const deep = "a.".repeat(100).slice(0, -1);
   assert.deepEqual(conflictQueries(record("A", deep)).length, 2);
   for (const type of ["AAAA", "CNAME", "MX", "NS", "SRV", "TXT"] as const)
     assert.ok(conflictQueries(record(type, deep)).length <= 5, type);
 });
 
-test("conflicts are told with what stands in the way", () => {
+test("the error of a conflict names the conflicting record", () => {
   const domain = { id: 3, ascii: "example.com" };
   const other = { ...record("A", "a"), id: 14 };
   const exists = describeConflict(record("A", "a"), { code: "record_exists", other }, domain);
@@ -141,7 +141,7 @@ const records = fc
   .tuple(types, owners, fc.constantFrom("x.y", "x.z"))
   .map(([type, owner, value]) => record(type, owner, value));
 
-test("property: one after the other, or all at once, the same records are refused for the same reason", async () => {
+test("property: single changes and a changeset reject the same records for the same reason", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(records, { maxLength: 12 }), async (list) => {
       const single: { index: number; code: string }[] = [];
@@ -158,7 +158,7 @@ test("property: one after the other, or all at once, the same records are refuse
   );
 });
 
-test("property: what is let in one by one is a zone without conflicts, in any order", async () => {
+test("property: records accepted one by one, in any order, are a zone without conflicts", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(records, { maxLength: 12 }), async (list) => {
       const zone: StoredRecord[] = [];

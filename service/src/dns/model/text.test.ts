@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { checkText, printText, readStrings, readText, showText, stringsOf } from "./text.ts";
 
-test("quoted strings stay apart and their escapes are undone, every other text means itself", () => {
+test("quoted strings stay separate and are unescaped; other texts are unchanged", () => {
   const cases: [string, string][] = [
     ["abc", "abc"],
     ['"abc"', "abc"],
@@ -39,7 +39,7 @@ test("quoted strings stay apart and their escapes are undone, every other text m
   for (const [given, text] of cases) assert.equal(readText(given), text, given);
 });
 
-test("texts that are refused", () => {
+test("invalid texts", () => {
   const code = (text: string) => (readText(text) as { code?: string }).code;
   for (const bad of ["a\u0000b", "a\nb", "a\u007fb", "a\u0085b", '"\\000"', '"\\255"', '"\\010"', "\ud800"])
     assert.equal(code(bad), "format_invalid", JSON.stringify(bad));
@@ -53,7 +53,7 @@ test("texts that are refused", () => {
   assert.deepEqual(checkText(null), { code: "format_invalid", reason: "must be UTF-8, and some bytes are not" });
 });
 
-test("the answer form", () => {
+test("the response form", () => {
   assert.equal(showText("abc"), '"abc" ');
   assert.equal(showText('a"b\\c'), '"a\\"b\\\\c" ');
   assert.equal(showText("x".repeat(256)), `"${"x".repeat(255)}" "x" `);
@@ -72,7 +72,7 @@ const anyText = fc
   })
   .filter((text) => typeof checkText(text) === "string");
 
-test("property: what is shown, or printed, or cut reads back", () => {
+test("property: a shown, printed or split text is parsed again unchanged", () => {
   fc.assert(
     fc.property(anyText, (text) => {
       assert.equal(readText(showText(text)), text);
@@ -89,7 +89,7 @@ test("property: what is shown, or printed, or cut reads back", () => {
   );
 });
 
-test("property: strings that are shown or printed read back as the same strings", () => {
+test("property: shown or printed strings are parsed again unchanged", () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(anyText, fc.constant("")), { minLength: 1, maxLength: 4 }), (strings) => {
       const quoted = strings.map((one) => `"${one.replace(/["\\]/g, "\\$&")}"`).join(" ");
@@ -105,7 +105,7 @@ test("property: strings that are shown or printed read back as the same strings"
   );
 });
 
-test("property: whatever comes is a text that reads back, or a refusal", () => {
+test("property: any text is parsed again unchanged, or rejected", () => {
   const hostile = fc.string({ unit: fc.constantFrom(...Array.from('"\\ 0129a\té\u0007\ud800')), maxLength: 40 });
   fc.assert(
     fc.property(hostile, (given) => {
@@ -117,7 +117,7 @@ test("property: whatever comes is a text that reads back, or a refusal", () => {
   );
 });
 
-test("strings of a master file undo every escape", () => {
+test("all escapes of zone file strings are decoded", () => {
   assert.equal(readStrings(["a\\;b\\x\\065"], true), "a;bxA");
   assert.equal(readStrings(["\\195", "\\169"], true), "é");
   assert.equal(readStrings(["a=1", "b=2"], true), "a=1\u001fb=2");

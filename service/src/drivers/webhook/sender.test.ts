@@ -8,7 +8,7 @@ import { createSender, type SenderOptions } from "./sender.ts";
 
 const own = () => ["198.41.0.4", "2001:503:ba3e::2:30"];
 
-test("only addresses of the public internet that are not the host's own are called", () => {
+test("only public addresses that are not of the host are allowed", () => {
   const isAllowed = createJudge([], own);
   for (const text of ["8.8.8.8", "192.0.78.1", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
     assert.ok(isAllowed(text), text);
@@ -91,7 +91,7 @@ function answering(...answers: readonly string[][]): {
   return { lookup: lookup as unknown as NonNullable<SenderOptions["lookup"]>, asked: () => asked };
 }
 
-test("a name is resolved once for each connection, and to what was judged", async () => {
+test("a name is resolved once for each connection, which uses the checked address", async () => {
   let calls = 0;
   const { lookup, asked } = answering(["127.0.0.1"]);
   await withServer(
@@ -104,7 +104,7 @@ test("a name is resolved once for each connection, and to what was judged", asyn
   );
 });
 
-test("a name is refused when any of its addresses may not be called", async () => {
+test("a name is rejected if one of its addresses is not allowed", async () => {
   let calls = 0;
   const { lookup } = answering(["127.0.0.1", "10.0.0.1"]);
   await withServer(
@@ -120,7 +120,7 @@ test("a name is refused when any of its addresses may not be called", async () =
   );
 });
 
-test("addresses as such are judged in every spelling", async () => {
+test("literal addresses are checked in every spelling", async () => {
   await withServer(
     (_request, response) => void response.end(),
     { allow: [] },
@@ -143,7 +143,7 @@ test("addresses as such are judged in every spelling", async () => {
   );
 });
 
-test("redirections are answers, slow ones end, endless ones are not read, and a lost one says so", async () => {
+test("redirections are responses, slow and endless ones are ended, and a lost connection is reported", async () => {
   const listener: RequestListener = (request, response) => {
     if (request.url === "/away") response.writeHead(302, { location: "http://127.0.0.1:1/" }).end();
     if (request.url === "/lost") request.socket.destroy();

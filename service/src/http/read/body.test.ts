@@ -73,7 +73,7 @@ test("rule 4: the first visible character decides", () => {
   assert.equal(read('"a=x'), undefined);
 });
 
-test("rule 5: JSON nested at most 32 deep, by whichever reader", () => {
+test("rule 5: JSON nested at most 32 deep, in both parsers", () => {
   const nest = (levels: number, rest = ""): string =>
     `{"b":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)},"a":"x"${rest}}`;
   assert.equal(read(nest(32)), "x");
@@ -85,19 +85,19 @@ test("rule 5: JSON nested at most 32 deep, by whichever reader", () => {
   assert.equal(read(nest(500_000)), "body_not_readable");
 });
 
-test("rules 3 and 5: no half characters in JSON", () => {
+test("rules 3 and 5: no lone surrogates in JSON", () => {
   assert.equal(read(String.raw`{"a":"\ud83d\ude00"}`), "😀");
   assert.equal(read(String.raw`{"a":"\ud83d"}`), "body_not_readable");
   assert.equal(read(String.raw`{"\uDC00":"x"}`), "body_not_readable");
 });
 
-test("rule 7: what cannot be read, and what is no object", () => {
+test("rule 7: malformed bodies, and values that are not objects", () => {
   for (const body of ["{", '{"a":"x"', "null", "17", '"text"', "hello", "[1", "{}{}", "a=%zz"])
     assert.equal(read(body), "body_not_readable", body);
   for (const body of ["[]", '[{"a":"x"}]', "['a']"]) assert.equal(read(body), "body_not_object", body);
 });
 
-test("strict: the body is what its media type says", () => {
+test("strict: the media type of the body decides", () => {
   const json = { contentType: "application/json" };
   const form = { contentType: "application/x-www-form-urlencoded" };
   assert.equal(read('{"a":"x"}', json, true), "x");
@@ -118,7 +118,7 @@ test("strict: relaxed JSON is off", () => {
   }
 });
 
-test("whatever the bytes and headers, decoding throws nothing but a fault", () => {
+test("for any bytes and headers, decoding throws only ApiError", () => {
   const type = fc.oneof(
     fc.constantFrom(undefined, "application/json", "application/x-www-form-urlencoded"),
     fc.string(),

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { normaliseDate } from "./date.ts";
 
-test("dates that are read", () => {
+test("valid dates", () => {
   const rows: [string, string][] = [
     ["2026-11-20T09:15:00.120Z", "2026-11-20T09:15:00.120Z"],
     ["2026-11-20T09:15:00Z", "2026-11-20T09:15:00.000Z"],
@@ -24,7 +24,7 @@ test("dates that are read", () => {
   for (const [text, answer] of rows) assert.equal(normaliseDate(text), answer, text);
 });
 
-test("what is no date", () => {
+test("invalid dates", () => {
   const rows = [
     "",
     "today",
@@ -51,7 +51,7 @@ test("what is no date", () => {
   for (const text of rows) assert.equal(normaliseDate(text), null, JSON.stringify(text));
 });
 
-test("a date as answered is read as itself", () => {
+test("a date of a response is parsed unchanged", () => {
   const date = fc.date({
     min: new Date("0000-01-01T00:00:00Z"),
     max: new Date("9999-12-31T23:59:59.999Z"),

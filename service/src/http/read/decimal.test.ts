@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { toInteger, toPlain } from "./decimal.ts";
 
-test("integers and their shortest way of writing", () => {
+test("integers in their shortest form", () => {
   const rows: [string, number | null, string | null][] = [
     ["0", 0, "0"],
     ["-0", 0, "0"],
@@ -31,7 +31,7 @@ test("integers and their shortest way of writing", () => {
   }
 });
 
-test("every double is written back as itself", () => {
+test("every double is printed and parsed unchanged", () => {
   const double = fc.double({ noNaN: true, noDefaultInfinity: true });
   fc.assert(
     fc.property(double, (value) => {

@@ -40,7 +40,7 @@ const rich = Type.Object({
   Quotas: optional(Type.Object({ Servers: number, CPU: number })),
 });
 
-test("rule 8: names in any ASCII letter case; of several that match the last counts", () => {
+test("rule 8: names in any ASCII letter case; the last of several matches counts", () => {
   assert.deepEqual(value(plain, '{"NAME":"a","sIZE":1,"on":true}'), { Name: "a", Size: 1, On: true });
   assert.deepEqual(value(plain, '{"Name":"a","name":"b"}'), { Name: "b" });
   assert.deepEqual(value(plain, '{"name":"b","Name":"a"}'), { Name: "a" });
@@ -65,12 +65,12 @@ test("rule 8: other names, the first that is present and not empty", () => {
   assert.deepEqual(value(edit, '{"Title":""}'), { Name: "" });
 });
 
-test("rule 8: a field's own name is never another's second one", () => {
+test("rule 8: the name of a field is never an alias of another", () => {
   const schema = Type.Object({ A: optional(text({ "x-also": ["B"] })), B: optional(text()) });
   assert.deepEqual(value(schema, '{"b":"x"}'), { B: "x" });
 });
 
-test("rule 9: unknown fields are ignored, keys of the language too", () => {
+test("rule 9: unknown fields are ignored, also names of JavaScript properties", () => {
   const hostile = '{"__proto__":{"Name":"x"},"constructor":{"prototype":{}},"toString":1,"Other":[{}],"Size":1}';
   assert.deepEqual(value(plain, hostile), { Size: 1 });
   assert.deepEqual(value(plain, hostile.replaceAll('"', "'")), { Size: 1 });
@@ -105,12 +105,12 @@ test("rule 10: null is absent; empty text is absent for all but text", () => {
   assert.deepEqual(faults(required, '{"Text":null,"Number":null,"List":null,"Raw":null}'), missing);
 });
 
-test("rule 11: what an edit does not give is not in its value", () => {
+test("rule 11: an absent field of an update is absent in its value", () => {
   assert.deepEqual(Object.keys(value(plain, '{"Size":1}') as object), ["Size"]);
   assert.deepEqual(value(plain, ""), {});
 });
 
-test("rule 12: text loses blanks and is in form NFC, but not all of it", () => {
+test("rule 12: text is trimmed and normalised to NFC, with exceptions", () => {
   const schema = Type.Object({ Name: text(), Text: text({ "x-verbatim": true }) });
   assert.deepEqual(value(schema, '{"Name":" e\u0301 ","Text":" e\u0301 "}'), { Name: "é", Text: " e\u0301 " });
 });
@@ -150,7 +150,7 @@ test("lists of ids and texts", () => {
   assert.deepEqual(faults(rich, '{"Keys":"1,x"}'), ["/Keys/1 type_mismatch"]);
 });
 
-test("lists that leave out what is no integer", () => {
+test("lists that ignore items that are not integers", () => {
   const schema = Type.Object({ SshKeys: optional(list(id({ "x-id": true }), { "x-skip": true })) });
   assert.deepEqual(value(schema, '{"SshKeys":"System.Collections.Generic.List`1[System.Int32]"}'), { SshKeys: [] });
   assert.deepEqual(value(schema, '{"SshKeys":[1,"x",{},2.5,0,3]}'), { SshKeys: [1, 3] });
@@ -158,7 +158,7 @@ test("lists that leave out what is no integer", () => {
   assert.deepEqual(faults(schema, '{"SshKeys":[1,"x"]}', true), ["/SshKeys/1 type_mismatch"]);
 });
 
-test("how many items", () => {
+test("limits of the number of items", () => {
   const schema = Type.Object({ Keys: list(id(), { minItems: 1, maxItems: 2 }) });
   assert.deepEqual(faults(schema, '{"Keys":[]}'), ["/Keys too_short"]);
   assert.deepEqual(faults(schema, '{"Keys":[null]}'), ["/Keys too_short"]);
@@ -239,7 +239,7 @@ test("objects inside objects", () => {
   assert.deepEqual(faults(nested, '{"RateLimit":{}}').length, 2);
 });
 
-test("all faults, in the schema's order, with its spelling", () => {
+test("all errors, in the order and spelling of the schema", () => {
   const body = Type.Object({ Name: name(), CPU: integer(1, 64), Type: word(["A", "B"]), When: date() });
   assert.deepEqual(faults(body, '{"when":"x","type":"C","cpu":900}'), [
     "/Name field_required",
@@ -277,7 +277,7 @@ test("sentences", () => {
   for (const [body, detail] of rows) assert.deepEqual(details(schema, body), [detail]);
 });
 
-test("no sentence breaks a line, whatever came", () => {
+test("no error sentence contains a line break", () => {
   const odd = "\r\n\u0000\u0007\u001b[31m\u2028\u202e\u200b\ufeffx😀".repeat(9);
   const [detail = ""] = details(plain, JSON.stringify({ Size: odd }));
   assert.match(detail, /^Size must be an integer between 0 and 9, not "[\x20-\x7e😀…]{40,300}"\.$/u);
@@ -302,7 +302,7 @@ test("strict: unknown fields, and names in other letter case", () => {
   assert.deepEqual(value(plain, "Name=a&Size=1&On=true", true), { Name: "a", Size: 1, On: true });
 });
 
-test("strict: keys that only answers have pass where the schema names them", () => {
+test("strict: keys of responses are accepted if the schema lists them", () => {
   const rule = Type.Object({ Source: text() }, { "x-shown": ["Source", "Packets"] });
   const schema = Type.Object({ Rules: optional(list(rule)) }, { "x-shown": ["ConfirmBy"] });
   const body = '{"Rules":[{"Source":"any","Packets":7}],"ConfirmBy":null}';
@@ -326,7 +326,7 @@ test("strict: fields given twice", () => {
   assert.deepEqual(value(rich, "Keys=1&Keys=2", true), { Keys: [1, 2] });
 });
 
-test("strict: nothing is made to fit, but null is still absent", () => {
+test("strict: values are not converted, but null is still absent", () => {
   assert.deepEqual(faults(plain, '{"Name":17,"Size":"1","On":1}', true), [
     "/Name type_mismatch",
     "/Size type_mismatch",

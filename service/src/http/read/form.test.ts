@@ -88,12 +88,12 @@ test("pairs, spaces and percent-encoding", () => {
   }
 });
 
-test("what is no form", () => {
+test("invalid forms", () => {
   for (const text of ["hello", "a&b", "a=%zz", "a=%", "%ff=1", "a=%C3", `a${"[b]".repeat(40)}=1`])
     assert.throws(() => parseForm(text, false), isRefused, text);
 });
 
-test("whatever the text, reading it throws nothing but body_not_readable", () => {
+test("any text is parsed or throws body_not_readable", () => {
   const token = fc.constantFrom("a", "b", "=", "&", "+", "%", "%41", "[", "]", ".", "0", "__proto__");
   const text = fc.oneof(
     fc.string({ unit }),

@@ -19,7 +19,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value, (_, item: unknown) => (isWrittenNumber(item) ? Number(textOf(item)) : item)));
 }
 
-test("what JSON is, relaxed or not", () => {
+test("texts that both parsers accept", () => {
   const rows = [
     "{}",
     "[]",
@@ -36,7 +36,7 @@ test("what JSON is, relaxed or not", () => {
       assert.deepEqual(plain(parseJson(text, relaxed)), plain(JSON.parse(text)), text);
 });
 
-test("what JSON is not, relaxed or not", () => {
+test("texts that both parsers reject", () => {
   const rows = [
     "",
     "{",
@@ -80,7 +80,7 @@ test("what JSON is not, relaxed or not", () => {
     for (const relaxed of [false, true]) assert.throws(() => parseJson(text, relaxed), isRefused, JSON.stringify(text));
 });
 
-test("what relaxed JSON adds, and only there", () => {
+test("texts that only relaxed JSON accepts", () => {
   const rows: [string, unknown][] = [
     ["{'a': 'b'}", { a: "b" }],
     ["['it\\'s', '\"', \"'\"]", ["it's", '"', "'"]],
@@ -93,7 +93,7 @@ test("what relaxed JSON adds, and only there", () => {
   }
 });
 
-test("half a character is refused", () => {
+test("a lone surrogate is rejected", () => {
   for (const text of [
     String.raw`"\ud800"`,
     String.raw`"\udc00\ud800"`,
@@ -103,7 +103,7 @@ test("half a character is refused", () => {
     assert.throws(() => parseJson(text, true), isRefused);
 });
 
-test("32 levels, and not one more", () => {
+test("32 levels are accepted, 33 are not", () => {
   const nest = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
   parseJson(nest(32), false);
   assert.throws(() => parseJson(nest(33), false), isRefused);
@@ -111,7 +111,7 @@ test("32 levels, and not one more", () => {
   assert.throws(() => parseJson('{"a":'.repeat(33), true), isRefused);
 });
 
-test("keys that come twice are known, and the last counts in its place", () => {
+test("duplicate keys are recorded, and the last one counts", () => {
   const object = parseJson('{"a":1,"b":2,"a":3,"c":{"a":1}}', false) as JsonObject;
   assert.deepEqual(
     Object.entries(object).map(([key, value]) => [key, typeof value === "object" ? "…" : value]),
@@ -125,14 +125,14 @@ test("keys that come twice are known, and the last counts in its place", () => {
   assert.equal(repeatedKeys(object["c"] as JsonObject).size, 0);
 });
 
-test("keys of the language are keys like others", () => {
+test("names of JavaScript properties are ordinary keys", () => {
   const object = parseJson('{"__proto__":{"x":1},"constructor":2,"__proto__":3}', false) as JsonObject;
   assert.deepEqual(Object.keys(object), ["constructor", "__proto__"]);
   assert.deepEqual([...repeatedKeys(object)], ["__proto__"]);
   assert.equal(({} as Record<string, unknown>)["x"], undefined);
 });
 
-test("numbers that a double would not give back keep their text", () => {
+test("numbers that a double cannot represent keep their text", () => {
   for (const text of ["10.0", "1e3", "-0", "12345678901234567890", "0.10", "1E400"]) {
     const value = parseJson(text, false);
     assert.ok(isWrittenNumber(value), text);
@@ -141,7 +141,7 @@ test("numbers that a double would not give back keep their text", () => {
   for (const text of ["0", "-1", "10.5", "2147483647", "1e+21"]) assert.equal(parseJson(text, false), Number(text));
 });
 
-test("every JSON value is read as JSON.parse reads it", () => {
+test("every JSON value is parsed as JSON.parse does", () => {
   fc.assert(
     fc.property(fc.json({ stringUnit: "grapheme" }), (text) => {
       const expected: unknown = JSON.parse(text);
@@ -150,7 +150,7 @@ test("every JSON value is read as JSON.parse reads it", () => {
   );
 });
 
-test("whatever the text, reading it throws nothing but body_not_readable", () => {
+test("any text is parsed or throws body_not_readable", () => {
   const token = fc.constantFrom(
     "{",
     "}",

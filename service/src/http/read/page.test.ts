@@ -17,11 +17,11 @@ function isRefused(error: unknown): boolean {
 
 const pack = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-test("a cursor is read as it was made", () => {
+test("a cursor is parsed as it was created", () => {
   fc.assert(fc.property(fc.maxSafeNat(), (id) => assert.deepEqual(decodeCursor(encodeCursor({ id })), { id })));
 });
 
-test("any other text is refused", () => {
+test("any other text is rejected", () => {
   const rows = ["", "17", "null", pack(null), pack([]), pack({ id: 1 }), pack({ v: 2, id: 1 }), pack({ v: 1, id: -1 })];
   rows.push(pack({ v: 1, id: 1.5 }), pack({ v: 1, id: "1" }), pack({ id: 1, v: 1 }), `${encodeCursor({ id: 1 })}=`);
   rows.push(pack({ v: 1, id: 2 ** 53 }), "A".repeat(100_000));
@@ -40,7 +40,7 @@ test("a link repeats every filter and replaces the cursor", () => {
   for (const [path, query, link] of rows) assert.equal(linkNext(path, query, "abc"), link);
 });
 
-test("whatever the query, the link is one header line", () => {
+test("for any query, the link is one header line", () => {
   fc.assert(
     fc.property(fc.string({ unit }), (query) =>
       assert.match(linkNext("/dns", query, "abc"), /^<\/dns\?[\x21\x23-\x3b\x3d\x3f-\x7e]*cursor=abc>; rel="next"$/),

@@ -18,7 +18,7 @@ function faults(query: string, options = loose): string[] {
   return readQuery(schema, query, options).faults.map(({ pointer, code }) => `${pointer} ${code}`);
 }
 
-test("queries that are read", () => {
+test("valid queries", () => {
   const rows: [string, object][] = [
     ["", {}],
     ["limit=10", { limit: 10 }],
@@ -37,7 +37,7 @@ test("queries that are read", () => {
     assert.deepEqual(readQuery(schema, query, loose), { value, dryRun: false, faults: [] }, query);
 });
 
-test("faults name the parameter", () => {
+test("errors name the parameter", () => {
   assert.deepEqual(faults("Limit=0&RECORDS=maybe&name=%zz"), [
     "?name format_invalid",
     "?records type_mismatch",
@@ -72,7 +72,7 @@ test("strict: unknown parameters and repeated ones", () => {
   assert.deepEqual(readQuery(undefined, "x=1", { strict: true, change: true }).faults.length, 1);
 });
 
-test("parameters that are not valid answer with a code of their own, all at once", () => {
+test("all invalid parameters are reported at once, with their own code", () => {
   for (const query of ["limit=0", "limit=x", "cursor=%zz", "label=%zz"]) {
     const fault = queryFault(readQuery(schema, query, loose).faults);
     assert.equal(fault?.code, "query_invalid", query);
@@ -91,12 +91,12 @@ test("parameters that are not valid answer with a code of their own, all at once
   assert.equal(queryFault([]), null);
 });
 
-test("every query of the contract can be read", () => {
+test("every query of the contract can be parsed", () => {
   for (const { query, method } of Object.values<Operation>(contract))
     assert.deepEqual(readQuery(query, "", { strict: true, change: method !== "GET" }).faults, []);
 });
 
-test("no query makes reading throw", () => {
+test("no query causes an unexpected exception", () => {
   const token = fc.constantFrom(
     "limit",
     "label",

@@ -25,7 +25,7 @@ const number = optional(integer(1, 9));
 
 const bodies = Object.entries<Operation>(contract).flatMap(([name, { body }]) => (body ? [{ name, body }] : []));
 
-test("every body of the contract can be read", () => {
+test("every body of the contract can be parsed", () => {
   assert.ok(bodies.length > 10);
   for (const { name, body } of bodies)
     assert.ok(
@@ -34,7 +34,7 @@ test("every body of the contract can be read", () => {
     );
 });
 
-test("whatever the fields are, reading them throws nothing, and strict mode never takes more", () => {
+test("parsing any fields does not throw, and strict mode never accepts more", () => {
   const names = fc.constantFrom(...bodies.flatMap(({ body }) => Object.keys(body.properties)), "__proto__", "x");
   const leaf = fc.oneof(fc.string({ unit: "grapheme" }), fc.integer(), fc.double(), fc.boolean(), fc.constant(null));
   const some = fc.letrec((tie) => ({
@@ -124,7 +124,7 @@ function printForm(given: unknown, name = ""): string[] {
   return Object.entries(given).flatMap(([key, item]) => printForm(item, name === "" ? key : `${name}[${key}]`));
 }
 
-test("what is printed as JSON, relaxed JSON or a form is read as itself", () => {
+test("a value printed as JSON, relaxed JSON or a form is parsed unchanged", () => {
   fc.assert(
     fc.property(valid, (fields) => {
       const json = JSON.stringify(fields);

@@ -104,7 +104,7 @@ test("text", () => {
   ]);
 });
 
-test("text loses blanks and gets form NFC, unless it is verbatim", () => {
+test("text is trimmed and normalised to NFC, unless it is verbatim", () => {
   check(text(), loose, [
     [String.raw`" \t a b\n\u00a0"`, "a b"],
     [String.raw`"e\u0301"`, "\u00e9"],
@@ -118,7 +118,7 @@ test("text loses blanks and gets form NFC, unless it is verbatim", () => {
   ]);
 });
 
-test("no run of combining marks that would make NFC slow", () => {
+test("long runs of combining marks, which make NFC slow, are rejected", () => {
   const convert = compileScalar({ type: "string" });
   assert.equal(convert(`a${"\u0316".repeat(30)}`, loose), `a${"\u0316".repeat(30)}`);
   const refused = convert(`a${"\u0301\u0316".repeat(200_000)}`, loose);
@@ -195,7 +195,7 @@ test("date", () => {
   ]);
 });
 
-test("strict: nothing is made to fit", () => {
+test("strict: values are not converted", () => {
   check(integer(1, 600), strict, [
     ["512", 512],
     ["601", "!out_of_range"],
@@ -231,7 +231,7 @@ test("strict: nothing is made to fit", () => {
   ]);
 });
 
-test("strict: what answers show as another type may come so", () => {
+test("strict: a value may have the type of the response", () => {
   check(integer(0, 9, { "x-either": true }), strict, [
     ["7", 7],
     ['"7"', 7],
@@ -250,7 +250,7 @@ test("strict: what answers show as another type may come so", () => {
   check(word(["SSD"]), strict, [['""', undefined]]);
 });
 
-test("strict: in a form, text that spells a value is that value", () => {
+test("strict: in a form, a text is parsed as the value that it spells", () => {
   check(integer(1, 600), strictForm, [
     ['"512"', 512],
     ['" 512"', "!type_mismatch"],
@@ -264,12 +264,12 @@ test("strict: in a form, text that spells a value is that value", () => {
   ]);
 });
 
-test("a schema that reading does not know is our mistake, not the client's", () => {
+test("an unknown schema is an internal error, not one of the client", () => {
   for (const schema of [{}, { type: "number" }, { type: "string", format: "email" }])
     assert.throws(() => compileScalar(schema), /is not supported in requests/);
 });
 
-test("whatever is given, converting it does not throw, and what comes out is taken again", () => {
+test("converting any value does not throw, and the result is accepted again", () => {
   const schemas: Schema[] = [
     integer(-10, 10),
     { type: "boolean" },

@@ -8,7 +8,7 @@ import { matches, nameMatcher, parseSelector, type Requirement, stateMatcher } f
 /** Anything that a string can hold, halves of surrogate pairs too. */
 const unit = fc.oneof(fc.nat(0x7f), fc.nat(0xffff)).map((code) => String.fromCharCode(code));
 
-test("selectors that are read", () => {
+test("valid selectors", () => {
   const rows: [string, Requirement[]][] = [
     ["env", [{ key: "env", op: "present" }]],
     ["!env", [{ key: "env", op: "absent" }]],
@@ -38,7 +38,7 @@ test("selectors that are read", () => {
   for (const [text, requirements] of rows) assert.deepEqual(parseSelector(text), requirements, text);
 });
 
-test("selectors that are refused, with the place", () => {
+test("invalid selectors, with the position of the error", () => {
   const rows: [string, number][] = [
     ["", 1],
     [",", 1],
@@ -74,7 +74,7 @@ test("selectors that are refused, with the place", () => {
     );
 });
 
-test("what matches", () => {
+test("labels that match", () => {
   const labels = { env: "prod", empty: "" };
   const rows: [string, boolean][] = [
     ["env", true],
@@ -117,12 +117,12 @@ function print(requirement: Requirement): string {
   return requirement.op === "present" ? requirement.key : `!${requirement.key}`;
 }
 
-test("a selector printed and read again is the same", () => {
+test("a printed selector is parsed unchanged", () => {
   const requirements = fc.array(requirement, { minLength: 1, maxLength: 5 });
   fc.assert(fc.property(requirements, (all) => assert.deepEqual(parseSelector(all.map(print).join(",")), all)));
 });
 
-test("whatever the text, reading a selector throws nothing but query_invalid", () => {
+test("any text is a selector or throws query_invalid", () => {
   const text = fc.oneof(
     fc.string({ unit }),
     fc.array(fc.constantFrom("a", "!", "=", "in", "notin", "(", ")", ",", " ")).map((parts) => parts.join("")),

@@ -108,7 +108,7 @@ test("texts with escapes, several strings, UTF-8", () => {
   assert.deepEqual(lines('a TXT unquoted words \\"q'), ['a 3600 TXT unquoted\u001fwords\u001f"q']);
 });
 
-test("what is wrong is said for every line, and nothing is taken", () => {
+test("errors of all lines are reported, and nothing is imported", () => {
   const cases: [string, string[]][] = [
     [
       "a A 1.2.3\n\n b c\nc. A 1.1.1.1",
@@ -195,7 +195,7 @@ test("what is wrong is said for every line, and nothing is taken", () => {
   for (const [text, details] of cases) assert.deepEqual(faultsOf(text), details);
 });
 
-test("at most 100 lines are told, and a bomb ends early", () => {
+test("at most 100 lines are reported, and a huge $GENERATE ends early", () => {
   assert.equal(faultsOf("a A x\n".repeat(5000)).length, 100);
   assert.equal(parseZone("$GENERATE 1-65536 a$ A 10.0.0.1\n".repeat(1000), origin, 500).records.length, 501);
   assert.equal(parseZone("a A 10.0.0.1\n".repeat(1000), origin, 500).records.length, 1);
@@ -271,7 +271,7 @@ const print = (records: readonly StoredRecord[], domain = origin) =>
 const sorted = (records: readonly StoredRecord[]) =>
   records.map(({ type, owner: name, ttl, value }) => JSON.stringify([type, name, ttl, value])).sort();
 
-test("property: a printed zone is ASCII and reads back whole, with labels and the NS set at the top", () => {
+test("property: a printed zone is ASCII and is parsed again completely, with labels and the NS set at the top", () => {
   fc.assert(
     fc.property(zones, (records) => {
       const printed = print(records);
@@ -290,7 +290,7 @@ test("property: a printed zone is ASCII and reads back whole, with labels and th
   );
 });
 
-test("property: whatever comes is a zone or a fault, and a zone can be printed and read again", () => {
+test("property: any text is a zone or an error, and a zone can be printed and parsed again", () => {
   const word = fc.constantFrom(
     "@",
     "a",
@@ -351,7 +351,7 @@ test("property: whatever comes is a zone or a fault, and a zone can be printed a
   assert.ok(taken > 0);
 });
 
-test("the automatic NS set stands where there is none of its own", () => {
+test("the automatic NS set is used if the zone has none", () => {
   const top: StoredRecord = { type: "NS", owner: "@", ttl: 60, value: "ns.other.net" };
   assert.deepEqual(print([]).split("\n"), [
     "example.com. 3600 IN SOA ns1.brume.internal. hostmaster.example.com. 7 3600 600 1209600 60",
@@ -371,7 +371,7 @@ const checkers: [string, (folder: string) => string[]][] = [
 const checker = checkers.find(([command]) => spawnSync(command, ["-h"]).error === undefined);
 const none = `none of ${checkers.map(([command]) => command).join(", ")} is on PATH`;
 
-test("another parser reads what is printed", { skip: checker ? false : none }, () => {
+test("another parser accepts a printed zone", { skip: checker ? false : none }, () => {
   const [command, argsOf] = checker as (typeof checkers)[number];
   const folder = mkdtempSync(join(tmpdir(), "zonefile-"));
   const settings = [

@@ -40,7 +40,7 @@ function countLookups(zone: Zone | undefined): () => number {
   return () => count;
 }
 
-test("addresses of thousands of targets are looked up one by one, as far as they are taken", () => {
+test("addresses of thousands of targets are resolved one by one, only until the message is full", () => {
   const mail: RecordSet = {
     owner: "mail.example.com",
     type: recordSpecs.MX,
@@ -68,7 +68,7 @@ test("addresses of thousands of targets are looked up one by one, as far as they
   }
 });
 
-test("an address is given once, however many records point to it", () => {
+test("an address is added once, for any number of records that point to it", () => {
   const [owner = ""] = hosts;
   const priorities = [1, 2, 3].map((preference) => [preference, owner]);
   const zones = zonesOf({ owner: "mail.example.com", type: recordSpecs.MX, ttl: 60, data: priorities }, ...addresses);
@@ -79,7 +79,7 @@ test("an address is given once, however many records point to it", () => {
   );
 });
 
-test("a name in a deeper zone of ours has no addresses in the zones above it", () => {
+test("addresses of a name in a child zone are not taken from its parent zones", () => {
   const hidden = "ns.deep.example.com";
   const own = "ns.example.com";
   const address = (owner: string): RecordSet => ({ owner, type: recordSpecs.A, ttl: 60, data: [["192.0.2.1"]] });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { networkAt, networkOf, parseAddress, plainAddress } from "../../../base/address.ts";
 import { createLimiter, isLoopback } from "./ratelimit.ts";
 
-test("over the rate every second answer is truncated, the rest dropped; the rate comes back with time", () => {
+test("over the rate every second response is truncated and the others dropped; the rate recovers with time", () => {
   let time = 1000;
   const limiter = createLimiter(5, () => time, 42);
   const verdicts = (count: number): string[] =>
@@ -15,7 +15,7 @@ test("over the rate every second answer is truncated, the rest dropped; the rate
   assert.deepEqual(verdicts(6), ["send", "send", "send", "send", "send", "drop"], "saved up to one second, not more");
 });
 
-test("a network shares its rate, other networks and other answers have their own", () => {
+test("addresses of a network share a rate, other networks and other responses have their own", () => {
   const limiter = createLimiter(1, () => 1000, 42);
   assert.equal(limiter.admit(networkOf("192.0.2.1"), 7), "send");
   assert.notEqual(limiter.admit(networkOf("192.0.2.200"), 7), "send");
@@ -26,7 +26,7 @@ test("a network shares its rate, other networks and other answers have their own
   assert.equal(limiter.admit(networkOf("2001:db8:0:200::1"), 7), "send");
 });
 
-test("networks are read from every spelling of an address", () => {
+test("every spelling of an address has the same network", () => {
   assert.equal(networkOf("::ffff:192.0.2.1"), networkOf("192.0.2.77"));
   assert.equal(networkOf("::1"), networkOf("::2:0:0:0"));
   assert.equal(networkOf("1::5:6:7:8"), networkOf("1:0:0:ff:9:9:9:9"));
@@ -49,7 +49,7 @@ test("the share of truncated responses over a rate can be set", () => {
   assert.deepEqual(verdicts, ["send", "drop", "drop", "drop", "slip", "drop", "drop", "drop", "slip"]);
 });
 
-test("loopback is known in both families", () => {
+test("loopback is recognised in both families", () => {
   for (const address of ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"]) assert.ok(isLoopback(address), address);
   for (const address of ["128.0.0.1", "::2", "::ffff:10.0.0.1", "2001:db8::127"])
     assert.ok(!isLoopback(address), address);

@@ -46,7 +46,7 @@ export interface ResponderOptions {
   /** Composes large transfers. Without it all are composed here. */
   readonly transfers?: Transfers;
   /** Called when a client proved that it has the serial of a zone, or queried it. */
-  readonly heard?: Notifier["heard"];
+  readonly noteClient?: Notifier["noteClient"];
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly fault: (fault: unknown) => void;
@@ -68,7 +68,7 @@ interface Request {
   readonly client: Client;
 }
 
-interface Asked extends Request {
+interface Question extends Request {
   readonly query: Query;
 }
 
@@ -81,7 +81,7 @@ const SMALL_ZONE = 1000;
 
 /** Creates a responder with its own cache. */
 export function createResponder(options: ResponderOptions): Responder {
-  const { zones, limiter, keys, now, catalog = null, heard = () => {} } = options;
+  const { zones, limiter, keys, now, catalog = null, noteClient = () => {} } = options;
   const cache = createCache();
   const writer = createWriter();
   let epoch = zones.epoch;
@@ -110,7 +110,7 @@ export function createResponder(options: ResponderOptions): Responder {
   };
 
   /** Encodes the records that fit into `limit` bytes. If required records do not fit, the response is truncated (RFC 2181 section 9). */
-  const encode = (request: Asked, name: string, found: Answer, limit: number): Reply => {
+  const encode = (request: Question, name: string, found: Answer, limit: number): Reply => {
     const { packet, query, tcp } = request;
     const { rcode, zone } = found;
     const room = limit - (query.edns ? OPT_SIZE : 0);
@@ -143,7 +143,7 @@ export function createResponder(options: ResponderOptions): Responder {
     (signer !== null && (signer.key.scope === null || inScope(signer.key.scope, zone)));
 
   const answerSoa = (
-    request: Asked,
+    request: Question,
     name: string,
     authority: Authority,
     zone: Zone | undefined,
@@ -158,7 +158,7 @@ export function createResponder(options: ResponderOptions): Responder {
    * Responds to queries for the catalog zone from clients that may transfer zones: with its SOA, or with the part that the client may see.
    * Null: not the catalog, or not for this client.
    */
-  const answerCatalog = (request: Asked, signer: Signer | null): Reply | Transfer | null => {
+  const answerCatalog = (request: Question, signer: Signer | null): Reply | Transfer | null => {
     const { packet, query, tcp, client } = request;
     if (catalog === null || query.class !== CLASS_IN || questionName(packet, query) !== catalog.name) return null;
     if (signer === null && !options.mayTransfer(client.address())) return null;
@@ -170,9 +170,9 @@ export function createResponder(options: ResponderOptions): Responder {
     if (serial === 0) return plain(request, RCODE.SERVFAIL);
     const isIxfr = query.type === TYPE.IXFR;
     const isCurrent = query.serial !== null && !isNewer(serial, query.serial);
-    if (isIxfr && isCurrent) heard(name, query.serial ?? 0, "has", address, signer?.key ?? null);
+    if (isIxfr && isCurrent) noteClient(name, query.serial ?? 0, "has", address, signer?.key ?? null);
     if (query.type === TYPE.SOA || (isIxfr && (!tcp || isCurrent))) {
-      if (query.type === TYPE.SOA) heard(name, serial, "asked", address, signer?.key ?? null);
+      if (query.type === TYPE.SOA) noteClient(name, serial, "queried", address, signer?.key ?? null);
       const reserve = signer === null ? 0 : signatureSize(signer.key);
       return answerSoa(request, name, catalog.authority(), undefined, (tcp ? TCP_SIZE : PLAIN_SIZE) - reserve);
     }
@@ -187,7 +187,7 @@ export function createResponder(options: ResponderOptions): Responder {
 
   /** Returns the messages of a transfer, and reports when the last was taken. */
   function* start(
-    { packet, query, client }: Asked,
+    { packet, query, client }: Question,
     image: Zone | Generator<null, Zone>,
     signer: Signer | null,
   ): Transfer {
@@ -199,10 +199,10 @@ export function createResponder(options: ResponderOptions): Responder {
     yield* transfers !== undefined && zone.owners > SMALL_ZONE
       ? transfers.transfer(zoneImage, head, signer)
       : transferZone(zoneImage, head, signer, () => Math.floor(now() / 1000));
-    heard(zone.name, zoneImage.authority.serial, "has", client.address(), signer?.key ?? null);
+    noteClient(zone.name, zoneImage.authority.serial, "has", client.address(), signer?.key ?? null);
   }
 
-  const answer = (request: Asked, signer: Signer | null): Reply => {
+  const answer = (request: Question, signer: Signer | null): Reply => {
     const { packet, query, tcp } = request;
     const reserve = signer === null ? 0 : signatureSize(signer.key);
     const fault = ednsFault(query);
@@ -223,7 +223,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return reserve === 0 && found.local && most === usual ? cache.put(query, variant, reply) : reply;
   };
 
-  const transfer = (request: Asked, signer: Signer | null): Reply | Transfer => {
+  const transfer = (request: Question, signer: Signer | null): Reply | Transfer => {
     const { packet, query, tcp, client } = request;
     const fault = ednsFault(query);
     if (fault !== RCODE.NOERROR) return plain(request, fault);
@@ -235,7 +235,7 @@ export function createResponder(options: ResponderOptions): Responder {
     if (!mayHave(zone, client, signer)) return plain(request, RCODE.REFUSED, 0, zone);
     const current = query.serial !== null && !isNewer(zone.authority.serial, query.serial);
     if (query.type === TYPE.IXFR && (!tcp || current)) {
-      if (current) heard(name, query.serial ?? 0, "has", address, signer?.key ?? null);
+      if (current) noteClient(name, query.serial ?? 0, "has", address, signer?.key ?? null);
       const reserve = signer === null ? 0 : signatureSize(signer.key);
       return answerSoa(request, name, zone.authority, zone, (tcp ? TCP_SIZE : PLAIN_SIZE) - reserve);
     }
@@ -244,7 +244,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return start(request, zone, signer);
   };
 
-  const serve = (request: Asked, signer: Signer | null): Reply | Transfer => {
+  const serve = (request: Question, signer: Signer | null): Reply | Transfer => {
     const { packet, query, client } = request;
     const wantsZone = isTransfer(query);
     // Secondaries send only these queries; all others take the fast path.
@@ -253,7 +253,8 @@ export function createResponder(options: ResponderOptions): Responder {
     if (hidden !== null) return hidden;
     if (wantsZone) return transfer(request, signer);
     const zone = zones.get(questionName(packet, query));
-    if (zone !== undefined) heard(zone.name, zone.authority.serial, "asked", client.address(), signer?.key ?? null);
+    if (zone !== undefined)
+      noteClient(zone.name, zone.authority.serial, "queried", client.address(), signer?.key ?? null);
     return answer(request, signer);
   };
 
@@ -266,7 +267,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return verdict === "drop" ? null : plain(request, RCODE.NOERROR, TC, zone);
   };
 
-  const signed = (request: Asked): Reply | Transfer | null => {
+  const signed = (request: Question): Reply | Transfer | null => {
     const { packet, query } = request;
     const seconds = Math.floor(now() / 1000);
     const verdict = verify(packet, query.tsig, keys, seconds);
@@ -290,7 +291,7 @@ export function createResponder(options: ResponderOptions): Responder {
       const rcode = opcode === OPCODE.NOTIFY ? RCODE.REFUSED : RCODE.NOTIMP;
       return finish(request, plain(request, fault === RCODE.NOERROR ? rcode : fault));
     }
-    if (!isAsked(request)) return finish(request, plain(request, RCODE.FORMERR));
+    if (!isQuestion(request)) return finish(request, plain(request, RCODE.FORMERR));
     if (request.query.tsig > 0) return signed(request);
     const reply = serve(request, null);
     return "message" in reply ? finish(request, reply) : reply;
@@ -320,7 +321,7 @@ export function createResponder(options: ResponderOptions): Responder {
   };
 }
 
-const isAsked = (request: Request): request is Asked => request.query !== null;
+const isQuestion = (request: Request): request is Question => request.query !== null;
 
 /** Adapts a cached response to a packet with the same question but another id, RD and letter case. */
 function readdress(reply: Reply, packet: Buffer, end: number): Reply {

@@ -24,7 +24,7 @@ function reply(packet: Buffer, text: string): Reply {
 const textOf = (found: Reply | undefined, packet: Buffer): string | undefined =>
   found?.message.toString("latin1", packet.length);
 
-test("an answer is found by name without letter case, by type and by variant", () => {
+test("a response is found by name (in any letter case), type and variant", () => {
   const cache = createCache();
   const [packet, query] = ask("www.example.com");
   cache.put(query, 2, reply(packet, "it"));
@@ -35,7 +35,7 @@ test("an answer is found by name without letter case, by type and by variant", (
   assert.equal(cache.get(...ask("wwx.example.com"), 2), undefined);
 });
 
-test("a change of the zone and a clearing make it unknown", () => {
+test("a change of the zone and a clear remove an entry", () => {
   const cache = createCache();
   const [packet, query] = ask("www.example.com");
   cache.put(query, 0, reply(packet, "old"));
@@ -47,7 +47,7 @@ test("a change of the zone and a clearing make it unknown", () => {
   assert.equal(cache.get(packet, query, 0), undefined);
 });
 
-test("ten thousand names fit, a million do no harm", () => {
+test("ten thousand names fit, and a million exceed no limit", () => {
   const cache = createCache();
   const fill = (count: number): number => {
     for (let i = 0; i < count; i++) {

@@ -22,7 +22,7 @@ const image = (zone: string, sets: number): ZoneChange => ({
   })),
 });
 
-test("a large image lets others in between and is put in place at once", () => {
+test("loading a large zone yields to other work, and replaces the zone at once", () => {
   const zones = createZones();
   const batch = createBatch();
   batch.add([image("example.com", 5000)]);
@@ -45,7 +45,7 @@ test("an amendment of any size is applied without a pause inside", () => {
   }
 });
 
-test("changes that do not apply are skipped whole, and the next ones read right", () => {
+test("a change that does not apply is skipped completely, and the next ones apply", () => {
   const zones = createZones();
   const batch = createBatch();
   const served: number[] = [];

@@ -42,7 +42,7 @@ export function createBatch(): Batch {
 
   const addU32 = (value: number, what: string, limit = 0xffffffff): void => {
     if (!Number.isInteger(value) || value < 0 || value > limit)
-      throw new RangeError(`${what} ${value} is not of 0-${limit}`);
+      throw new RangeError(`${what} ${value} is not in 0-${limit}`);
     end = bytes.writeUInt32BE(value, end);
   };
 

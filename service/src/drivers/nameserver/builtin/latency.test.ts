@@ -15,7 +15,7 @@ test("p99 is of the last minute and within a quarter", () => {
   assert.equal(latency.p99(200_000), 0);
 });
 
-test("under load every sixteenth answer is measured", () => {
+test("under load every sixteenth response is measured", () => {
   const latency = createLatency();
   let measured = 0;
   for (let i = 0; i < 17_000; i++) {
@@ -26,7 +26,7 @@ test("under load every sixteenth answer is measured", () => {
   assert.equal(measured, 2000);
 });
 
-test("no duration is lost, however short or long", () => {
+test("every duration is counted, however short or long", () => {
   const latency = createLatency();
   for (const duration of [0, 0.01, 1, 1e9]) latency.add(duration, 1000);
   assert.ok(latency.p99(1000) > 1e6);

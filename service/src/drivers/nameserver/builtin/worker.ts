@@ -155,7 +155,9 @@ async function serve(
     mayTransfer: createAccess(options.transfer.addresses),
     catalog,
     transfers: createTransfers(),
-    ...(targets.length > 0 && { heard: (...what: Parameters<Notifier["heard"]>) => notifier?.heard(...what) }),
+    ...(targets.length > 0 && {
+      noteClient: (...what: Parameters<Notifier["noteClient"]>) => notifier?.noteClient(...what),
+    }),
     now: Date.now,
     fault(fault) {
       if (faults++ < FAULTS_LOGGED)

@@ -22,7 +22,7 @@ const change = fc.record({
 
 const suffixes = (name: string): string[] => [...labelStarts(name).map((start) => name.substring(start)), ""];
 
-test("a zone amended step by step is the zone made of the outcome", () => {
+test("a zone amended step by step is equal to the zone created from the result", () => {
   fc.assert(
     fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
       const zone = empty();
@@ -59,7 +59,7 @@ test("a zone amended step by step is the zone made of the outcome", () => {
   );
 });
 
-test("locating follows RFC 4592 as written down naively", () => {
+test("lookup agrees with a simple implementation of RFC 4592", () => {
   fc.assert(
     fc.property(fc.array(owner, { maxLength: 12 }), owner, (owners, asked) => {
       const zone = empty();
@@ -91,7 +91,7 @@ test("a cut hides everything below it and is found before any wildcard", () => {
   assert.equal(locate(zone, nameOf("other")).wildcard, true);
 });
 
-test("serials compare around the circle", () => {
+test("serials compare modulo 2^32 (RFC 1982)", () => {
   for (const [a, b, newer] of [
     [2, 1, true],
     [1, 2, false],

@@ -8,7 +8,7 @@ import { type Authority, createZone, putSet, TYPE, type Zone } from "../builtin/
 import type { Zones } from "../builtin/zones.ts";
 import { nameOf } from "../wire/name.ts";
 
-/** Changes of one moment make one serial. */
+/** Milliseconds in which changes are collected for one serial. */
 const GATHER_MS = 10;
 /** Members listed in one step. */
 const STEP = 1000;
@@ -19,16 +19,16 @@ export interface Catalog {
   /** 0 until all zones are loaded. */
   serial(): number;
   authority(): Authority;
-  /** A zone came, went, or is another one of the same name. */
+  /** Records that a zone was added, removed or replaced by another one of the same name. */
   touch(): void;
-  /** All zones are there: from now on it is served. */
+  /** Starts to serve the catalog: all zones are loaded. */
   load(): void;
-  /** The catalog of the zones that pass, made in steps (it yields between them). */
+  /** Builds the catalog of the zones that `isListed` accepts; yields between steps. */
   image(isListed: (zone: Zone) => boolean): Generator<null, Zone>;
   close(): void;
 }
 
-/** `now` gives milliseconds since 1970; `changed` is called with each new serial. Throws a RangeError for a name that is none. */
+/** Creates the catalog. `now` returns milliseconds since 1970; `changed` is called for each new serial. Throws a RangeError for an invalid name. */
 export function createCatalog(text: string, zones: Zones, now: () => number, changed: () => void): Catalog {
   const name = nameOf(text.replace(/\.$/, ""));
   let serial = 0;
@@ -55,7 +55,7 @@ export function createCatalog(text: string, zones: Zones, now: () => number, cha
       if (serial !== 0 && timer === null) plan();
     },
     load() {
-      // Above whatever a process before this one has served until now.
+      // Higher than every serial of an earlier process.
       serial = Math.max(serial, Math.floor(now() / 1000)) + 1;
       changed();
     },
@@ -77,12 +77,12 @@ export function createCatalog(text: string, zones: Zones, now: () => number, cha
   };
 }
 
-/** The label is the member's identity: a zone that is deleted and made again is another member. */
+/** Returns the label of a member. It identifies the zone: a zone that is deleted and created again is another member. */
 function labelOf({ name, identity }: Zone): string {
   return createHash("sha256").update(`${identity} ${name}`, "latin1").digest("hex").slice(0, 32);
 }
 
-/** A set of one record, as `zone.ts` has it. */
+/** Returns a set of one record in the packed form of `zone.ts`. */
 function packed(type: number, rdata: string): string {
   const bytes = Buffer.alloc(12);
   bytes.writeUInt16BE(type, 0);
@@ -92,7 +92,7 @@ function packed(type: number, rdata: string): string {
   return bytes.toString("latin1") + rdata;
 }
 
-/** RFC 9432 section 4.1: names that lead nowhere, and an expiry far away, because what expires would take all members with it. */
+/** Returns the SOA data: invalid names and the longest expiry (RFC 9432 section 4.1), because secondaries drop all members when it expires. */
 function soaData(serial: number): string {
   const numbers = Buffer.alloc(20);
   for (const [i, value] of [serial, 3600, 600, 0x7ffffffe, 0].entries()) numbers.writeUInt32BE(value, 4 * i);

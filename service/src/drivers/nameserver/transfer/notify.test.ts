@@ -61,13 +61,13 @@ const name = nameOf("example.com");
 const at = (serial: number) => ({ name, group: 1, serial });
 const minute = 60_000;
 
-test("each secondary is told again with growing pauses, for more than an hour, until it has the serial", () => {
+test("NOTIFY is repeated with growing pauses, for more than an hour, until the secondary has the serial", () => {
   const { notifier, notifies } = open([a, b]);
   notifier.changed(at(7));
   notifier.changed(at(7));
   pass(10);
   assert.deepEqual([notifies(a).length, notifies(b).length], [1, 1]);
-  notifier.heard(name, 7, "has", a.host, null);
+  notifier.noteClient(name, 7, "has", a.host, null);
   pass(7000);
   assert.deepEqual([notifies(a).length, notifies(b).length], [1, 4], "after 1, 2 and 4 seconds more");
   pass(70 * minute);
@@ -75,18 +75,18 @@ test("each secondary is told again with growing pauses, for more than an hour, u
   assert.ok(late > 15 && late < 30, `${late}`);
   pass(6 * minute);
   assert.ok(notifies(b).length > late, "still told after an hour");
-  notifier.heard(name, 6, "has", b.host, null);
+  notifier.noteClient(name, 6, "has", b.host, null);
   const before = notifies(b).length;
   pass(6 * minute);
   assert.ok(notifies(b).length > before, "an older serial confirms nothing");
-  notifier.heard(name, 7, "has", b.host, null);
+  notifier.noteClient(name, 7, "has", b.host, null);
   const after = notifies(b).length;
   pass(20 * minute);
   assert.deepEqual([notifies(a).length, notifies(b).length], [1, after]);
   notifier.close();
 });
 
-test("an acknowledgement confirms nothing, the SOA that the secondary shows does", () => {
+test("an acknowledgement does not confirm a serial, the SOA of the secondary does", () => {
   const { notifier, notifies, probes, last } = open([a]);
   notifier.changed(at(7));
   pass(10);
@@ -112,19 +112,19 @@ test("an acknowledgement confirms nothing, the SOA that the secondary shows does
   notifier.close();
 });
 
-test("one that shows nothing has the serial that it asked for", () => {
+test("a secondary that does not respond to queries has the serial that it queried", () => {
   const { notifier, notifies, last } = open([a]);
   notifier.changed(at(7));
   pass(10);
   notifier.receive(acknowledge(last()), a.host, a.port);
-  notifier.heard(name, 7, "asked", a.host, null);
+  notifier.noteClient(name, 7, "queried", a.host, null);
   pass(20 * minute);
   assert.equal(notifies(a).length, 1);
   assert.equal(notifier.observe()[0]?.behind, 0);
   notifier.close();
 });
 
-test("only the right answer from the right place counts", () => {
+test("only a response with the right id from the right address counts", () => {
   const { notifier, probes, last } = open([a]);
   notifier.changed(at(7));
   pass(10);
@@ -144,7 +144,7 @@ test("only the right answer from the right place counts", () => {
   notifier.close();
 });
 
-test("a change while the acknowledgement is on its way is told again", () => {
+test("a change before the acknowledgement arrives is announced again", () => {
   const { notifier, notifies, last } = open([a]);
   notifier.changed(at(7));
   pass(10);
@@ -152,15 +152,15 @@ test("a change while the acknowledgement is on its way is told again", () => {
   notifier.receive(acknowledge(last()), a.host, a.port);
   pass(20);
   assert.equal(notifies(a).length, 2);
-  notifier.heard(name, 7, "has", a.host, null);
+  notifier.noteClient(name, 7, "has", a.host, null);
   assert.equal(notifier.observe()[0]?.behind, 1);
-  notifier.heard(name, 8, "has", a.host, null);
+  notifier.noteClient(name, 8, "has", a.host, null);
   pass(5 * minute);
   assert.equal(notifies(a).length, 2);
   notifier.close();
 });
 
-test("a secondary that lags is told of once, with the reason, and when it has caught up", () => {
+test("a lagging secondary is logged once with the reason, and again when it has caught up", () => {
   const { notifier, logged, last } = open([a]);
   notifier.changed(at(7));
   pass(2 * minute);
@@ -169,7 +169,7 @@ test("a secondary that lags is told of once, with the reason, and when it has ca
   notifier.receive(acknowledge(last(), 9), a.host, a.port);
   pass(2 * minute);
   assert.equal(logged.length, 1);
-  notifier.heard(name, 7, "has", a.host, null);
+  notifier.noteClient(name, 7, "has", a.host, null);
   assert.deepEqual(logged.slice(1), ["A secondary has caught up: "]);
   notifier.changed(at(8));
   pass(10);
@@ -182,7 +182,7 @@ test("a secondary that lags is told of once, with the reason, and when it has ca
   notifier.close();
 });
 
-test("a zone that is gone is told of no more, and one outside the scope of the key never", () => {
+test("a removed zone is no longer announced, and one outside of the scope of the key never", () => {
   const only = { zones: ["example.org"], groups: [5] };
   const key = createKey({ name: "k", algorithm: "hmac-sha256", secret: "c2VjcmV0", only });
   const bound = { ...b, key };
@@ -201,7 +201,7 @@ test("a zone that is gone is told of no more, and one outside the scope of the k
   notifier.close();
 });
 
-test("two secondaries behind one address are told apart by their keys", () => {
+test("two secondaries at one address are distinguished by their keys", () => {
   const [one, two] = ["one", "two"].map((text) =>
     createKey({ name: text, algorithm: "hmac-sha256", secret: "c2VjcmV0" }),
   );
@@ -211,8 +211,8 @@ test("two secondaries behind one address are told apart by their keys", () => {
     { ...a, port: 54, key: two },
   ]);
   notifier.changed(at(7));
-  notifier.heard(name, 7, "has", a.host, two);
-  notifier.heard(name, 7, "has", a.host, null);
+  notifier.noteClient(name, 7, "has", a.host, two);
+  notifier.noteClient(name, 7, "has", a.host, null);
   assert.deepEqual(
     notifier.observe().map(({ behind }) => behind),
     [1, 0],
@@ -220,7 +220,7 @@ test("two secondaries behind one address are told apart by their keys", () => {
   notifier.close();
 });
 
-test("with a key messages are signed, and unsigned answers do not count", () => {
+test("with a key, messages are signed and unsigned responses are ignored", () => {
   const key = createKey({ name: "transfer.brume", algorithm: "hmac-sha256", secret: "c2VjcmV0" });
   const target = { ...a, key };
   const { notifier, notifies, probes, last } = open([target]);
@@ -254,14 +254,14 @@ test("with a key messages are signed, and unsigned answers do not count", () => 
   notifier.close();
 });
 
-test("ten thousand zones are told in portions", () => {
+test("ten thousand zones are announced in portions", () => {
   const { notifier, sent } = open([a]);
   for (let i = 0; i < 10_000; i++) notifier.changed({ name: nameOf(`z${i}.example`), group: 0, serial: 1 });
   pass(10);
   assert.equal(sent.length, 100);
   for (let i = 0; i < 99; i++) {
     pass(10);
-    for (let j = 0; j < 100; j++) notifier.heard(nameOf(`z${100 * i + j}.example`), 1, "has", a.host, null);
+    for (let j = 0; j < 100; j++) notifier.noteClient(nameOf(`z${100 * i + j}.example`), 1, "has", a.host, null);
   }
   assert.equal(sent.length, 10_000);
   notifier.close();

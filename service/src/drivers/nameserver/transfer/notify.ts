@@ -11,14 +11,14 @@ import { nameOf, textOf } from "../wire/name.ts";
 import { createSecondary, findSecondary, type Job, type Secondary, type SecondaryState } from "./secondary.ts";
 import { inScope, type Key, type Signer, sign, verify } from "./tsig.ts";
 
-/** First and longest pause, and after how long notifications for a zone end: the secondary's own refresh comes long before. */
+/** First and longest pause, and the time after which notifications for a zone end; the secondary refreshes much earlier by itself. */
 const PAUSE_MS = { first: 1000, most: 300_000 };
 const PATIENCE_MS = 24 * 3_600_000;
 /** Milliseconds from an acknowledgement to the SOA query. */
 const PROBE_MS = 500;
 /** Milliseconds without confirmation after which a lagging secondary is logged. */
 const LAG_MS = 60_000;
-/** Changes within this time are one NOTIFY, and ten thousand zones are announced in portions. */
+/** Changes within `TICK_MS` are one NOTIFY. Per tick, at most `PORTION` zones are announced to a secondary. */
 const TICK_MS = 10;
 const PORTION = 100;
 
@@ -28,24 +28,24 @@ export interface Target {
   readonly key: Key | null;
 }
 
-/** A zone with its serial and the number of its owner. */
-export type Told = Pick<Zone, "name" | "group"> & { readonly serial: number };
+/** A zone to announce: name, owner and serial. */
+export type Announcement = Pick<Zone, "name" | "group"> & { readonly serial: number };
 
 /** Keeps secondaries informed of changes. */
 export interface Notifier {
   /** Announces a new serial. `isCatalog`: to all targets, regardless of the scope of their keys. */
-  changed(zone: Told, isCatalog?: boolean): void;
+  changed(zone: Announcement, isCatalog?: boolean): void;
   /** Ends all notifications for a removed zone. */
   gone(name: string): void;
   /** Handles a packet from a NOTIFY socket. */
   receive(packet: Buffer, host: string, port: number): void;
   /** Records that a client at this address, which signed with this key or none, has the serial, or only queried it. */
-  heard(name: string, serial: number, has: "has" | "asked", address: string, key: Key | null): void;
+  noteClient(name: string, serial: number, has: "has" | "queried", address: string, key: Key | null): void;
   observe(): readonly SecondaryState[];
   close(): void;
 }
 
-/** `now` gives milliseconds, `random` numbers of 0-65535 for the message ids. */
+/** Creates the notifier. `now` returns milliseconds; `random` returns message ids, 0 to 65535. */
 export function createNotifier(
   targets: readonly Target[],
   send: (message: Buffer, target: Target) => void,
@@ -64,9 +64,9 @@ export function createNotifier(
   };
 
   const notify = (secondary: Secondary, job: Job, time: number): void => {
-    if (job.sentAt > 0 && secondary.heardAt < job.sentAt) secondary.reachable = false;
-    // It can be asked nothing, but it has asked for this serial: more will not be known.
-    if (job.tries > 0 && job.asked === job.serial && job.probes > 0) return confirm(secondary, job.name, job.serial);
+    if (job.sentAt > 0 && secondary.respondedAt < job.sentAt) secondary.reachable = false;
+    // It does not respond to SOA queries, but it has queried this serial itself: there is no better confirmation.
+    if (job.tries > 0 && job.queried === job.serial && job.probes > 0) return confirm(secondary, job.name, job.serial);
     job.id = random();
     job.sentAt = time;
     job.due = time + Math.min(PAUSE_MS.first * 2 ** job.tries++, PAUSE_MS.most);
@@ -175,7 +175,7 @@ export function createNotifier(
       const time = now();
       const rcode = (packet[3] as number) & 15;
       secondary.reachable = true;
-      secondary.heardAt = time;
+      secondary.respondedAt = time;
       if (kind === "probe") {
         job.probeId = -1;
         const serial = rcode === RCODE.NOERROR ? soaSerial(packet, end) : null;
@@ -189,14 +189,14 @@ export function createNotifier(
       if (job.tries === 0) job.due = time;
       plan(job.tries === 0 ? 0 : PROBE_MS);
     },
-    heard(name, serial, has, address, key) {
+    noteClient(name, serial, has, address, key) {
       const secondary = findSecondary(secondaries, plainAddress(address), key);
       if (secondary === null) return;
       secondary.reachable = true;
-      secondary.heardAt = now();
+      secondary.respondedAt = now();
       const job = secondary.jobs.get(name);
       if (has === "has") confirm(secondary, name, serial);
-      else if (job !== undefined) job.asked = serial;
+      else if (job !== undefined) job.queried = serial;
     },
     observe() {
       const time = now();

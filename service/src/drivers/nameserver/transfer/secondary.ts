@@ -18,20 +18,20 @@ export interface Job {
   /** Since when the secondary is behind, and when the zone changed last. */
   since: number;
   changed: number;
-  /** Of NOTIFY: messages since the last change, when the next is due, the last one's id (-1: answered), time and response code. */
+  /** NOTIFY: messages since the last change, when the next is due, id of the last one (-1: acknowledged), its time and response code. */
   tries: number;
   due: number;
   id: number;
   sentAt: number;
   signer: Signer | null;
   rcode: number | null;
-  /** Of questions for the SOA that the secondary serves. */
+  /** SOA queries to the secondary. */
   probes: number;
   probeDue: number;
   probeId: number;
   probeSigner: Signer | null;
-  /** The serial that it got when it asked for ours. */
-  asked: number | null;
+  /** The serial in the response to its own SOA query. */
+  queried: number | null;
 }
 
 export interface Secondary {
@@ -40,10 +40,10 @@ export interface Secondary {
   /** By name of the zone. */
   readonly jobs: Map<string, Job>;
   readonly confirmed: Map<string, number>;
-  /** Whether it answered last; null: it was not asked yet. */
+  /** Whether it responded to the last message; null: there was none yet. */
   reachable: boolean | null;
-  heardAt: number;
-  /** The log says that it lags. */
+  respondedAt: number;
+  /** A warning that it lags was logged. */
   isLate: boolean;
   expect(name: string, serial: number, time: number): void;
   /** Records a confirmed serial. Returns whether the zone is up to date there. */
@@ -53,7 +53,7 @@ export interface Secondary {
   oldest(): Job | null;
 }
 
-/** What an operator sees of one. */
+/** The state of a secondary in metrics. */
 export interface SecondaryState {
   readonly address: string;
   readonly reachable: boolean | null;
@@ -63,7 +63,7 @@ export interface SecondaryState {
   readonly confirmed: ReadonlyMap<string, number>;
 }
 
-/** An acknowledgement that does not come within this time is waited for no longer when the zone has changed again. */
+/** Milliseconds to wait for an acknowledgement if the zone has changed again. */
 const RETRY_MS = 1000;
 
 export function createSecondary(target: SecondaryTarget): Secondary {
@@ -76,14 +76,14 @@ export function createSecondary(target: SecondaryTarget): Secondary {
     jobs,
     confirmed,
     reachable: null,
-    heardAt: 0,
+    respondedAt: 0,
     isLate: false,
     expect(name, serial, time) {
       const job = jobs.get(name);
       if (job === undefined) {
         const notify = { tries: 0, due: time, id: -1, sentAt: 0, signer: null, rcode: null };
         const probe = { probes: 0, probeDue: Number.POSITIVE_INFINITY, probeId: -1, probeSigner: null };
-        jobs.set(name, { name, serial, since: time, changed: time, ...notify, ...probe, asked: null });
+        jobs.set(name, { name, serial, since: time, changed: time, ...notify, ...probe, queried: null });
         return;
       }
       const isOnItsWay = job.tries > 0 && job.id >= 0;

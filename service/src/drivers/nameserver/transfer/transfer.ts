@@ -10,10 +10,10 @@ import { type Authority, SET_HEADER, u32, type Zone } from "../builtin/zone.ts";
 import { createWriter, HEADER, type Records, recordsOf } from "../wire/message.ts";
 import { type Signer, sign, signatureSize } from "./tsig.ts";
 
-/** Large enough to be few, small enough that every name in it can be pointed to. */
+/** Bytes per message: large, so that there are few, but every name in it is within reach of a compression pointer. */
 const MESSAGE_SIZE = 16_000;
 
-/** Whether an address as the socket writes it is in the list of addresses and blocks. Throws a TypeError for an entry that is neither. */
+/** Returns a test whether an address of a socket is in the list of addresses and blocks. Throws a TypeError for an entry that is neither. */
 export function createAccess(addresses: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const entry of addresses) {

@@ -15,11 +15,11 @@ const HASHES: ReadonlyMap<string, string> = new Map([
   ["hmac-sha384", "sha384"],
   ["hmac-sha512", "sha512"],
 ]);
-/** Seconds that clocks may differ. */
+/** Maximum difference of the clocks in seconds. */
 const FUDGE = 300;
 const CLASS_ANY = 255;
 
-/** Zones that a key is good for: those of these names, and those of these groups. */
+/** Zones that a key may transfer: those with these names, and those of these groups. */
 export interface Scope {
   readonly zones: ReadonlySet<string>;
   readonly groups: ReadonlySet<number>;
@@ -34,7 +34,7 @@ export interface Key {
   readonly scope: Scope | null;
 }
 
-/** A key as it is configured. */
+/** A key of the configuration. */
 export interface KeyOptions {
   readonly name: string;
   readonly algorithm: string;
@@ -48,11 +48,11 @@ export function inScope({ zones, groups }: Scope, zone: Pick<Zone, "name" | "gro
   return zones.has(zone.name) || groups.has(zone.group);
 }
 
-/** A key from its configuration. Throws a RangeError for an unknown algorithm, a bad name or an empty secret. */
+/** Creates a key from its configuration. Throws a RangeError for an unknown algorithm, a bad name or an empty secret. */
 export function createKey({ name, algorithm, secret, only = null }: KeyOptions): Key {
   const hash = HASHES.get(algorithm.toLowerCase());
   if (hash === undefined)
-    throw new RangeError(`TSIG algorithm "${algorithm}" is none of ${[...HASHES.keys()].join(", ")}`);
+    throw new RangeError(`TSIG algorithm "${algorithm}" must be one of ${[...HASHES.keys()].join(", ")}`);
   const bytes = Buffer.from(secret, "base64");
   if (bytes.length === 0) throw new RangeError(`TSIG key "${name}" has no secret`);
   const scope = only && { zones: new Set(only.zones.map(nameOf)), groups: new Set(only.groups) };
@@ -86,7 +86,7 @@ function readName(packet: Buffer, from: number): string | null {
   }
 }
 
-/** Reads the TSIG record at `start`, which `parseQuery` found to lie within the packet; null when its inside is broken. */
+/** Parses the TSIG record at `start`, which `parseQuery` has found inside the packet. Returns null if its fields are malformed. */
 function readSignature(packet: Buffer, start: number): Signature | null {
   const keyName = readName(packet, start);
   if (keyName === null) return null;
@@ -149,13 +149,13 @@ function append(message: Buffer, names: Pick<Key, "name" | "algorithm">, mac: Bu
   return signed;
 }
 
-/** What to sign with, and the MAC before: of the request for an answer, of the last message inside a transfer. */
+/** The key of a signature, and the MAC that it continues: that of the request for a response, that of the previous message in a transfer. */
 export interface Signer {
   readonly key: Key;
   readonly prior: Buffer | null;
 }
 
-/** Signs a message at `now` in seconds; also returns its MAC. `timersOnly` for all but the first message of a transfer. */
+/** Signs a message at `now` (seconds since 1970). Also returns its MAC. `timersOnly`: for all but the first message of a transfer. */
 export function sign(
   message: Buffer,
   { key, prior }: Signer,
@@ -169,11 +169,11 @@ export function sign(
 
 export type TsigVerdict =
   | { readonly state: "good"; readonly signer: Signer }
-  /** `refuse` turns the unsigned NOTAUTH answer into the one that says what was wrong. */
+  /** `refuse` adds the TSIG record with the error to an unsigned NOTAUTH response. */
   | { readonly state: "bad"; readonly error: number; refuse(answer: Buffer): Buffer }
   | { readonly state: "broken" };
 
-/** Checks the TSIG record at `start` of a message at `now` in seconds. `prior` is the MAC of our request when it is an answer. */
+/** Verifies the TSIG record at `start` of a message at `now` (seconds since 1970). `prior`: the MAC of the request, for a response. */
 export function verify(
   packet: Buffer,
   start: number,
@@ -184,7 +184,7 @@ export function verify(
   const signature = readSignature(packet, start);
   if (signature === null) return { state: "broken" };
   const { keyName, algorithm, time, fudge } = signature;
-  // RFC 8945 section 5.2.3: a wrong clock is told signed and with our time, all else unsigned and with an empty MAC.
+  // RFC 8945 section 5.2.3: the error of a wrong clock is signed and contains our time; all others are unsigned, with an empty MAC.
   const unsigned = (error: number): TsigVerdict => ({
     state: "bad",
     error,

@@ -18,9 +18,9 @@ const SOCK_NONBLOCK = 0o4000;
 const SOCK_CLOEXEC = 0o2000000;
 const MSG_DONTWAIT = 0x40;
 
-/** Datagrams that one call takes at most. More make the call no cheaper, only the others on the thread wait longer. */
+/** Maximum number of datagrams per call. More do not reduce the cost, and delay other work of the thread. */
 export const PLACES = 32;
-/** The longest datagram (RFC 768), and the distance of two: one more cache line, or all would begin in the same set of the cache. */
+/** Maximum size of a datagram (RFC 768), and the distance of two buffers: one more cache line, so that they use different cache sets. */
 export const DATAGRAM = 65_535;
 const STRIDE = 65_600;
 
@@ -28,7 +28,7 @@ const STRIDE = 65_600;
 const HEADER = 64;
 /** struct iovec: iov_base 0, iov_len 8. */
 const VECTOR = 16;
-/** struct sockaddr_in6, the longer one, and room up to the next 32. */
+/** Size of struct sockaddr_in6, and the same rounded up to 32. */
 const ADDRESS = 28;
 const NAME = 32;
 
@@ -36,33 +36,33 @@ const VECTORS = PLACES * HEADER;
 const NAMES = VECTORS + PLACES * VECTOR;
 const DATAGRAMS = NAMES + PLACES * NAME;
 
-/** Datagrams in places 0 to PLACES - 1, and the answers to them in the same places. */
+/** Datagrams in places 0 to PLACES - 1, and their responses in the same places. */
 export interface Batch {
-  /** Takes what waits at the socket, without waiting for it, and says how many came. */
+  /** Receives the datagrams that the socket has now. Returns their number. */
   receive(): number;
-  /** The 65,535 bytes of a place: first the datagram, then its answer. */
+  /** Returns the 65,535 bytes of a place: first the datagram, then its response. */
   packet(place: number): Buffer;
-  /** Bytes of the datagram. */
+  /** Returns the size of the datagram in bytes. */
   size(place: number): number;
-  /** Where it came from: an IP address without zone, an IPv4 one as such even on a socket for both. */
+  /** Returns the sender: an IP address without zone; an IPv4 address in its own form, also on a socket for both families. */
   client(place: number): Client;
-  /** Sets the bytes of the answer. A place without one gets none. */
+  /** Sets the size of the response in bytes. A place without a size sends none. */
   put(place: number, size: number): void;
-  /** Sends the answers to all that came last. What the kernel does not take is dropped, as a full network would. */
+  /** Sends the responses to the last datagrams. Those that the kernel does not accept are dropped. */
   send(): void;
 }
 
 export interface Mmsg {
-  /** The descriptor of a new UDP socket bound to a numeric address. Throws the system's error as Node would. */
+  /** Binds a new UDP socket to a numeric address and returns its descriptor. Throws system errors in the form of Node. */
   bind(host: string, port: number): number;
-  /** For one thread; the descriptor stays its owner's. */
+  /** Creates the buffers for one thread. The caller closes the descriptor. */
   batch(fd: number): Batch;
 }
 
-/** Rejects with the reason where libc cannot be called or its structs are not these. */
+/** Loads libc. Rejects with the reason if it cannot be called or its structs have another layout. */
 export async function loadMmsg(): Promise<Mmsg> {
   if (process.platform !== "linux" || endianness() !== "LE" || !["x64", "arm64", "riscv64"].includes(process.arch))
-    throw new Error(`not known on ${process.platform} ${process.arch}`);
+    throw new Error(`not supported on ${process.platform} ${process.arch}`);
   const { default: koffi } = await import("koffi");
   const libc = koffi.load(null);
   const socket: (family: number, type: number, protocol: number) => number = libc.func("int socket(int, int, int)");
@@ -137,7 +137,7 @@ export async function loadMmsg(): Promise<Mmsg> {
           for (let from = 0; from < came; from++) {
             let end = from;
             while (answered(end)) end++;
-            // A call ends at the first that the kernel does not take: that one is passed over.
+            // A call ends at the first one that the kernel does not accept; it is skipped.
             if (end > from)
               from += Math.max(0, sendmmsg(fd, headers.subarray(from * HEADER), end - from, MSG_DONTWAIT));
           }
@@ -147,7 +147,7 @@ export async function loadMmsg(): Promise<Mmsg> {
   };
 }
 
-/** struct sockaddr_in or sockaddr_in6 of a numeric address. */
+/** Returns the struct sockaddr_in or sockaddr_in6 of a numeric address. */
 function sockaddr(host: string, port: number): Buffer {
   const bytes = ipaddr.parse(host).toByteArray();
   const v6 = bytes.length === 16;
@@ -158,7 +158,7 @@ function sockaddr(host: string, port: number): Buffer {
   return name;
 }
 
-/** The client whose address is in a struct sockaddr_in or sockaddr_in6. */
+/** Returns the client whose address is in a struct sockaddr_in or sockaddr_in6. */
 function clientOf(name: Buffer): Client {
   const family = (): Family => (name.readUInt16LE(0) === AF_INET || isMapped(name) ? 4 : 6);
   const start = (): number => (name.readUInt16LE(0) === AF_INET ? 4 : isMapped(name) ? 20 : 8);
@@ -172,7 +172,7 @@ function clientOf(name: Buffer): Client {
 const isMapped = (name: Buffer): boolean =>
   name.readUInt32LE(8) === 0 && name.readUInt32LE(12) === 0 && name.readUInt32BE(16) === 0xffff;
 
-/** The address in a struct sockaddr_in or sockaddr_in6 as text. */
+/** Returns the address in a struct sockaddr_in or sockaddr_in6 as text. */
 export function addressOf(name: Buffer): string {
   if (name.readUInt16LE(0) === AF_INET) return dotted(name, 4);
   return isMapped(name) ? dotted(name, 20) : ipaddr.fromByteArray([...name.subarray(8, 24)]).toString();

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { serveTcp, TCP_LIMITS } from "./tcp.ts";
 
-test("a connection without a whole query for the idle time is closed, one with queries is not", async () => {
+test("a connection without a complete query for the idle time is closed, one with queries is not", async () => {
   const { server, close } = serveTcp(
     (packet) => [packet],
     () => performance.now(),
@@ -40,7 +40,7 @@ test("a connection without a whole query for the idle time is closed, one with q
   close();
 });
 
-test("an answer that fails on the way closes the connection instead of ending early", async () => {
+test("a response that fails midway closes the connection", async () => {
   const failing = function* (): Generator<Buffer, void> {
     yield Buffer.from("one");
     throw new Error("no more");
@@ -55,7 +55,7 @@ test("an answer that fails on the way closes the connection instead of ending ea
   close();
 });
 
-test("who asks without reading is not read from either", async () => {
+test("a client that sends queries and reads no responses is not read", async () => {
   const large = Buffer.alloc(60_000);
   let answered = 0;
   const answer = (): Buffer[] => {
@@ -107,7 +107,7 @@ const asks = async (socket: Socket): Promise<boolean> => {
   });
 };
 
-test("with all places taken a newcomer is answered and the idlest of the largest network goes", async () => {
+test("with all places in use, a new client is served and the idlest of the largest network is disconnected", async () => {
   const limits = { ...TCP_LIMITS, total: 5, perNetwork: 5, idleMs: 60_000, crowdedIdleMs: 60_000 };
   const { open, close } = await listen((packet) => [packet], performance.now.bind(performance), limits);
   const first = await open("127.1.0.1");
@@ -121,7 +121,7 @@ test("with all places taken a newcomer is answered and the idlest of the largest
   close();
 });
 
-test("a network with its full share gives up its own idlest connection", async () => {
+test("a network with all its places loses its own idlest connection", async () => {
   const limits = { ...TCP_LIMITS, total: 9, perNetwork: 2, idleMs: 60_000, crowdedIdleMs: 60_000 };
   const { open, close } = await listen((packet) => [packet], performance.now.bind(performance), limits);
   const other = await open("127.2.0.1");

@@ -11,11 +11,11 @@ import type { Turn } from "../answer/responder.ts";
 /** Times in milliseconds. */
 export interface TcpLimits extends PlaceLimits {
   readonly idleMs: number;
-  /** Instead, while most places are taken. */
+  /** Replaces `idleMs` while most places are in use. */
   readonly crowdedIdleMs: number;
-  /** A client that has answers to read and takes nothing for so long is cut. */
+  /** Time after which a client that reads nothing of waiting responses is disconnected. */
   readonly stallMs: number;
-  /** Bytes a second that a client must take on average of what waits for it, beyond `stallMs`. */
+  /** Average bytes per second at which a client must read waiting responses, beyond `stallMs`. */
   readonly leastRate: number;
 }
 
@@ -28,27 +28,27 @@ export const TCP_LIMITS: TcpLimits = {
   leastRate: 8192,
 };
 
-/** No query is longer, signatures and options included; who announces more is not a DNS client. */
+/** Maximum bytes of a query with signatures and options. A longer one is not from a DNS client. */
 const QUERY_LIMIT = 4096;
-/** Bytes of queries that may wait in a connection before it is read no further. */
+/** Maximum bytes of waiting queries per connection; beyond it the connection is not read. */
 const WAITING_LIMIT = 4 * QUERY_LIMIT;
-/** Answers, or messages of a transfer, in one turn of a connection. */
+/** Responses, or messages of a transfer, in one turn of a connection. */
 const TURN_STEPS = 16;
-/** How long turns may keep the other sockets waiting. */
+/** Maximum milliseconds of turns before other sockets are served. */
 const SLICE_MS = 4;
 
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
   data: Buffer;
-  /** Rest of the answer under way. */
+  /** Rest of the current response. */
   reply: Iterator<Turn, void> | null;
-  /** The next part of the answer is being composed elsewhere. */
+  /** Another thread composes the next part of the response. */
   isWaiting: boolean;
-  /** When the last query came or the last part of an answer went. */
+  /** Time of the last query, or of the last part of a response. */
   active: number;
   ended: boolean;
-  /** Bytes of all answers, since when the client does not take them, and how long it has not before. */
+  /** Bytes of all responses, since when the client does not read them, and for how long it has not before. */
   sent: number;
   blockedSince: number | null;
   blockedMs: number;
@@ -59,14 +59,14 @@ export interface TcpService {
   close(): void;
 }
 
-/** `answer` returns the answers to one message (see `Turn`); `now` milliseconds. The server is returned without listening. */
+/** Creates the server, without listening. `answer` returns the responses to one message (see `Turn`); `now` returns milliseconds. */
 export function serveTcp(
   answer: (packet: Buffer, address: string) => Iterable<Turn>,
   now: () => number,
   limits: TcpLimits = TCP_LIMITS,
 ): TcpService {
   const places = createPlaces<Connection>(limits);
-  /** Connections with something to do, in the order of their turns. */
+  /** Connections with work, in the order of their turns. */
   const waiting = new Set<Connection>();
   let isPlanned = false;
 
@@ -83,7 +83,7 @@ export function serveTcp(
     return data.subarray(2, 2 + size);
   };
 
-  /** One turn, which ends at `until`. Returns whether there is more to do at once. */
+  /** Runs one turn, which ends at `until`. Returns whether there is more work now. */
   const advance = (connection: Connection, until: number): boolean => {
     const { socket } = connection;
     let steps = 0;
@@ -130,7 +130,7 @@ export function serveTcp(
     return false;
   };
 
-  /** A transfer that fails on the way must not look complete. */
+  /** Runs one turn and closes the connection on an error, so that a failed transfer does not look complete. */
   const guarded = (connection: Connection, until: number): boolean => {
     try {
       return advance(connection, until);

@@ -43,7 +43,7 @@ async function client(t: { after: (end: () => void) => void }, host: string, por
 for (const many of [true, false]) {
   const way = many ? "many by one call" : "one by one";
 
-  test(`${way}: every datagram of a burst gets its own answer or none`, async (t) => {
+  test(`${way}: every datagram of a burst gets its own response or none`, async (t) => {
     const { asked, port } = await echo(t, many, "127.0.0.1");
     const { socket, settled } = await client(t, "127.0.0.1", port);
     const sent = Array.from({ length: PLACES * 7 + 3 }, (_, i) => `${i % 3 === 1 ? "silent" : "told"} ${i}`);
@@ -61,7 +61,7 @@ for (const many of [true, false]) {
     assert.deepEqual(new Set(asked.map(({ address }) => address)), new Set(["127.0.0.1"]));
   });
 
-  test(`${way}: long and empty datagrams come through whole`, async (t) => {
+  test(`${way}: long and empty datagrams are received completely`, async (t) => {
     const { port } = await echo(t, many, "127.0.0.1");
     const { socket, settled } = await client(t, "127.0.0.1", port);
     const lengths = [5, 65_507, 1, 0, 40_000, 4];
@@ -82,7 +82,7 @@ for (const many of [true, false]) {
     assert.deepEqual(plain, ["::1", "::1", "::1", "127.0.0.1", "127.0.0.1", "127.0.0.1"]);
   });
 
-  test(`${way}: an address that is taken or not ours is the system's error`, async (t) => {
+  test(`${way}: an address that is in use or not of the host is the system's error`, async (t) => {
     const { port } = await echo(t, many, "127.0.0.1");
     const listen = (host: string) => listenUdp(many ? mmsg : null, host, port);
     await assert.rejects(listen("127.0.0.1"), { code: "EADDRINUSE", syscall: "bind" });
@@ -90,7 +90,7 @@ for (const many of [true, false]) {
   });
 }
 
-test("a batch takes what waits, at most its places, and drops what cannot be sent", async (t) => {
+test("a batch receives waiting datagrams up to its size, and drops those that cannot be sent", async (t) => {
   const other = createSocket("udp4");
   await new Promise<void>((resolve) => other.bind(0, "127.0.0.1", resolve));
   const { port } = other.address();

@@ -10,23 +10,23 @@ import type { Responder } from "../answer/responder.ts";
 import type { Latency } from "../builtin/latency.ts";
 import { type Batch, DATAGRAM, type Mmsg } from "./mmsg.ts";
 
-/** The kernel may give less; a burst waits there instead of being lost. */
+/** Bytes for datagrams of a burst; the kernel may allocate less. */
 const SOCKET_BUFFER = 4 << 20;
-/** Bytes that the kernel did not take yet; beyond it answers are dropped, as a full network would. */
+/** Maximum bytes that wait for the kernel; beyond it responses are dropped. */
 const QUEUE_LIMIT = 4 << 20;
 
-/** A socket of the address's family, not bound. */
+/** Creates a socket of the address's family, not bound. */
 export function openUdp(host: string): Socket {
   return createSocket({
     type: isIPv6(host) ? "udp6" : "udp4",
     recvBufferSize: SOCKET_BUFFER,
     sendBufferSize: SOCKET_BUFFER,
-    // The resolver that dgram asks by default takes as long as a whole answer.
+    // The default lookup of dgram takes as long as a complete response.
     lookup: (address, _options, done) => done(null, address, 0),
   });
 }
 
-/** Binds to an address, or takes over a descriptor that is bound. On failure closes the socket and rejects with the system's error. */
+/** Binds to an address, or uses a descriptor that is bound. On failure it closes the socket and rejects with the system's error. */
 export function bindUdp(socket: Socket, at: BindOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     const refuse = (fault: Error): void => {
@@ -44,13 +44,13 @@ export function bindUdp(socket: Socket, at: BindOptions): Promise<void> {
 /** A socket that is served. */
 export interface Served {
   readonly socket: Socket;
-  /** For all that waits behind the datagram that Node took; null where only Node can be had. */
+  /** Receives the datagrams after the one that Node delivered; null: Node delivers all. */
   readonly batch: Batch | null;
 }
 
-/** Binds a socket to serve on; `mmsg` null: by Node alone. Rejects with the system's error. */
+/** Binds a socket for the service. `mmsg` null: Node receives all datagrams. Rejects with the system's error. */
 export async function listenUdp(mmsg: Mmsg | null, host: string, port: number): Promise<Served> {
-  // A zone (RFC 4007) is a number that only the system knows.
+  // Only the system knows the number of a zone (RFC 4007).
   const own = mmsg === null || host.includes("%") ? null : { mmsg, fd: mmsg.bind(host, port) };
   const socket = openUdp(host);
   await bindUdp(socket, own === null ? { address: host, port } : { fd: own.fd, exclusive: true });
@@ -63,12 +63,12 @@ export function serveUdp({ socket, batch }: Served, responder: Pick<Responder, "
   let buffer = Buffer.alloc(DATAGRAM);
   socket.on("message", (packet, { address, port }) => {
     const started = latency.due() ? performance.now() : 0;
-    // Port 0 is nobody's: such a packet is forged, and dgram throws at it.
+    // No socket has port 0: such a packet is forged, and dgram throws on it.
     if (port !== 0 && !(clogged && socket.getSendQueueSize() > QUEUE_LIMIT)) {
       packet.copy(buffer);
       const size = responder.udp(buffer, packet.length, clientAt(address));
       const message = buffer.subarray(0, size);
-      // What the kernel does not take at once is sent later, from the memory of the message.
+      // Bytes that the kernel does not accept now are sent later, from the memory of the message.
       if (size > 0) socket.send(clogged ? Buffer.from(message) : message, port, address);
       const isClogged = socket.getSendQueueCount() > 0;
       if (isClogged && !clogged) buffer = Buffer.alloc(DATAGRAM);

@@ -30,7 +30,7 @@ function written(writer: Writer, from: number): Buffer {
 const label = fc.constantFrom("a", "bc", "example", "com", "l".repeat(40));
 const name = fc.array(label, { maxLength: 5 }).map((labels) => labels.join("."));
 
-test("compressed messages say what was written, to somebody else's reader", () => {
+test("another decoder reads compressed messages as they were written", () => {
   fc.assert(
     fc.property(
       name,
@@ -73,7 +73,7 @@ test("a name already in the message is a pointer, SRV targets are not, and targe
   assert.equal(writer.end, 74 + 2 + 10 + 6 + 16);
 });
 
-test("every name keeps its letters, whatever stands in the message before it", () => {
+test("every name keeps its letter case, regardless of earlier names in the message", () => {
   const question = "WwW.eXaMpLe.com";
   const wire = Buffer.from(`\x03WwW\x07eXaMpLe\x03com\0\0\x02\0\x01`, "latin1");
   const mixed = (text: string): string =>
@@ -110,7 +110,7 @@ test("every name keeps its letters, whatever stands in the message before it", (
   assert.equal(answers[4]?.data, "a.www.example.com");
 });
 
-test("records stop at the limit and go on from there", () => {
+test("writing stops at the limit and continues from there", () => {
   const writer = createWriter();
   const set = records("example.com", TYPE.A, "1111", "2222", "3333");
   writer.start(nameOf("example.com"), 29);
@@ -120,7 +120,7 @@ test("records stop at the limit and go on from there", () => {
   assert.equal(writer.count, 3);
 });
 
-test("what was cut off leaves no name to point to", () => {
+test("removed records leave no name for compression", () => {
   const writer = createWriter();
   writer.start(nameOf("example.com"), 29);
   const { end, count } = writer;
@@ -139,7 +139,7 @@ test("hashes do not depend on letter case, and names that differ differ", () => 
   assert.equal(textOf("\x03www"), "www");
 });
 
-test("an IXFR query tells its serial, a TSIG record its place", () => {
+test("the serial of an IXFR query and the offset of a TSIG record are found", () => {
   const soa = `\0\0\x06\0\x01\0\0\0\0\0\x16\0\0\x12\x34\x56\x78${"\0".repeat(16)}`;
   const tsig = `\x01k\0\0\xfa\0\xff\0\0\0\0\0\0`;
   const question = `\x01a\0\0\xfb\0\x01`;

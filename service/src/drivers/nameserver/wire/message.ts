@@ -21,9 +21,9 @@ export const OPCODE = { QUERY: 0, NOTIFY: 4 } as const;
 export const CLASS_IN = 1;
 /** Header size (RFC 1035 section 4.1.1). */
 export const HEADER = 12;
-/** What we take and send by UDP at most: fits every path without fragments. */
+/** Maximum size of a UDP message, received or sent; it passes every path without fragments. */
 export const UDP_SIZE = 1232;
-/** What a resolver without EDNS takes (RFC 1035 section 4.2.1). */
+/** Maximum size of a UDP response for a resolver without EDNS (RFC 1035 section 4.2.1). */
 export const PLAIN_SIZE = 512;
 export const TCP_SIZE = 0xffff;
 /** Size of the OPT record without options (RFC 6891 section 6.1.2). */
@@ -32,7 +32,7 @@ const RECORD_HEADER = 10;
 const POINTER_LIMIT = 0x3fff;
 
 export interface Query {
-  /** First byte behind the question, which is a name without compression. */
+  /** Offset of the first byte after the question, which is a name without compression. */
   readonly end: number;
   /** Hash of the name in lower case. */
   readonly hash: number;
@@ -40,15 +40,15 @@ export interface Query {
   readonly class: number;
   readonly edns: boolean;
   readonly version: number;
-  /** The OPT record itself is broken (RFC 6891 sections 6.1.1, 6.1.2 and 7); nothing in it can be trusted. */
+  /** The OPT record is malformed (RFC 6891 sections 6.1.1, 6.1.2 and 7); its fields are not used. */
   readonly ednsBroken: boolean;
   /** The DO bit. */
   readonly dnssec: boolean;
-  /** Payload that the client takes by UDP. */
+  /** Maximum UDP message that the client accepts, in bytes. */
   readonly size: number;
-  /** Where the TSIG record starts, 0 for none. */
+  /** Offset of the TSIG record; 0: none. */
   readonly tsig: number;
-  /** Serial of the SOA in the authority section: what an IXFR client has (RFC 1995 section 3), or null. */
+  /** Serial of the SOA in the authority section, which is the serial of an IXFR client (RFC 1995 section 3); null: none. */
   readonly serial: number | null;
 }
 
@@ -56,7 +56,7 @@ function word(packet: Uint8Array, at: number): number {
   return ((packet[at] as number) << 8) | (packet[at + 1] as number);
 }
 
-/** The position behind a name that may be compressed, or -1 if it does not end inside the packet. */
+/** Returns the offset after a name that may be compressed, or -1 if it does not end inside the packet. */
 function skipName(packet: Uint8Array, from: number, length = packet.length): number {
   let at = from;
   while (at < length) {
@@ -70,7 +70,8 @@ function skipName(packet: Uint8Array, from: number, length = packet.length): num
 }
 
 /**
- * Reads a message of `length` bytes with exactly one question, to its last byte. Null for anything broken (FORMERR). Follows no pointers.
+ * Parses a message of `length` bytes with exactly one question, to its last byte. Returns null if it is malformed (FORMERR). Follows no
+ * pointers.
  */
 export function parseQuery(packet: Uint8Array, length = packet.length): Query | null {
   if (length < HEADER + 5 || word(packet, 4) !== 1) return null;
@@ -105,7 +106,7 @@ export function parseQuery(packet: Uint8Array, length = packet.length): Query | 
     : parseRecords(packet, length, query);
 }
 
-/** Whether the options of an OPT record fill its rdata exactly. */
+/** Returns whether the options of an OPT record fill its rdata exactly. */
 function areOptions(packet: Uint8Array, from: number, end: number): boolean {
   let at = from;
   while (at + 4 <= end) at += 4 + word(packet, at + 2);
@@ -145,7 +146,7 @@ function parseRecords(packet: Uint8Array, length: number, question: Query): Quer
   return { end, hash, type, class: klass, edns, version, ednsBroken, dnssec, size, tsig, serial };
 }
 
-/** Whether two messages with questions that end at `end` ask for the same name, whatever its letter case. */
+/** Returns whether two questions that end at `end` have the same name, ignoring letter case. */
 export function sameName(a: Uint8Array, b: Uint8Array, end: number): boolean {
   for (let at = HEADER; at < end - 4; at++) {
     if (a[at] !== b[at] && LOWER[a[at] as number] !== LOWER[b[at] as number]) return false;
@@ -153,7 +154,7 @@ export function sameName(a: Uint8Array, b: Uint8Array, end: number): boolean {
   return true;
 }
 
-/** The serial of the SOA that an authoritative answer begins with, behind a question that ends at `end`; null: there is none. */
+/** Returns the serial of the SOA that is the first record of an authoritative response, after a question that ends at `end`; null: none. */
 export function soaSerial(packet: Buffer, end: number): number | null {
   if (((packet[2] as number) & 0x04) === 0 || word(packet, 6) === 0) return null;
   const at = skipName(packet, end);
@@ -162,12 +163,12 @@ export function soaSerial(packet: Buffer, end: number): number | null {
   return next > packet.length || word(packet, at + 8) < 22 ? null : packet.readUInt32BE(next - 20);
 }
 
-/** The name asked for, in lower case, as `name.ts` holds names. */
+/** Returns the name of the question in lower case, in the internal form of `name.ts`. */
 export function questionName(packet: Buffer, query: Query): string {
   return lowerCase(packet.toString("latin1", HEADER, query.end - 5));
 }
 
-/** Some records of one set under one owner; `data` from `start` to `end` holds records, each u16 length and rdata. */
+/** Some records of one set under one owner; `data` from `start` to `end` contains records, each a u16 length and rdata. */
 export interface Records {
   readonly owner: string;
   readonly type: number;
@@ -177,29 +178,29 @@ export interface Records {
   readonly end: number;
 }
 
-/** The packed set at `at` of a name's sets, as records of `owner`. */
+/** Returns the packed set at `at` of a name's sets as records of `owner`. */
 export function recordsOf(owner: string, sets: string, at: number): Records {
   const start = at + SET_HEADER;
   return { owner, type: u16(sets, at), ttl: u32(sets, at + 2), data: sets, start, end: start + u32(sets, at + 6) };
 }
 
 export interface Writer {
-  /** Where the message ends so far, question included. */
+  /** Offset of the end of the message so far, including the question. */
   readonly end: number;
   /** Records written since the start. */
   readonly count: number;
-  /** Forgets what was written and starts behind a question for `name` that ends at `end`; without a name behind the header. */
+  /** Discards the message and starts after a question for `name` that ends at `end`; with `name` null after the header. */
   start(name: string | null, end: number): void;
-  /** Writes records while the message stays within `limit`; returns where in their data it stopped: at their `end` if all fit. */
+  /** Writes records while the message fits into `limit` bytes. Returns the offset of the first record that did not fit, or their `end`. */
   add(records: Records, limit: number): number;
-  /** Takes back what was written since the message ended at `end` with `count` records. */
+  /** Removes all records written since the message ended at `end` with `count` records. */
   cut(end: number, count: number): void;
   addOpt(extendedRcode: number, dnssec: boolean): void;
-  /** Copies what stands behind `from` to the same place of a message of `end` bytes. */
+  /** Copies the bytes from `from` to the end into `message`, at the same offset. */
   copy(message: Uint8Array, from: number): void;
 }
 
-/** Bytes of rdata in front of a name that may be compressed (RFC 3597 section 4), by type. */
+/** Bytes of rdata before the name, for types whose names may be compressed (RFC 3597 section 4). */
 const COMPRESSIBLE = new Map<number, number>([
   [TYPE.NS, 0],
   [TYPE.CNAME, 0],
@@ -208,12 +209,12 @@ const COMPRESSIBLE = new Map<number, number>([
 ]);
 
 export function createWriter(): Writer {
-  // A record is written before its size is known, and taken back if it does not fit.
+  // A record is written before its size is known, and removed again if it does not fit.
   const bytes = Buffer.alloc(TCP_SIZE + NAME_LIMIT + RECORD_HEADER + RDATA_LIMIT);
   const seen = new Map<string, number>();
-  /** Names that end inside the question: on the wire they have the letter case of the client. */
+  /** Names whose end is in the question, so with the letter case of the client. */
   const lent = new Map<string, number>();
-  /** The names of both in the order of their offsets, so that taking back costs what was written. */
+  /** The names of both maps in the order of their offsets, so that `cut` visits only the removed ones. */
   const order: string[] = [];
   let at = HEADER;
   let count = 0;
@@ -225,8 +226,8 @@ export function createWriter(): Writer {
   };
 
   /**
-   * Points only to what is spelled alike, so that every name keeps its letter case. An owner in lower case may also point into the
-   * question, whose case is the client's (RFC 4343 section 4.1).
+   * Writes a name. It points only to names with the same letter case, so that every name keeps its case. An owner in lower case may also
+   * point into the question, which has the case of the client (RFC 4343 section 4.1).
    */
   const addName = (name: string, isOwner: boolean): void => {
     const start = at;

@@ -13,7 +13,7 @@ test("names go to the wire form and back", () => {
   assert.equal(bytes.toString("latin1", 0, writeName(bytes, 0, "WwW.eX")), "\x03WwW\x02eX");
 });
 
-test("what is no name is refused with the reason", () => {
+test("an invalid name is rejected with the reason", () => {
   for (const [text, reason] of [
     ["a..b", /empty label/],
     [".", /empty label/],
@@ -32,11 +32,11 @@ test("what is no name is refused with the reason", () => {
   assert.equal(nameOf(`${`${"a".repeat(49)}.`.repeat(5)}aaa`).length, 254);
 });
 
-test("bytes that are no plain character are written as decimal escapes", () => {
+test("bytes that are not printable ASCII are written as decimal escapes", () => {
   assert.equal(textOf("\x04a.\x00\xff\x01b"), "a\\046\\000\\255.b");
 });
 
-test("a name is inside a zone by whole labels only", () => {
+test("a name is in a zone only by complete labels", () => {
   const zone = nameOf("example.com");
   assert.equal(relativeTo(zone, zone), "");
   assert.equal(relativeTo(nameOf("a.b.example.com"), zone), "\x01a\x01b");

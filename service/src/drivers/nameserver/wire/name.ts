@@ -4,7 +4,7 @@
  * its suffixes.
  */
 
-/** Wire bytes a name may have, the final zero included (RFC 1035 section 2.3.4). */
+/** Maximum bytes of a name in wire form, including the final zero (RFC 1035 section 2.3.4). */
 export const NAME_LIMIT = 255;
 const LABEL_LIMIT = 63;
 /** Bytes in lower case as RFC 4343 defines it: ASCII letters only. Length bytes are at most 63 and therefore no letters. */
@@ -13,8 +13,8 @@ const DOT = 46;
 const BACKSLASH = 92;
 
 /**
- * Writes a dotted ASCII name into `bytes` at `at`, in its own letter case and without the final zero; returns the position behind it.
- * `\\DDD` is one byte (RFC 1035 section 5.1). The caller leaves room for `text.length + 1` bytes. Throws a RangeError that names the fault.
+ * Writes a dotted ASCII name into `bytes` at `at`, in its letter case and without the final zero. Returns the offset after it. `\\DDD` is
+ * one byte (RFC 1035 section 5.1). The buffer must have space for `text.length + 1` bytes. Throws a RangeError that describes the error.
  */
 export function writeName(bytes: Uint8Array, at: number, text: string): number {
   if (text === "") return at;
@@ -45,13 +45,13 @@ export function writeName(bytes: Uint8Array, at: number, text: string): number {
   return label;
 }
 
-/** The name of a dotted ASCII text in lower case, as zones are looked up. Throws a RangeError as `writeName`. */
+/** Returns the name of a dotted ASCII text in lower case, as a key of zones. Throws a RangeError as `writeName` does. */
 export function nameOf(text: string): string {
   const bytes = Buffer.allocUnsafe(text.length + 2);
   return lowerCase(bytes.toString("latin1", 0, writeName(bytes, 0, text)));
 }
 
-/** The dotted text of a name, for people and for the port; bytes that are no plain character as `\DDD` (RFC 1035 section 5.1). */
+/** Returns the dotted text of a name, for log and interface; bytes that are not printable ASCII as `\DDD` (RFC 1035 section 5.1). */
 export function textOf(name: string): string {
   const labels: string[] = [];
   for (let at = 0; at < name.length; at += 1 + name.charCodeAt(at)) {
@@ -66,21 +66,21 @@ export function parentOf(name: string): string {
   return name.substring(1 + name.charCodeAt(0));
 }
 
-/** `name` without the `apex` it ends in, label by label: "" for the apex itself, null for a name outside. */
+/** Returns `name` without the labels of `apex` at its end: "" for the apex itself, null for a name outside. */
 export function relativeTo(name: string, apex: string): string | null {
   let at = 0;
   while (name.length - at > apex.length) at += 1 + name.charCodeAt(at);
   return name.length - at === apex.length && name.endsWith(apex) ? name.substring(0, at) : null;
 }
 
-/** Where each label of the name starts, leftmost first. */
+/** Returns the offset of each label, leftmost first. */
 export function labelStarts(name: string): number[] {
   const starts: number[] = [];
   for (let at = 0; at < name.length; at += 1 + name.charCodeAt(at)) starts.push(at);
   return starts;
 }
 
-/** Lower case as RFC 4343 means it: ASCII letters only. Length bytes are at most 63 and therefore never letters. */
+/** Returns the name in lower case, ASCII letters only (RFC 4343). Length bytes are at most 63 and therefore never letters. */
 export function lowerCase(name: string): string {
   return /[A-Z]/.test(name) ? name.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) : name;
 }

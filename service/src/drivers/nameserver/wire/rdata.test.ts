@@ -26,7 +26,7 @@ test("addresses in every spelling", () => {
   }
 });
 
-test("any IPv6 address comes out as the bytes it went in", () => {
+test("any IPv6 address is encoded as its bytes", () => {
   fc.assert(
     fc.property(fc.ipV6(), (address) => {
       fc.pre(isIPv6(address));
@@ -43,7 +43,7 @@ test("names, numbers and strings", () => {
   assert.equal(rdata("TXT", [["ü".repeat(127)]]).length, 2 * 255);
 });
 
-test("what does not fit its type or its range is refused", () => {
+test("data of another type or out of range is rejected", () => {
   assert.throws(() => rdata("A", ["1.2.3"]), /IPv4/);
   assert.throws(() => rdata("A", ["01.2.3.4"]), /IPv4/);
   assert.throws(() => rdata("AAAA", ["fe80::1%lo"]), /IPv6/);
@@ -75,8 +75,8 @@ test("every kind of field has its wire form", () => {
 });
 
 test("a field out of its range is rejected", () => {
-  assert.throws(() => fields(["u8", 256]), /u8 256 is not of 0-255/);
-  assert.throws(() => fields(["u32", 2 ** 32]), /is not of 0-4294967295/);
+  assert.throws(() => fields(["u8", 256]), /u8 256 is not in 0-255/);
+  assert.throws(() => fields(["u32", 2 ** 32]), /is not in 0-4294967295/);
   assert.throws(() => fields(["string", "x".repeat(256)]), /256 bytes/);
   assert.throws(() => fields(["hex", "abc"]), /hexadecimal/);
   assert.throws(() => fields(["base64", "AP-h"]), /base64/);

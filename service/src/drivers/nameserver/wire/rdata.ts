@@ -6,22 +6,22 @@ import { isIPv4, isIPv6 } from "node:net";
 import type { FieldKind, RecordData, RecordFormat } from "../interface.ts";
 import { writeName } from "./name.ts";
 
-/** Longest rdata there is (RFC 1035 section 3.2.1). */
+/** Maximum size of rdata (RFC 1035 section 3.2.1). */
 export const RDATA_LIMIT = 0xffff;
 const STRING_LIMIT = 255;
 
-/** Bytes that `writeRdata` may touch for this data; a safe bound, not the size. */
+/** Returns an upper bound of the bytes that `writeRdata` writes for this data. */
 export function maxRdataSize(data: RecordData): number {
-  let room = 16;
+  let size = 16;
   for (const value of data) {
-    if (typeof value === "number") room += 4;
-    else if (typeof value === "string") room += 16 + 3 * value.length;
-    else for (const text of value) room += 1 + 3 * text.length;
+    if (typeof value === "number") size += 4;
+    else if (typeof value === "string") size += 16 + 3 * value.length;
+    else for (const text of value) size += 1 + 3 * text.length;
   }
-  return room;
+  return size;
 }
 
-/** Writes a text value at `at`; returns the position behind it. `name` and `type` are for errors. */
+/** Writes a text value at `at`. Returns the offset after it. `name` and `type` are for errors. */
 type WriteText = (bytes: Buffer, at: number, text: string, name: string, type: string) => number;
 
 const textKinds: Readonly<Record<Exclude<FieldKind, "u8" | "u16" | "u32" | "strings">, WriteText>> = {
@@ -43,7 +43,7 @@ const textKinds: Readonly<Record<Exclude<FieldKind, "u8" | "u16" | "u32" | "stri
 
 const widths = { u8: 1, u16: 2, u32: 4 } as const;
 
-/** Writes the rdata of one record at `at`; returns the position behind it. Throws a RangeError or TypeError that names the fault. */
+/** Writes the rdata of one record at `at`. Returns the offset after it. Throws a RangeError or TypeError that describes the error. */
 export function writeRdata(bytes: Buffer, at: number, type: RecordFormat, data: RecordData): number {
   let pos = at;
   for (let i = 0; i < type.data.length; i++) {
@@ -67,7 +67,7 @@ export function writeRdata(bytes: Buffer, at: number, type: RecordFormat, data: 
 const misfit = (type: RecordFormat, data: RecordData): TypeError =>
   new TypeError(`data ${JSON.stringify(data)} does not fit type ${type.name}`);
 
-/** A name with its final zero. */
+/** Writes a name with its final zero. Returns the offset after it. */
 export function writeFullName(bytes: Buffer, at: number, text: string): number {
   const end = writeName(bytes, at, text);
   bytes[end] = 0;
@@ -77,7 +77,7 @@ export function writeFullName(bytes: Buffer, at: number, text: string): number {
 function writeNumber(bytes: Buffer, at: number, value: number, width: 1 | 2 | 4, name: string): number {
   const most = 2 ** (8 * width) - 1;
   if (!Number.isInteger(value) || value < 0 || value > most)
-    throw new RangeError(`${name} ${value} is not of 0-${most}`);
+    throw new RangeError(`${name} ${value} is not in 0-${most}`);
   return bytes.writeUIntBE(value, at, width);
 }
 

@@ -14,7 +14,7 @@ function read(...lines: readonly string[]): Finding | null {
     .reduce((last, finding) => finding ?? last, null);
 }
 
-test("what charon says as the caller", () => {
+test("log lines of charon as the initiator", () => {
   const rows: readonly (readonly [string, string])[] = [
     ["received AUTHENTICATION_FAILED notify error", "authentication_failed"],
     ["received NO_PROPOSAL_CHOSEN notify error", "no_proposal_chosen"],
@@ -37,7 +37,7 @@ test("what charon says as the caller", () => {
   }
 });
 
-test("what is no failure is none", () => {
+test("other log lines are no error", () => {
   const lines = [
     "4 t-7 initiating IKE_SA t-7[4] to 192.0.2.2",
     "4 t-7 selected proposal: IKE:AES_CBC_256/HMAC_SHA2_256_128/PRF_HMAC_SHA2_256/MODP_2048",
@@ -49,7 +49,7 @@ test("what is no failure is none", () => {
   assert.equal(read(...lines), null);
 });
 
-test("who calls and is refused is told by what he said before", () => {
+test("a rejected peer is identified by its earlier lines", () => {
   assert.deepEqual(
     read(
       "9 (unnamed) 192.0.2.9 is initiating an IKE_SA",
@@ -85,7 +85,7 @@ test("who calls and is refused is told by what he said before", () => {
   assert.equal(quick?.reason.fault, "selectors_refused");
 });
 
-test("silence after a refusal does not hide it, a new attempt does", () => {
+test("the reason of a rejection stays until a new attempt", () => {
   const refused = ["4 t-7 initiating Main Mode IKE_SA t-7[4] to 192.0.2.2", "4 t-7 message parsing failed"];
   const silent = "4 t-7 retransmit 1 of request with message ID 0";
   assert.equal(read(...refused, silent)?.reason.fault, "authentication_failed");
@@ -93,7 +93,7 @@ test("silence after a refusal does not hide it, a new attempt does", () => {
   assert.equal(read(...refused, again, silent)?.reason.fault, "peer_unreachable");
 });
 
-test("which blocks this machine refuses is told before that it does, and each attempt tells it anew", () => {
+test("charon logs the rejected blocks before the rejection, for each attempt", () => {
   const route = "4 t-7 error installing route with policy 10.24.1.2/32 === 10.24.2.0/24 out";
   const policies = "4 t-7 unable to install IPsec policies (SPD) in kernel";
   const finding = read("4 t-7 establishing CHILD_SA c-7{1}", route, policies);
@@ -102,7 +102,7 @@ test("which blocks this machine refuses is told before that it does, and each at
   assert.equal(read(route, "4 t-7 establishing CHILD_SA c-7{2}", policies)?.pair, null);
 });
 
-test("callers by the thousand are stateWhileDown", () => {
+test("thousands of rejected peers use limited memory", () => {
   const diagnosis = createDiagnosis();
   for (let number = 0; number < 5000; number++)
     diagnosis.read({ "ikesa-uniqueid": `${number}`, "ikesa-name": "(unnamed)", msg: "x is initiating an IKE_SA" });

@@ -52,7 +52,7 @@ function scene(desired: IpsecTunnel, children: Record<string, Message>) {
   return { calls, histories, turn, initiated };
 }
 
-test("a peer that refuses our networks is asked again with growing pauses, and at once when it may have been mended", async () => {
+test("a peer that rejects our networks is contacted again with growing pauses, and at once after a change", async () => {
   const refused = scene(tunnel, {});
   Object.assign(refused.histories.get(7) ?? {}, { reason: { fault: "selectors_refused", detail: "" } });
   for (const { turn, initiated, histories } of [scene(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) }), refused]) {
@@ -64,7 +64,7 @@ test("a peer that refuses our networks is asked again with growing pauses, and a
   }
 });
 
-test("a whole association is left alone, and one that is narrowed ends first", async () => {
+test("a complete association is unchanged, and a narrowed one is ended first", async () => {
   const whole = scene(tunnel, { "c-7-1": child("c-7", tunnel.peerSubnets) });
   await whole.turn(0);
   assert.deepEqual(whole.calls, []);
@@ -89,7 +89,7 @@ test("a whole association is left alone, and one that is narrowed ends first", a
   ]);
 });
 
-test("a caller that narrows is not called", async () => {
+test("a peer that initiates and narrows is not contacted", async () => {
   const called = { ...tunnel, peer: null };
   const { turn, calls } = scene(called, { "c-7-1": child("c-7", ["10.24.2.0/24"]) });
   await turn(0);

@@ -33,7 +33,7 @@ const association = (...children: readonly Message[]): Message => ({
 });
 const now = 1_000_000;
 
-test("up is a child that carries packets", () => {
+test("a tunnel is up if a child carries packets", () => {
   assert.deepEqual(statusOf(tunnel, [association(child())], createTunnelHistory(), now), {
     id: 7,
     state: "up",
@@ -51,7 +51,7 @@ test("up is a child that carries packets", () => {
   assert.equal(statusOf(tunnel, [association(gcm)], createTunnelHistory(), now).proposal, "AES_GCM_16_128/ECP_256");
 });
 
-test("before it is connecting, afterwards down, and the reason has both sides' values but no key", () => {
+test("first it is connecting, then down, and the reason has the values of both sides but no key", () => {
   const history = createTunnelHistory();
   assert.equal(statusOf(tunnel, [], history, now).state, "connecting");
   for (const fault of [
@@ -80,7 +80,7 @@ test("disabled and unknown", () => {
   assert.equal(silent.state, "unknown");
 });
 
-test("rekeying goes on counting", () => {
+test("counters continue after rekeying", () => {
   const history = createTunnelHistory();
   const first = statusOf(tunnel, [association(child())], history, now);
   noteRekey({ "child-sas": { "c-0": { old: { "bytes-in": "120", "bytes-out": "60" }, new: {} } } }, history);
@@ -90,7 +90,7 @@ test("rekeying goes on counting", () => {
   assert.equal(second.establishedAt, first.establishedAt);
 });
 
-test("a child that the peer made narrower than asked is not up, whichever side it cut", () => {
+test("a child that the peer narrowed on either side is not up", () => {
   const cuts: readonly (readonly [Record<string, string[]>, RegExp])[] = [
     [
       { "local-ts": ["10.24.1.1/32"] },
@@ -115,7 +115,7 @@ test("a child that the peer made narrower than asked is not up, whichever side i
   }
 });
 
-test("a pair of blocks that this machine refuses is the peer's doing where it is narrower than ours", () => {
+test("a rejected pair of blocks is the fault of the peer if it is narrower than ours", () => {
   const reason = { fault: "engine_unavailable", detail: "The host could not install the tunnel." } as const;
   const faultOf = (local: string, peer: string) =>
     reasonOf(tunnel, { remote: "", identity: "", reason, pair: { local, peer } }).fault;

@@ -13,7 +13,7 @@ const tunnel = ipsecTunnel({
   peerIdentity: "admin@office.example",
 });
 
-test("proposals are the table's", () => {
+test("proposals follow the table", () => {
   const suite: Suite = { encryption: "aes128", digest: "sha1", dhGroup: 2, perfectForwardSecrecy: true };
   const rows: readonly (readonly [Partial<Suite>, string, string])[] = [
     [{}, "aes128-sha1-modp1024", "aes128-sha1-modp1024"],
@@ -34,7 +34,7 @@ test("proposals are the table's", () => {
   assert.throws(() => ikeProposal({ ...suite, dhGroup: 1 }), RangeError);
 });
 
-test("a connection says all that a tunnel is, and not its key", () => {
+test("a connection contains all settings of a tunnel except its key", () => {
   const message = renderConnection(tunnel, "10.64.255.2", "203.0.113.50");
   assert.deepEqual(message, {
     "t-3": {
@@ -76,7 +76,7 @@ test("a connection says all that a tunnel is, and not its key", () => {
   });
 });
 
-test("a peer that calls may call from anywhere, and is not called back", () => {
+test("a peer that initiates may have any address, and is not contacted", () => {
   const text = JSON.stringify(renderConnection({ ...tunnel, peer: null }, "10.64.255.2", null));
   assert.match(text, /"remote_addrs":\["%any"\]/);
   assert.match(text, /"dpd_action":"clear"/);
@@ -91,7 +91,7 @@ test("IKEv1 has a child for each pair of networks", () => {
   ]);
 });
 
-test("identities are what they look like, and nothing cleverer", () => {
+test("identities have the type of their form", () => {
   assert.equal(identityOf("192.0.2.1"), "192.0.2.1");
   assert.equal(identityOf("far.example"), "fqdn:far.example");
   assert.equal(identityOf("a@far.example"), "email:a@far.example");
@@ -112,7 +112,7 @@ test("the daemon's configuration has libipsec only without the kernel's ESP", ()
   assert.throws(() => renderDaemon({ socket: '/run/a"b', kernelEsp: true }), /quotes/);
 });
 
-test("a peer that is silent is called every two seconds, and given up after twelve", () => {
+test("a peer that does not respond is contacted every two seconds, for twelve seconds", () => {
   const text = renderDaemon({ socket: "/run/x", kernelEsp: false });
   const valueOf = (name: string): number =>
     Number(new RegExp(`^ *retransmit_${name} = ([\\d.]+)$`, "m").exec(text)?.[1]);

@@ -35,7 +35,7 @@ test("routes come with the rule that leads to them", () => {
   ]);
 });
 
-test("what is right is not touched", () => {
+test("correct routes are unchanged", () => {
   assert.deepEqual(renderRoutes(routing, there), []);
 });
 
@@ -50,7 +50,7 @@ test("only what differs changes", () => {
   assert.equal(renderRoutes(routing, lost).length, 2);
 });
 
-test("nothing is left when there are no tunnels, without a word on the network", () => {
+test("without tunnels nothing remains, and no packet is sent", () => {
   assert.deepEqual(renderRoutes({ ...routing, cidr: "", routes: [] }, there), [
     "route del 10.0.0.0/24 table 219",
     "route del 10.0.9.9 table 219",
@@ -65,7 +65,7 @@ test("where the kernel encrypts, packets leave by the default route with the tun
   assert.equal(lines[0], "route replace 10.0.0.0/24 via 169.254.1.1 dev up0 onlink mtu 1400 table 219");
 });
 
-test("no text of a user reaches another program", () => {
+test("no text of a user is passed to another program", () => {
   const hostile = { ...routing, routes: [{ subnet: "10.0.0.0/24\nroute flush", mtu: 1400 }] };
   assert.throws(() => renderRoutes(hostile, nothing), /is no/);
   assert.throws(() => renderRoutes({ ...routing, cidr: "10.0.0.0/8 lookup main" }, nothing), /is no/);

@@ -21,19 +21,19 @@ const sample =
   "\x01\x01e\x02" +
   "\x02";
 
-test("a message is its elements in order", () => {
+test("a message consists of its elements in order", () => {
   const message = { a: "b", s: { l: ["x", ""], e: {} } };
   assert.equal(encode(message).toString("latin1"), sample);
   assert.deepEqual(JSON.parse(JSON.stringify(decode(Buffer.from(sample, "latin1")))), message);
 });
 
-test("what is undefined is left out, and what is too long refused", () => {
+test("undefined values are omitted, and too long ones rejected", () => {
   assert.equal(encode({ a: undefined }).length, 0);
   assert.throws(() => encode({ ["n".repeat(256)]: "" }), RangeError);
   assert.throws(() => encode({ a: "v".repeat(65_536) }), RangeError);
 });
 
-test("every message survives the wire, whatever its keys are called", () => {
+test("every message is decoded as it was encoded, for any keys", () => {
   const key = fc.oneof(fc.string({ unit: "grapheme", maxLength: 20 }), fc.constantFrom("__proto__", "constructor"));
   const value = fc.letrec((tie) => ({
     message: fc.dictionary(
@@ -54,7 +54,7 @@ test("every message survives the wire, whatever its keys are called", () => {
   );
 });
 
-test("no bytes do more than throw", () => {
+test("any bytes are decoded or throw", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
       try {
@@ -70,7 +70,7 @@ test("no bytes do more than throw", () => {
     if (length !== 6) assert.throws(() => decode(cut.subarray(0, length)), `${length} bytes`);
 });
 
-test("parts of a message are found, and what is not there is empty", () => {
+test("parts of a message are found, and missing ones are empty", () => {
   const message = decode(encode({ a: "b", l: ["x"], s: { c: "d" } }));
   assert.deepEqual([text(message, "a"), text(message, "l"), text(undefined, "a")], ["b", "", ""]);
   assert.deepEqual([texts(message, "l"), texts(message, "a")], [["x"], []]);
@@ -103,7 +103,7 @@ async function serve(answer: (request: string, socket: Socket) => void) {
   return { path, close: () => server.close() };
 }
 
-test("answers come in order, byte by byte or all at once", async () => {
+test("responses are matched in order, in pieces or all at once", async () => {
   const { path, close } = await serve((request, socket) => {
     for (const byte of response({ echo: request.slice(2, 3) })) socket.write(Buffer.of(byte));
   });
@@ -117,7 +117,7 @@ test("answers come in order, byte by byte or all at once", async () => {
   close();
 });
 
-test("a stream is the events until the response, and a listener hears all later ones", async () => {
+test("a stream contains the events until the response, and a listener gets all later ones", async () => {
   const event = (n: string) => framed("\x07\x02sa", encode({ n }));
   const { path, close } = await serve((request, socket) => {
     if (request.startsWith("\x00")) socket.write(Buffer.concat([event("1"), event("2"), response({})]));
@@ -136,7 +136,7 @@ test("a stream is the events until the response, and a listener hears all later 
   close();
 });
 
-test("a refusal is in charon's words, and the connection goes on", async () => {
+test("an error contains the text of charon, and the connection continues", async () => {
   const { path, close } = await serve((request, socket) =>
     socket.write(
       request.includes("bad")
@@ -154,7 +154,7 @@ test("a refusal is in charon's words, and the connection goes on", async () => {
   close();
 });
 
-test("silence, nonsense and an end give the connection up, once", async () => {
+test("a timeout, invalid data and an end close the connection, once", async () => {
   const endings: readonly (readonly [string, (socket: Socket) => void, RegExp])[] = [
     ["silence", () => {}, /no response within 50 ms/],
     ["a packet without end", (socket) => socket.write(Buffer.of(255, 255, 255, 255)), /a packet of/],
@@ -180,6 +180,6 @@ test("silence, nonsense and an end give the connection up, once", async () => {
   }
 });
 
-test("nobody there is an error at once", async () => {
+test("a missing socket is an error at once", async () => {
   await assert.rejects(connectVici(join(folder, "nobody")), /ENOENT/);
 });

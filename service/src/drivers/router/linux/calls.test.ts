@@ -15,7 +15,7 @@ const calling = (fails: readonly number[] = []) => {
   return { placed, callsOf: (...tunnels: readonly number[]) => tunnels.map(callOf) };
 };
 
-test("a peer is called when another has answered, in order", () => {
+test("peers are contacted one after the other, in order", () => {
   const { placed, callsOf } = calling();
   const calls = createCalls();
   calls.replace(callsOf(1, 2, 3, 4));
@@ -29,7 +29,7 @@ test("a peer is called when another has answered, in order", () => {
   assert.deepEqual(placed, [1, 2, 3, 4]);
 });
 
-test("nobody is called who has just been, or who came up by himself", () => {
+test("a peer that was just contacted, or is up, is not contacted", () => {
   const { placed, callsOf } = calling();
   const calls = createCalls();
   calls.replace(callsOf(1, 2, 3, 4));
@@ -40,7 +40,7 @@ test("nobody is called who has just been, or who came up by himself", () => {
   assert.deepEqual(placed, [1, 2, 4]);
 });
 
-test("silent peers do not keep others from being called", (t) => {
+test("peers that do not respond do not delay others", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { placed, callsOf } = calling();
   createCalls().replace(callsOf(1, 2, 3, 4, 5));
@@ -52,7 +52,7 @@ test("silent peers do not keep others from being called", (t) => {
   assert.deepEqual(placed, [1, 2, 3, 4, 5]);
 });
 
-test("what is replaced is not called any more, and a call that fails leaves its place", async () => {
+test("a replaced peer is not contacted, and a failed contact frees its place", async () => {
   const { placed, callsOf } = calling([1]);
   const calls = createCalls();
   calls.replace(callsOf(1, 2, 3));

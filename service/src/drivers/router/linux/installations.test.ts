@@ -31,7 +31,7 @@ function createHost(t: { after(work: () => void): void }, routes: readonly objec
   return { claim, host, root, note, kill: () => alive.clear() };
 }
 
-test("a second installation is told which blocks are taken, and by whom", async (t) => {
+test("the error of a second installation names the blocks in use and their user", async (t) => {
   const { claim, note, kill } = createHost(t);
   await claim("-a1", "/var/lib/one");
   await assert.rejects(claim("-b2", "/var/lib/two"), {
@@ -48,7 +48,7 @@ test("a second installation is told which blocks are taken, and by whom", async 
   await claim("-c3", "/var/lib/three");
 });
 
-test("names are one installation's", async (t) => {
+test("each installation has its own names", async (t) => {
   const { claim, host, root, kill } = createHost(t);
   await claim("-a1", "/var/lib/one");
   await assert.rejects(
@@ -63,7 +63,7 @@ test("names are one installation's", async (t) => {
   await claim("-a1", "/var/lib/two");
 });
 
-test("what the host has itself is not given out", async (t) => {
+test("addresses of the host are not allocated", async (t) => {
   const clash = async (route: object, pools: readonly Pool[], expected: RegExp | null) => {
     const { claim } = createHost(t, [{ dst: "default", dev: "eth0" }, route]);
     if (expected === null) await claim("-a1", "/a", pools);

@@ -88,7 +88,7 @@ const complete = found(
   },
 );
 
-test("names fit, and lead back", () => {
+test("names fit into the limit and identify their network", () => {
   const tag = tagOf("/var/lib/brume");
   assert.match(tag, /^[0-9a-z]{3}$/);
   assert.notEqual(tag, tagOf("/var/lib/brume2"));
@@ -193,7 +193,7 @@ test("a route that is lost comes back, one of another device is not taken", () =
     });
 });
 
-test("ports go, their limits go, and others stay", () => {
+test("ports are removed with their limits, and others stay", () => {
   const without = { ...spec, ports: spec.ports.slice(1) };
   assert.deepEqual(leavingLines(without, complete, []), ["link del p12"]);
   assert.deepEqual(finishLines(without, complete, []), ["link del i12"]);
@@ -208,7 +208,7 @@ test("ports go, their limits go, and others stay", () => {
   assert.deepEqual(leavingLines(spec, complete, spec.ports.slice(0, 1)), ["link del p12"]);
 });
 
-test("what differs is put right, and only that", () => {
+test("only differences are corrected", () => {
   const other = found(
     [...complete.links.values()].map((each) =>
       each.name === "br0" ? { ...each, addresses: ["10.64.0.1/29"], up: false } : each,
@@ -256,7 +256,7 @@ test("shared networks keep their ports apart", () => {
   assert.equal(settings(shared)["net.ipv4.conf.br0.proxy_arp_pvlan"], "1");
 });
 
-test("a machine that begins to forward IPv6 goes on listening to its own router", () => {
+test("a host that begins to forward IPv6 still accepts its own router", () => {
   const off = new Map([
     ["net.ipv4.ip_forward", "1"],
     ["net.ipv6.conf.all.forwarding", "0"],

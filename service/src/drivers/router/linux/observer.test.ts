@@ -71,7 +71,7 @@ function createMachine(count: number) {
   };
 }
 
-test("few networks are visited at every look", async () => {
+test("few networks are all read at every observation", async () => {
   const { look, broken } = createMachine(8);
   assert.equal((await look()).visits, 8);
   broken.add(5);
@@ -79,7 +79,7 @@ test("few networks are visited at every look", async () => {
   assert.deepEqual([visits, missing], [8, [5]]);
 });
 
-test("of many, all are visited once, and then so many in turn, while ports are counted every time", async () => {
+test("many networks are all read once and then in turn, while ports are counted every time", async () => {
   const { look, broken } = createMachine(40);
   const first = await look();
   assert.deepEqual([first.visits, first.missing], [40, []]);
@@ -100,7 +100,7 @@ test("of many, all are visited once, and then so many in turn, while ports are c
   );
 });
 
-test("a network that was applied during a look is visited again at the next", async () => {
+test("a network that was applied during an observation is read again at the next", async () => {
   const { look, broken, observer, spec } = createMachine(40);
   await look();
   broken.add(12);
@@ -112,7 +112,7 @@ test("a network that was applied during a look is visited again at the next", as
   assert.deepEqual([visits, missing], [9, []]);
 });
 
-test("who asks for one network visits only that", async () => {
+test("an observation of one network reads only that one", async () => {
   const { observer, broken } = createMachine(40);
   broken.add(7);
   const { networks } = await observer.observe(7);

@@ -20,7 +20,7 @@ Cannot open network namespace "brume-x1y-8": No such file or directory
 [{"ifname":"lo","flags":[],"link_type":"loopback"}]
 `;
 
-test("each namespace is read by the shape of its lines, and a missing answer shifts nothing", () => {
+test("each namespace is parsed by the form of its lines, and a missing part shifts nothing", () => {
   const [one, two, ...more] = readSnapshot(output);
   assert.ok(one && two);
   assert.deepEqual(more, []);
@@ -50,7 +50,7 @@ test("each namespace is read by the shape of its lines, and a missing answer shi
   assert.equal(two.rules, "");
 });
 
-test("the mark is read as it is written", () => {
+test("the mark is parsed as it was written", () => {
   const lo = { ...(readSnapshot(output)[0]?.links.get("lo") as object), alias: markText(71, 12) } as never;
   assert.deepEqual(readMark({ ...(readSnapshot(output)[0] as object), links: new Map([["lo", lo]]) } as never), {
     network: 71,
@@ -58,12 +58,12 @@ test("the mark is read as it is written", () => {
   });
 });
 
-test("a look that is not deep asks for less", () => {
+test("a shallow observation reads less", () => {
   assert.equal(snapshotLines("x", false).length, 2);
   assert.ok(snapshotLines("x", true, ["a", "b"]).includes("netns exec x sysctl -e a b"));
 });
 
-test("a rule taken out or put in shows, another way of writing does not", () => {
+test("a removed or added rule is detected, another spelling is ignored", () => {
   const ours =
     "ct state vmap { established : accept, invalid : drop }\nmeta l4proto 6 counter name r1 accept\nip daddr vmap { 1.1.1.1 : goto v4_1, }";
   const theirs =
@@ -88,7 +88,7 @@ const spec = {
   closed: [],
 } as unknown as NetworkSpec;
 
-test("dnsmasq is told just what the spec says", () => {
+test("dnsmasq gets exactly the settings of the spec", () => {
   assert.deepEqual(
     dnsmasqArguments(spec, "/run/x/7")?.slice(-8),
     [

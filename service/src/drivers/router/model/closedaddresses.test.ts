@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { closedExcept, closedOf, resolversFor } from "./closedaddresses.ts";
 
-test("what is opened is not closed, and its neighbours still are", () => {
+test("opened addresses are not closed, and their neighbours still are", () => {
   const closed = closedExcept(["169.254.169.253", "fe80::1"]);
   assert.equal(closedOf(closed, "10.64.0.10", "169.254.169.253"), null);
   assert.equal(closedOf(closed, "10.64.0.10", "169.254.169.254"), "169.254.169.254");
@@ -13,7 +13,7 @@ test("what is opened is not closed, and its neighbours still are", () => {
   assert.equal(closedOf(closed, "198.51.100.1", "10.64.0.10"), null);
 });
 
-test("guests are told those name servers of the host that they reach", () => {
+test("guests get the name servers of the host that they can reach", () => {
   const servers = ["127.0.0.53", "9.9.9.9", "169.254.169.254", "192.0.2.7", "2620:fe::fe"];
   assert.deepEqual(resolversFor(servers, ["192.0.2.7", "fe80::7"], []), {
     usable: ["9.9.9.9"],

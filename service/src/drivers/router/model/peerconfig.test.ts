@@ -22,7 +22,7 @@ const near = {
 const given = (dialect: string, change: Partial<IpsecTunnel> = {}): string =>
   renderPeerConfig({ ...tunnel, ...change }, near, dialect) ?? "";
 
-test("every dialect tells where, who and what, and no secret", () => {
+test("every format contains addresses, identities and networks, and no secret", () => {
   for (const dialect of Object.keys(ipsecDialects)) {
     const text = given(dialect);
     for (const part of ["10.64.255.2", "<SharedKey>", "brume-3"]) assert.ok(text.includes(part), `${dialect}: ${part}`);
@@ -44,7 +44,7 @@ test("every dialect tells where, who and what, and no secret", () => {
   }
 });
 
-test("a dialect that is not known is none, and without one it is the first", () => {
+test("an unknown format is null, and the default is the first", () => {
   assert.equal(renderPeerConfig(tunnel, near, "abacus"), null);
   assert.equal(renderPeerConfig(tunnel, near, "toString"), null);
   assert.equal(renderPeerConfig(wireguard, near, "cisco"), null);
@@ -52,7 +52,7 @@ test("a dialect that is not known is none, and without one it is the first", () 
   assert.match(renderPeerConfig(wireguard, near) ?? "", /^\[Interface\]/);
 });
 
-test("what a router does not offer is said, not replaced", () => {
+test("an unsupported setting is stated, not replaced", () => {
   assert.match(given("mikrotik", { encryption: "aes128gcm" }), /^# RouterOS does not offer AES-GCM/);
   assert.match(given("mikrotik", { dhGroup: 31 }), /^# RouterOS does not offer Diffie-Hellman group 31/);
   assert.match(given("mikrotik", { digest: "sha384" }), /^# RouterOS does not offer SHA-384/);
@@ -137,13 +137,13 @@ test("Fortinet FortiOS", () => {
     assert.ok(text.split("\n").includes(line), line);
 });
 
-test("a far end with a network has its first address, as the router there does", () => {
+test("a peer with a network has its first address, as the router there does", () => {
   const text = renderPeerConfig({ ...wireguard, peerSubnets: ["10.9.1.0/24", "10.9.2.0/24"] }, near) ?? "";
   assert.match(text, /^Address = 10\.9\.1\.1\/32$/m);
   assert.doesNotMatch(renderPeerConfig(wireguard, near, "wg") ?? "", /Address|MTU/);
 });
 
-test("secrets take their places whatever is in them", () => {
+test("secrets with any characters replace their placeholders", () => {
   const plain = { sharedKey: "Vw3kQ8zR1tYb6NcX", privateKey: null };
   const odd = { sharedKey: 'a"b\\c$&d0123456789', privateKey: null };
   const fill = (dialect: string, secrets: typeof plain) => fillSecrets(given(dialect), dialect, secrets);
@@ -165,7 +165,7 @@ test("secrets take their places whatever is in them", () => {
   assert.ok(!text.includes("<"));
 });
 
-test("wg-quick gives a far end that is one address its address", () => {
+test("wg-quick configures the address of a peer that is one address", () => {
   assert.equal(
     renderPeerConfig({ ...wireguard, presharedKey: null, keepAlive: 0, endpoint: null }, near),
     `[Interface]

@@ -22,13 +22,13 @@ test("off: everything passes; no rule: the default action", () => {
   assert.deepEqual(judge({ allow: true }), { allow: true, rule: null });
 });
 
-test("the first rule that fits decides", () => {
+test("the first matching rule decides", () => {
   const rules = [rule({ protocol: "udp" }), rule({ allow: false, source: ["198.51.100.0/24"] }), rule({})];
   assert.deepEqual(judge({ rules }), { allow: false, rule: 1 });
   assert.deepEqual(judge({ rules }, { source: "203.0.113.1" }), { allow: true, rule: 2 });
 });
 
-test("each field says what fits it", () => {
+test("each field matches its values", () => {
   const fits = (spec: Partial<Rule>, sent: Partial<Packet> = {}) => judge({ rules: [rule(spec)] }, sent).rule === 0;
   assert.ok(fits({ source: "external", destination: "internal" }));
   assert.ok(!fits({ source: "internal" }));
@@ -54,7 +54,7 @@ test("each field says what fits it", () => {
   );
 });
 
-test("words fit both families, lists their own, ICMP has a number in each", () => {
+test("words match both families, lists their own, ICMP has a number in each", () => {
   const six = { source: "fd51::1", destination: "fd24:1::a" };
   assert.equal(judge({ rules: [rule({ destination: "internal" })] }, six).rule, 0);
   assert.equal(judge({ rules: [rule({ destination: ["0.0.0.0/0"] })] }, six).rule, null);
@@ -62,7 +62,7 @@ test("words fit both families, lists their own, ICMP has a number in each", () =
   assert.equal(judge({ rules: [rule({ protocol: "icmp" })] }, { ...six, protocol: 1 }).rule, null);
 });
 
-test("a rule that can fit nothing is no rule, and keeps its number", () => {
+test("a rule that cannot match is ignored, and others keep their numbers", () => {
   const rules = [
     rule({ destination: ["fd24:1::a"] }),
     rule({ source: [] }),
@@ -76,7 +76,7 @@ test("a rule that can fit nothing is no rule, and keeps its number", () => {
   assert.deepEqual(judge({ rules }), { allow: true, rule: 3 });
 });
 
-test("what stays inside never meets the rules", () => {
+test("packets inside a network are not filtered by rules", () => {
   assert.ok(staysInside(packet({ source: "10.64.0.11" }), internal));
   assert.ok(!staysInside(packet(), internal));
   assert.ok(staysInside(packet({ source: "fd24:1::1", destination: "fd24:1::2" }), internal));

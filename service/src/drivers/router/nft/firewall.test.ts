@@ -122,7 +122,7 @@ ${many.map((_, index) => `      10.64.0.${8 + index} : goto v4_${index + 1},`).j
   );
 });
 
-test("words fit both families, a list those that are in it", () => {
+test("words match both families, a list only its own", () => {
   const text = firewallText(
     { enabled: true, allow: false, rules: [rule({ source: "internal" }), rule({ destination: ["fd24:1::a"] })] },
     ["10.64.0.8/29", "fd24:1::/64"],
@@ -135,13 +135,13 @@ test("words fit both families, a list those that are in it", () => {
   ]);
 });
 
-test("a firewall that is off tracks connections and lets everything pass", () => {
+test("a disabled firewall tracks connections and allows everything", () => {
   const text = plain(firewallText({ enabled: false, allow: false, rules: [rule({})] }, ["10.64.0.8/29"]));
   assert.match(text, /policy accept;\n    ct state established accept\n  \}\n\}\n$/);
   assert.doesNotMatch(text, /drop|counter r1/);
 });
 
-test("what is no address or port never reaches a text", () => {
+test("an invalid address or port is never written to a text", () => {
   for (const wrong of [
     rule({ source: ["10.0.0.1 accept"] }),
     rule({ destination: ["$(id)"] }),
@@ -153,14 +153,14 @@ test("what is no address or port never reaches a text", () => {
   assert.throws(() => lockText({ ...spec, ports: spec.ports.map((port) => ({ ...port, addresses: ["x"] })) }));
 });
 
-test("no chain drops by policy, which holds while its rules are exchanged", () => {
+test("no chain has the policy drop, which would apply while its rules are replaced", () => {
   const flows = flowsText({ network: 160, server: 64, packets: 100 }, "10.64.0.8/29", true);
   const texts = [firewallText(spec.firewall, ["10.64.0.8/29"]), guardText(spec, false), lockText(spec), flows].join("");
   assert.equal(texts.match(/policy accept;/g)?.length, 10);
   assert.doesNotMatch(texts, /policy drop/);
 });
 
-test("a server has one number in both blocks, whatever their size, and the text of limits does not grow with it", () => {
+test("a server has one number in both blocks of any size, and the text of limits does not grow with it", () => {
   const limits = { network: 160, server: 64, packets: 100 };
   const [small, large] = ["10.64.0.8/29", "10.63.0.0/16"].map((cidr) => flowsText(limits, cidr, true));
   const masks = (text = "") => [...text.matchAll(/@nh,(\d+),32 & (0x\w+)/g)].map(([, bit, mask]) => `${bit} ${mask}`);
@@ -172,7 +172,7 @@ test("a server has one number in both blocks, whatever their size, and the text 
   assert.match(flowsText({ ...limits, server: 16_384 }, "10.63.0.0/16", true), /random mod 256 ct count over 64 /);
 });
 
-test("the digest follows the wish, and a first text deletes nothing", () => {
+test("the digest depends on the rules, and a first text deletes nothing", () => {
   const text = (allow: boolean) => firewallText({ enabled: true, allow, rules: [] }, ["10.64.0.8/29"]);
   assert.match(digestOf(text(true)), /^[0-9a-f]{16}$/);
   assert.equal(digestOf(text(true)), digestOf(text(true)));
@@ -245,7 +245,7 @@ table inet guard {
   assert.doesNotMatch(guardText({ ...tunnelled, tunnels: [{ ...tunnel, enabled: false }] }, false), /peers/);
 });
 
-test("a private network's guard lets nothing through", () => {
+test("the guard of a private network forwards nothing", () => {
   const text = guardText({ ...spec, kind: "private", edgeAddress: null }, false);
   assert.match(text, /filter - 10; policy accept;\n    drop\n/);
   assert.doesNotMatch(text, /icmp/);
@@ -264,7 +264,7 @@ test("the lock knows each port by its name in base 36", () => {
   assert.match(lockText({ ...spec, ports: [] }), /set l2 \{ type ifname \. ether_addr; \}/);
 });
 
-test("translation is the machine's, and only where it is wished", () => {
+test("translation is done by the host, and only if it is configured", () => {
   assert.equal(
     plain(natText(spec, "x1y") ?? ""),
     `add table inet brume_x1y_7

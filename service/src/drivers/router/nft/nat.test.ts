@@ -28,7 +28,7 @@ const spec = (change: Partial<NetworkSpec>): NetworkSpec => ({
   ...change,
 });
 
-test("ports lead to an edge where peers call it, and nowhere else", () => {
+test("ports are forwarded to an edge that peers contact, and to no other", () => {
   assert.deepEqual(forwardsOf(spec({})), []);
   assert.deepEqual(forwardsOf(spec({ tunnels: [called, wireguard] })), [500, 4500, 51_823]);
   assert.deepEqual(forwardsOf(spec({ tunnels: [{ ...called, peer: "203.0.113.50" }] })), []);
@@ -36,7 +36,7 @@ test("ports lead to an edge where peers call it, and nowhere else", () => {
   assert.deepEqual(forwardsOf(spec({ tunnels: [called], nat: "never" })), []);
 });
 
-test("of two networks the first is asked first, and what a program has stays with it", () => {
+test("the first of two networks gets a port, and a port of a program stays with it", () => {
   const text = natText(spec({ tunnels: [called, wireguard] }), "x1y", [500, 4500]) ?? "";
   assert.match(
     text,
@@ -46,7 +46,7 @@ test("of two networks the first is asked first, and what a program has stays wit
   assert.doesNotMatch(natText(spec({ tunnels: [called] }), "x1y", [500, 4500]) ?? "", /prerouting/);
 });
 
-test("a port is held by who listens at it for others", () => {
+test("a port is used by the program that listens on it", () => {
   const head = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n";
   const row = (local: string, remote: string) =>
     `  123: ${local} ${remote} 07 00000000:00000000 00:00000000 00000000     0\n`;

@@ -20,7 +20,7 @@ const found = (tables: Readonly<Record<string, readonly string[]>>) =>
       .join(""),
   }) as unknown as NamespaceState;
 
-test("a table is loaded asleep, and wakes in a step that deletes nothing", () => {
+test("a table is loaded inactive, and activated by a step that deletes nothing", () => {
   const active = { name: "edge0", digest: digestOf(text) };
   const first = swap("edge", text, null, []);
   assert.deepEqual(first, {
@@ -41,7 +41,7 @@ test("a table is loaded asleep, and wakes in a step that deletes nothing", () =>
   assert.match(swap("lock", many, last, []).second, /^add table bridge lock1 \{ flags dormant; \}$/m);
 });
 
-test("wherever a change was cut off, the table in force is known, and the others are stale", () => {
+test("after an interruption at any point the active table is known, and others are stale", () => {
   const cases: readonly (readonly [Readonly<Record<string, readonly string[]>>, string | null, readonly string[]])[] = [
     [{}, null, []],
     [{ edge0: ["rest"] }, null, ["edge0"]],

@@ -73,7 +73,7 @@ const values = fc.record({
   destinationPort: fc.bigInt({ min: 0n, max: 30n }),
 });
 
-test("the tree finds the first rule that fits, as the list does", () => {
+test("the tree finds the first matching rule, as the list does", () => {
   fc.assert(
     fc.property(
       fc.array(rule, { maxLength: 80, size: "max" }),

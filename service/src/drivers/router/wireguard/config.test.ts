@@ -5,7 +5,7 @@ import { chooseHolder } from "./device.ts";
 
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 
-test("the kernel holds the devices where it can, else a program, else nobody", () => {
+test("devices are in the kernel if possible, else in a program, else there are none", () => {
   assert.equal(chooseHolder({ kernel: true, wg: true, wireguardGo: true }), "kernel");
   assert.equal(chooseHolder({ kernel: true, wg: true, wireguardGo: false }), "kernel");
   assert.equal(chooseHolder({ kernel: true, wg: false, wireguardGo: true }), "userspace");
@@ -41,7 +41,7 @@ PersistentKeepalive = 25
   );
 });
 
-test("what wg says of a device", () => {
+test("output of wg for a device", () => {
   const device = `${key(1)}\t${key(9)}\t51821\toff\n`;
   const silent = `${key(2)}\t(none)\t(none)\t10.0.0.0/24\t0\t0\t0\toff\n`;
   const live = `${key(3)}\t${key(4)}\t192.0.2.2:51820\t10.1.0.0/24,10.2.0.1/32\t1795388000\t148\t92\t25\n`;

@@ -22,7 +22,7 @@ test("the age of a handshake does not follow a clock that is set", () => {
   }
 });
 
-test("at the first look the clock counts, and never makes a handshake later than now", () => {
+test("the first observation uses the clock, and no handshake is in the future", () => {
   assert.equal(isAlive(noteHandshake(undefined, 9 * hour, 10 * hour, 0), 0), false);
   assert.equal(isAlive(noteHandshake(undefined, 10 * hour - 1000, 10 * hour, 0), 0), true);
   const ahead = noteHandshake(undefined, 11 * hour, 10 * hour, 0);
@@ -30,7 +30,7 @@ test("at the first look the clock counts, and never makes a handshake later than
   assert.equal(isAlive(ahead, 180_001), false);
 });
 
-test("a peer that was made anew has no handshake", () => {
+test("a peer that was created again has no handshake", () => {
   const before = noteHandshake(undefined, 10 * hour, 10 * hour, 0);
   assert.equal(isAlive(noteHandshake(before, null, 10 * hour, 1000), 1000), false);
 });

@@ -19,7 +19,7 @@ const peer: WireguardPeer = {
 };
 const empty = { privateKey: "", listenPort: 0, peers: [] };
 
-test("a new device is reported everything", () => {
+test("a new device gets all settings", () => {
   assert.equal(
     renderDevice({ privateKey: keyOf(1), listenPort: 51_820, peers: [peer] }, empty),
     `set=1
@@ -37,7 +37,7 @@ allowed_ip=10.0.9.9/32
   );
 });
 
-test("only differences are reported, and what goes goes first", () => {
+test("only differences are sent, removals first", () => {
   const device = { privateKey: keyOf(1), listenPort: 51_820, peers: [peer] };
   assert.equal(renderDevice(device, device), "");
   assert.equal(renderDevice({ ...device, peers: [{ ...peer, allowed: peer.allowed.toReversed() }] }, device), "");
@@ -73,7 +73,7 @@ allowed_ip=10.0.9.9/32
   );
 });
 
-test("an answer is read back to what was reported", () => {
+test("a response is parsed to the settings that were sent", () => {
   const text = `private_key=${hex(1)}
 listen_port=51820
 fwmark=0
@@ -118,7 +118,7 @@ errno=0
   assert.deepEqual(parseDevice("errno=0\n\n"), empty);
 });
 
-test("what is no key is refused, without telling it", () => {
+test("an invalid key is rejected, and the error does not contain it", () => {
   for (const key of ["", "short", `${keyOf(1)}x`, keyOf(1).slice(0, -1), `${keyOf(1)}\nremove=true`])
     assert.throws(() => hexOf(key), { message: "a WireGuard key is not base64 of 32 bytes" });
   assert.throws(() => renderDevice({ ...empty, peers: [{ ...peer, allowed: ["10.0.0.0/24\nx=y"] }] }, empty), /is no/);
@@ -135,7 +135,7 @@ test("keys are X25519's (RFC 7748 section 6.1)", () => {
   assert.deepEqual([key.length, (key[0] ?? 1) & 7, (key[31] ?? 0) & 192], [32, 0, 64]);
 });
 
-test("a device answers, refuses, is silent or gone", async () => {
+test("a device responds, returns an error, times out or is missing", async () => {
   const folder = mkdtempSync(join(tmpdir(), "brume-uapi-"));
   const path = join(folder, "s");
   const server = createServer((socket) => {
