@@ -149,6 +149,41 @@ test("source files that documents name exist", () => {
   );
 });
 
+test("modules that documents name by the end of their path exist", () => {
+  const files = listFiles();
+  const named = files
+    .filter(isCurrent)
+    .flatMap((file) =>
+      [...read(file).matchAll(/`(?:\.\.\/)?((?:[\w-]+\/)*[\w-]+\.ts)`/g)].map(([, path = ""]) => ({ file, path })),
+    );
+  assert.ok(named.length > 50, "names of modules were found");
+  const missing = named.filter(({ path }) => !files.some((one) => one === path || one.endsWith(`/${path}`)));
+  assert.deepEqual(
+    missing.map(({ file, path }) => `${file}: there is no ${path}`),
+    [],
+  );
+});
+
+test("commands and settings that documents name exist", () => {
+  const { scripts } = JSON.parse(read("package.json")) as { readonly scripts: Readonly<Record<string, string>> };
+  const code = listFiles()
+    .filter((file) => /^(?:service|scripts|test|bench)\//.test(file))
+    .map(read)
+    .join("\n");
+  const missing = listFiles()
+    .filter(isCurrent)
+    .flatMap((file) => {
+      const text = read(file);
+      const commands = [...text.matchAll(/\bnpm run ([\w:-]+)/g)].map(([, name = ""]) => name);
+      const settings = [...text.matchAll(/\bBRUME_[A-Z0-9_]*[A-Z0-9]\b/g)].map(([name]) => name);
+      return [
+        ...commands.filter((name) => scripts[name] === undefined).map((name) => `${file}: there is no npm run ${name}`),
+        ...settings.filter((name) => !code.includes(`"${name}"`)).map((name) => `${file}: there is no ${name}`),
+      ];
+    });
+  assert.deepEqual([...new Set(missing)], []);
+});
+
 test("no reference by number to a document outside of the repository", () => {
   const found = listFiles().flatMap((file) => numberedIn(file, read(file)));
   assert.deepEqual(found, []);
