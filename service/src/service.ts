@@ -74,6 +74,8 @@ export interface ServiceOptions {
   readonly consoles: Consoles;
   /** Calls the listener when the drivers, in another process, are back; `isNew`: they have restarted. */
   readonly onReturn?: (listener: (isNew: boolean) => void) => void;
+  /** Folder on the host with the folders of servers, as responses show it. */
+  readonly serversFolder: string;
   /** Description of the machine driver for `/readyz`, such as `host: qemu, tcg`. */
   readonly machineDetail: string;
   /** Whether VMs and routers are real or simulated, as locations show it. */
@@ -173,6 +175,7 @@ export function createService(options: ServiceOptions): Service {
     sealer,
     machines,
     consoles,
+    serversFolder: options.serversFolder,
     servers,
     locations,
     tickets,

@@ -87,6 +87,7 @@ export async function startService(
     images,
     consoles,
     ...(onReturn !== undefined && { onReturn }),
+    serversFolder: join(config.dataFolder, "servers"),
     machineDetail: description.machines.detail,
     engines: { Machine: description.machines.kind, Router: description.router.kind },
     cpuOvercommit: config.cpuOvercommit,

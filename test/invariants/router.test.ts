@@ -7,6 +7,7 @@ import { after, before, describe, test } from "node:test";
 import type { NetworkSpec, NetworkStatus, Port, Router } from "../../service/src/drivers/router/interface.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { createSim } from "../../service/src/drivers/router/sim/sim.ts";
+import { type Carrier, createAgentLab } from "../support/agentlab.ts";
 import { createLab, hindrance, keyOf } from "../support/netnslab.ts";
 import { firewall, image, open, port, rule } from "../support/networkspec.ts";
 
@@ -32,6 +33,20 @@ async function simulated(): Promise<Subject> {
   };
 }
 
+/** Puts a router behind a host agent. The devices of ports have the names of the test. */
+async function behind(carrier: Carrier, subject: Subject): Promise<Subject> {
+  const lab = await createAgentLab({ router: subject.router }, carrier, { deviceOf: (id) => port(id, "").device });
+  const { router } = await lab.connect();
+  return {
+    ...subject,
+    router,
+    async close() {
+      await lab.close();
+      await subject.close();
+    },
+  };
+}
+
 async function real(): Promise<Subject> {
   const lab = await createLab();
   const spaceOf = ({ id }: Port) => `lab-${lab.tag}-g${id}`;
@@ -52,7 +67,10 @@ async function real(): Promise<Subject> {
 
 const drivers: Record<string, { readonly start: () => Promise<Subject>; readonly hindrance: string | null }> = {
   simulated: { start: simulated, hindrance: null },
+  "simulated, behind an agent's socket": { start: async () => behind("unix", await simulated()), hindrance: null },
+  "simulated, behind an agent's TLS": { start: async () => behind("tls", await simulated()), hindrance: null },
   "real, with packets": { start: real, hindrance },
+  "real, with packets, behind an agent's socket": { start: async () => behind("unix", await real()), hindrance },
 };
 
 const OUTSIDE = "198.51.100.5";
@@ -229,6 +247,12 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal((await status(9))?.complete, true);
       await router.remove(9);
       assert.equal(await status(9), undefined);
+    });
+
+    test("a banner is read from addresses of the network only", async () => {
+      await apply();
+      for (const address of ["127.0.0.1", "169.254.1.1", "10.64.255.2", "10.64.0.16"])
+        assert.equal(await router.readBanner(7, address, 22), null, address);
     });
 
     test("removing is complete, and can be repeated", async () => {

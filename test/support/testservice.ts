@@ -120,6 +120,7 @@ export const simulatedHost = (
   router,
   machines,
   consoles: machines,
+  serversFolder: "/servers",
   machineDetail: "sim: no machine runs",
   engines: { Machine: "sim", Router: "sim" } as const,
   images: { ...machines, ...images },

@@ -3,7 +3,7 @@
  * its list of revoked certificates. The extended key usage keeps the roles apart: an agent has `serverAuth`, a control plane `clientAuth`,
  * so the certificate of one agent never opens another agent.
  */
-import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
 
 /** Certificates of one side, as PEM texts. */
 export interface Identity {
@@ -21,10 +21,12 @@ const common = ({ ca, certificate, key, revoked }: Identity) =>
 /** Returns the options of the agent's server. */
 export const serverOptions = (identity: Identity) => ({ ...common(identity), requestCert: true }) as const;
 
-/** Returns the options of a connection to the agent of this name, which its certificate must contain (`subjectAltName`). */
+/** Returns the options of connections to the agent of this name, which its certificate must contain (`subjectAltName`). */
 export const clientOptions = (identity: Identity, name: string) =>
   ({
-    ...common(identity),
+    // Parsed once, not for each connection.
+    secureContext: createSecureContext(common(identity)),
+    rejectUnauthorized: true,
     servername: name,
     checkServerIdentity: (_host: string, certificate: PeerCertificate) => checkServerIdentity(name, certificate),
   }) as const;

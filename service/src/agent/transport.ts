@@ -61,7 +61,10 @@ class StaleConnection extends Error {}
 export function createTransport(place: Place): Transport {
   const agentOptions = { keepAlive: true, maxFreeSockets: mostIdle, scheduling: "lifo" } as const;
   const running = new Set<ClientRequest>();
-  const createPool = () => ("socket" in place ? new HttpAgent(agentOptions) : new TlsAgent(agentOptions));
+  const tls = "socket" in place ? {} : clientOptions(place.identity, place.name);
+  // With `checkServerIdentity` in the request, Node would use each connection only once.
+  const createPool = () =>
+    "socket" in place ? new HttpAgent(agentOptions) : new TlsAgent({ ...agentOptions, ...tls });
   let pool = createPool();
 
   function begin({ path, headers, body, signal }: Outgoing, isStream: boolean): ClientRequest {
@@ -79,8 +82,7 @@ export function createTransport(place: Place): Transport {
       },
     };
     if ("socket" in place) return requestHttp({ ...options, socketPath: place.socket });
-    const { host, port, name, identity } = place;
-    return requestTls({ ...options, host, port, ...clientOptions(identity, name) });
+    return requestTls({ ...options, host: place.host, port: place.port, ...(isStream && tls) });
   }
 
   const away = (error: Error): AgentError =>

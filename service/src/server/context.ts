@@ -28,6 +28,8 @@ export interface ServerContext extends ViewContext {
   readonly log: Log;
   readonly machines: Pick<Machines, "ensureStopped" | "holdDisks" | "releaseDisks">;
   readonly consoles: Consoles;
+  /** Folder on the host with the folders of servers, for responses; this process may have no access to it. */
+  readonly serversFolder: string;
   readonly servers: Servers;
   /** Titles; the first is the default. */
   readonly locations: readonly string[];

@@ -1,5 +1,6 @@
 /** Handlers of disk copies, which backup scripts use. They store nothing, so all work is done before the transaction. */
 
+import { join } from "node:path";
 import type { diskCopyOperations } from "@brume/api/diskcopy.ts";
 import { ApiError } from "../base/error.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
@@ -19,7 +20,8 @@ export function diskCopyRoutes(context: ServerContext): Handlers<keyof typeof di
         return dryRun ? null : machines.holdDisks(id);
       },
       async change({ body }, _tx, folder) {
-        return { answer: { ServerID: body.ServerID, Folder: folder }, changes: [] };
+        const path = folder === null ? null : join(context.serversFolder, folder);
+        return { answer: { ServerID: body.ServerID, Folder: path }, changes: [] };
       },
     }),
     deleteDiskCopies: afterPreparing({

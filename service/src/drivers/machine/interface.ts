@@ -240,8 +240,8 @@ export interface Machines {
   remove(id: number): Promise<void>;
   /**
    * Takes a copy of all disks of the server at this moment, in a folder that can be copied and later restored as the server's own. Replaces
-   * an earlier copy. Resolves to the path, or to null if servers are simulated. The copy exists until `releaseDisks` or until the driver is
-   * opened again.
+   * an earlier copy. Resolves to the folder's name, beside the folders of the servers, or to null if servers are simulated. The copy exists
+   * until `releaseDisks` or until the driver is opened again.
    */
   holdDisks(id: number): Promise<string | null>;
   /** Removes the copies made by `holdDisks`, for all servers. */

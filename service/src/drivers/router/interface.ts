@@ -270,7 +270,8 @@ export interface Router {
   observe(network?: number): Promise<RouterStatus>;
   /**
    * Connects from the edge to a TCP port of a server and returns the first line that the program there sends, without line end.
-   * Null when there is no program, when it sends nothing within one second, and in a network without edge. No firewall rule
+   * Null when there is no program, when it sends nothing within one second, for an address outside of the network, and in a network
+   * without edge. No firewall rule
    * applies to this connection.
    */
   readBanner(network: number, address: string, port: number): Promise<string | null>;

@@ -5,7 +5,7 @@
  */
 import { constants, existsSync } from "node:fs";
 import { chmod, chown, copyFile, link, lstat, mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { syncPath } from "../../../base/fsync.ts";
 
 /** The file that lists the content of a copy. */
@@ -22,7 +22,7 @@ export interface CopyOptions {
   readonly target: string;
   /** The previous copy, in the same file system as `target`. */
   readonly previous: string | null;
-  /** Resolves to a folder with the unchanging disks of a server; null if the server has none. */
+  /** Resolves to the folder with the unchanging disks of a server, as a path or relative to the servers; null if the server has none. */
   readonly hold: (server: number) => Promise<string | null>;
 }
 
@@ -132,7 +132,7 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
     if (!/^[1-9][0-9]*$/.test(id)) continue;
     const held = await hold(Number(id));
     if (held === null) continue;
-    await copyTree(held, join("servers", id), isCopied);
+    await copyTree(resolve(folder, held), join("servers", id), isCopied);
     servers++;
   }
   await writeFile(join(target, listName), JSON.stringify(list), { mode: 0o600 });

@@ -26,8 +26,9 @@ export interface DiskCopyOptions {
   readonly merge: (id: number) => Promise<void>;
 }
 
+const copyName = (id: number): string => `${id}.copy`;
 /** Returns the path of a server's copy. */
-export const copyFolder = (servers: string, id: number): string => join(servers, `${id}.copy`);
+export const copyFolder = (servers: string, id: number): string => join(servers, copyName(id));
 
 /** Bytes of a qcow2 layer that was never written to: header, L1 table, refcount table and refcount block. */
 const emptyLayerBytes = 4 * 65_536;
@@ -87,7 +88,7 @@ export function createDiskCopies(options: DiskCopyOptions): Pick<Machines, "hold
         if (existsSync(folder.label)) await copyFile(folder.label, join(part, "label.json"));
         await rename(part, copy);
         syncPathNow(servers);
-        return copy;
+        return copyName(id);
       }),
     async releaseDisks() {
       for (const id of removeCopies(servers)) void merge(id);

@@ -8,6 +8,7 @@ import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { createKeyedQueue } from "../../../base/serialqueue.ts";
 import type { Exec } from "../../exec.ts";
 import type { NetworkSpec, Router } from "../interface.ts";
+import { isIn } from "../model/closedaddresses.ts";
 import { namespaceOf, networkOf, uplinkOf, wireguardOf } from "../model/name.ts";
 import type { Limits } from "../nft/connectionlimits.ts";
 import { digestOf, environment } from "../nft/firewall.ts";
@@ -378,6 +379,8 @@ export function createLinux(options: LinuxOptions): Router {
     async readBanner(network, address, port) {
       const spec = known.get(network)?.spec;
       if (spec === undefined || spec.edgeAddress === null) return null;
+      // From the edge, other addresses would be those of the host and of other networks.
+      if (!isIn([spec.v4.cidr, ...(spec.v6 === null ? [] : [spec.v6.cidr])], address)) return null;
       const call = ["timeout", "1", "busybox", "nc", "-w", "1", address, String(port)];
       // The command ends when it has received something, or is ended (124, 143) after a second without data.
       const output = await exec.run([...enter(spaceOf(network)), ...call], { codes: [0, 1, 124, 143] });

@@ -1,0 +1,257 @@
+/**
+ * The host agent: what it refuses (protocol, fence, generation, input), how it ends calls, and that a client reconnects without a lost or
+ * doubled event. The conformance suites of the drivers run over the agent, too (`machine.test.ts`, `router.test.ts`).
+ */
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { after, before, describe, test } from "node:test";
+import { type AgentClient, connectAgent } from "../../service/src/agent/client.ts";
+import { contract } from "../../service/src/agent/contract/contract.ts";
+import { headers as names, protocol } from "../../service/src/agent/contract/verb.ts";
+import { AgentError, type AgentErrorCode, type WireError } from "../../service/src/agent/error.ts";
+import { createAgent } from "../../service/src/agent/server.ts";
+import { silentLog } from "../../service/src/base/log.ts";
+import type { PowerEvent } from "../../service/src/drivers/machine/interface.ts";
+import { createSim, type SimulatedMachines } from "../../service/src/drivers/machine/sim/sim.ts";
+import { type AgentLab, createAgentLab, description, withSimulated } from "../support/agentlab.ts";
+import { machine, until } from "../support/machinelab.ts";
+import { image, port } from "../support/networkspec.ts";
+
+const isCode =
+  (code: AgentErrorCode, text = /./) =>
+  (error: unknown) =>
+    error instanceof AgentError && error.code === code && text.test(error.message);
+
+/** A response to a request that is not made by the client. */
+interface Raw {
+  readonly status: number;
+  readonly body: WireError & { readonly epoch?: string };
+}
+
+/** Sends a request to the socket as a control plane would; `change` replaces its headers, undefined removes one. */
+function send(
+  lab: AgentLab,
+  path: string,
+  body: string,
+  change: Readonly<Record<string, string | undefined>> = {},
+): Promise<Raw> {
+  assert.ok("socket" in lab.place);
+  const { socket: socketPath } = lab.place;
+  const sent = {
+    [names.protocol]: String(protocol),
+    [names.request]: crypto.randomUUID(),
+    [names.fence]: "1000",
+    ...change,
+  };
+  const headers = Object.fromEntries(
+    Object.entries(sent).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ socketPath, path, method: "POST", headers }, (response) => {
+      let text = "";
+      response.on("data", (part) => (text += String(part)));
+      response.on("end", () =>
+        resolve({ status: response.statusCode ?? 0, body: JSON.parse(text || "{}") as Raw["body"] }),
+      );
+    });
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}
+
+describe("requests", () => {
+  let sim: SimulatedMachines;
+  let lab: AgentLab;
+  let client: AgentClient;
+  before(async () => {
+    sim = createSim({ now: Date.now, images: null });
+    lab = await createAgentLab({ machines: sim, images: sim, consoles: sim }, "unix", { limits: { running: 3 } });
+    client = await lab.connect({ fence: 1000 });
+  });
+  after(() => lab.close());
+
+  test("another protocol version is refused with what to do", async () => {
+    const newer = await send(lab, "/session/hello", "{}", { [names.protocol]: String(protocol + 1) });
+    assert.deepEqual([newer.status, newer.body.code], [400, "protocol_mismatch"]);
+    assert.match(newer.body.detail, /update the host agent and restart it/);
+    const older = await send(lab, "/session/hello", "{}", { [names.protocol]: "0" });
+    assert.match(older.body.detail, /update the control plane and restart it/);
+  });
+
+  test("headers and bodies that do not fit are refused, and the error never contains the value", async () => {
+    const cases: [string, string, Record<string, string | undefined>?][] = [
+      ["/machines/observe", "{}", { [names.protocol]: undefined }],
+      ["/machines/observe", "{}", { [names.fence]: undefined }],
+      ["/machines/observe", "{}", { [names.fence]: "-1" }],
+      ["/machines/observe", "{}", { [names.request]: "../x" }],
+      ["/machines/observe", "{}", { [names.deadline]: "soon" }],
+      ["/machines/observe", "nonsense-7f"],
+      ["/machines/observe", '{"secret-7f":1}'],
+      ["/machines/remove", '{"id":"secret-7f"}'],
+      ["/images/removeImage", '{"name":"../../secret-7f"}'],
+      ["/images/removeImage", '{"name":"secret-7f.part"}'],
+    ];
+    for (const [path, body, change] of cases) {
+      const { status, body: error } = await send(lab, path, body, change);
+      assert.deepEqual([status, error.code], [400, "input_invalid"], `${path} ${body}`);
+      assert.doesNotMatch(error.detail, /secret-7f.*secret-7f|nonsense/);
+    }
+    for (const path of ["/machines/close", "/machines/onPower", "/machines/__proto__", "/nothing", "/router"])
+      assert.equal((await send(lab, path, "{}")).body.code, "verb_unknown", path);
+    const large = await send(lab, "/machines/remove", JSON.stringify({ id: 1, more: "x".repeat(70_000) }));
+    assert.deepEqual([large.status, large.body.code], [413, "input_too_large"]);
+  });
+
+  test("every verb refuses an unknown field and a missing one", async () => {
+    for (const [group, table] of Object.entries(contract))
+      for (const [method, verb] of Object.entries(table)) {
+        if ("stream" in verb) continue;
+        const { body } = await send(lab, `/${group}/${method}`, '{"unknown":1}');
+        assert.equal(body.code, "input_invalid", `${group}.${method}`);
+      }
+  });
+
+  test("an error of a driver keeps its message and what callers distinguish", async () => {
+    const one = machine({ id: 5 });
+    await assert.rejects(client.machines.ensureRunning(one), (error: unknown) => {
+      assert.ok(error instanceof AgentError);
+      assert.deepEqual([error.code, error.final, error.retryable], ["driver_failed", true, false]);
+      assert.match(error.message, /its disk is missing/);
+      return true;
+    });
+    await client.machines.ensureDisk(one, { image: "any" });
+    await client.machines.ensureRunning(one);
+    sim.trouble(5, "NotResponding");
+    await assert.rejects(
+      client.machines.apply(one),
+      (error: unknown) => error instanceof AgentError && error.isSilence && error.retryable,
+    );
+    sim.trouble(5, null);
+    await client.machines.remove(5);
+  });
+
+  test("an older generation is refused, and the client returns the one in force", async () => {
+    const spec = image({ generation: 7, ports: [port(1, "10.64.0.10")] });
+    assert.equal(await client.router.apply(spec), 7);
+    assert.equal(await client.router.apply({ ...spec, generation: 6 }), 7);
+    const { device: _device, ...sent } = port(1, "10.64.0.10");
+    const body = JSON.stringify({ spec: { ...spec, generation: 6, ports: [sent] } });
+    const reply = await send(lab, "/router/apply", body);
+    assert.match(JSON.stringify(reply.body), /stale_generation/);
+    await client.router.remove(7);
+  });
+
+  test("the agent derives the device of a port", async () => {
+    const wrong = JSON.stringify({ spec: image({ ports: [port(1, "10.64.0.10", { device: "eth0" })] }) });
+    assert.equal((await send(lab, "/router/apply", wrong)).body.code, "input_invalid");
+  });
+
+  test("a canceled call ends with the reason of its signal, also if it was canceled before", async () => {
+    sim.delay("ensureIdentityRemoved", 200);
+    const reason = new Error("enough");
+    await client.machines.ensureDisk(machine({ id: 6 }), { image: "any" });
+    await client.machines.ensureRunning(machine({ id: 6 }));
+    sim.deafen(6, true);
+    const controller = new AbortController();
+    const waiting = client.machines.ensureStopped(6, "shutdown", controller.signal);
+    setTimeout(() => controller.abort(reason), 50);
+    assert.equal(await waiting, false, "the driver decides what an abort means");
+    assert.equal(await client.machines.ensureStopped(6, "shutdown", AbortSignal.abort(reason)), false);
+    await client.machines.remove(6);
+  });
+
+  test("calls beyond the limit are refused as busy, and a deadline releases the caller", async () => {
+    sim.delay("observe", 300);
+    const many = await Promise.allSettled([1, 2, 3, 4, 5].map(() => client.machines.observe()));
+    const busy = many.filter((one) => one.status === "rejected" && isCode("busy")(one.reason));
+    assert.equal(busy.length, 2);
+    const late = await send(lab, "/machines/observe", "{}", { [names.deadline]: "50" });
+    assert.deepEqual([late.status, late.body.code], [504, "deadline_exceeded"]);
+    sim.delay("observe", 0);
+  });
+
+  test("a newer control plane ends the older one", async () => {
+    const second = await lab.connect();
+    await assert.rejects(client.machines.observe(), isCode("stale_fence", /stop this control plane/));
+    await assert.rejects(client.consoles.openSerial(1), isCode("stale_fence"));
+    await second.machines.observe();
+    await assert.rejects(lab.connect({ fence: 999 }), isCode("stale_fence"));
+    const third = await lab.connect({ fence: 5000 });
+    await third.machines.observe();
+    await assert.rejects(second.machines.observe(), isCode("stale_fence"));
+  });
+});
+
+describe("connection", () => {
+  test("a crash is reported in milliseconds, and a console is a byte stream in both directions", async () => {
+    const sim = createSim({ now: Date.now, images: null });
+    const lab = await createAgentLab({ machines: sim, images: sim, consoles: sim });
+    const { machines, consoles } = await lab.connect();
+    const events: PowerEvent[] = [];
+    machines.onPower((event) => events.push(event));
+    await machines.ensureDisk(machine(), { image: "any" });
+    await machines.ensureRunning(machine());
+    assert.equal(events.length, 1, "the event arrives before the result");
+    const serial = await consoles.openSerial(1);
+    const echo = new Promise<string>((resolve) => serial.once("data", (bytes) => resolve(String(bytes))));
+    serial.write("x");
+    assert.notEqual(await echo, "");
+    sim.kill(1);
+    await until("the end is reported", async () => events.length === 2, 2);
+    assert.deepEqual([events[1]?.id, events[1]?.exit?.reason], [1, "died"]);
+    serial.destroy();
+    await assert.rejects(consoles.openSerial(1), /off/);
+    await lab.close();
+    await assert.rejects(machines.observe(), (error: unknown) => error instanceof AgentError && error.retryable);
+  });
+
+  test("after a restart of the agent, calls and events continue, and each change is published once", async () => {
+    const sim = createSim({ now: Date.now, images: null });
+    const drivers = withSimulated({ machines: sim, images: sim, consoles: sim });
+    const lab = await createAgentLab(drivers);
+    const client = await lab.connect();
+    assert.ok("socket" in lab.place);
+    const events: string[] = [];
+    client.machines.onPower(({ id, boot, exit }) => events.push(`${id}.${boot} ${exit?.reason ?? "start"}`));
+    const returns: boolean[] = [];
+    client.onReturn((isNew) => returns.push(isNew));
+    for (const id of [1, 2, 3]) {
+      await client.machines.ensureDisk(machine({ id }), { image: "any" });
+      await client.machines.ensureRunning(machine({ id }));
+    }
+    await lab.server.close();
+    await until("the loss is noticed", async () => !client.isUp(), 5);
+    await assert.rejects(client.machines.observe(), isCode("away"));
+    sim.kill(1);
+    await sim.ensureRunning(machine({ id: 2, boot: 2 }));
+    const options = { drivers, description: description(), release: "next", log: silentLog };
+    const again = createAgent(options);
+    await again.listenUnix(lab.place.socket);
+    await until("it is back", async () => returns.length === 1, 5);
+    assert.deepEqual(returns, [true]);
+    assert.deepEqual(events, ["1.1 start", "2.1 start", "3.1 start", "1.1 died", "2.2 start"]);
+    sim.kill(3);
+    await until("the next event arrives", async () => events.length === 6, 5);
+    assert.equal((await client.machines.observe()).machines.length, 3);
+    assert.equal(events.length, 6);
+    await lab.close();
+    await again.close();
+  });
+
+  test("a client waits for an agent that starts later, and an unreachable one is an error with the reason", async () => {
+    const drivers = withSimulated({});
+    const lab = await createAgentLab(drivers);
+    assert.ok("socket" in lab.place);
+    await lab.server.close();
+    const options = { release: "test", log: silentLog };
+    await assert.rejects(connectAgent(lab.place, { ...options, wait: 100 }), isCode("away", /does not respond/));
+    const waiting = connectAgent(lab.place, options);
+    const again = createAgent({ drivers, description: description(), release: "next", log: silentLog });
+    await again.listenUnix(lab.place.socket);
+    const client = await waiting;
+    assert.equal((await client.machines.observe()).ready, true);
+    client.close();
+    await again.close();
+    await lab.close();
+  });
+});
