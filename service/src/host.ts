@@ -13,7 +13,7 @@ import { createExec } from "./drivers/exec.ts";
 import { chooseMachines } from "./drivers/machine/choose.ts";
 import type { Consoles, Images, Machines } from "./drivers/machine/interface.ts";
 import type { Router } from "./drivers/router/interface.ts";
-import { requireNames } from "./drivers/router/linux/installations.ts";
+import { listRouted, requireNames } from "./drivers/router/linux/installations.ts";
 import { startRouter } from "./drivers/router/linux/start.ts";
 import { tagOf } from "./drivers/router/model/name.ts";
 import { isBackupFolder, isOwnFolder } from "./server/model/imagefolder.ts";
@@ -28,6 +28,8 @@ export interface Host {
   readonly consoles: Consoles;
   readonly router: Router;
   readonly description: Description;
+  /** Blocks in which networks can be: the pools, and the blocks that the host has had from earlier pools. */
+  readonly blocks?: readonly string[];
   /** Calls the listener when drivers in another process have restarted. Absent: they restart only with this process. */
   readonly onReturn?: (listener: (isNew: boolean) => void) => void;
   /** Closes the drivers. Servers and networks continue. */
@@ -92,6 +94,7 @@ export async function openHost(
     images: driver,
     consoles: driver,
     router: found.router,
+    blocks: [...pools.flatMap((pool) => pool.blocks), ...(simulate ? [] : await listRouted(driverOptions.exec, tag))],
     description: {
       tag,
       machines: { kind, detail, lines: [...lines] },

@@ -23,12 +23,9 @@ interface Routed {
   readonly v6: { readonly cidr: string } | null;
 }
 
-/**
- * Returns the check. `pools`: blocks of the settings. `present`: blocks of networks that the host already has, which an earlier setting
- * allowed.
- */
-export function refuseOutside(pools: readonly string[], present: readonly string[] = []): Refuse {
-  const allowed = [...pools, ...present].map(read);
+/** Returns the check. `blocks`: those in which networks may be. */
+export function refuseOutside(blocks: readonly string[]): Refuse {
+  const allowed = blocks.map(read);
   const isInside = (text: string): boolean => {
     const { family, range } = read(text);
     return allowed.some(

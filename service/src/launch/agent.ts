@@ -1,5 +1,6 @@
 /** The agent's process: the drivers of this host behind a Unix socket. It runs as root, and has no database and no secret of its own. */
 import { join } from "node:path";
+import { refuseOutside } from "../agent/pools.ts";
 import { createAgent } from "../agent/server.ts";
 import { createLog } from "../base/log.ts";
 import type { Config } from "../config.ts";
@@ -15,8 +16,8 @@ export async function startAgent(config: Config): Promise<void> {
   const log = createLog(config.logLevel, "agent");
   const { settings, ready } = await connectParent<AgentSettings>(() => process.exit(1));
   const host = await openHost(config, log, { starter: "parent", owner: process.ppid });
-  const { description } = host;
-  const server = createAgent({ drivers: host, description, release, log });
+  const { description, blocks = [] } = host;
+  const server = createAgent({ drivers: host, description, release, log, refuse: refuseOutside(blocks) });
   process.once("SIGTERM", () => {
     server
       .close(grace)

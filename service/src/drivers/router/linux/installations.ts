@@ -99,6 +99,13 @@ interface Route {
   readonly dev?: string;
 }
 
+/** Returns the blocks that the host routes to networks of this installation. Empty where there are no routes, such as without `ip`. */
+export async function listRouted(exec: Exec, tag: string): Promise<string[]> {
+  const read = (family: string): Promise<string> => exec.run(["ip", "-j", family, "route"]).catch(() => "");
+  const routes = [await read("-4"), await read("-6")].flatMap((text) => JSON.parse(text || "[]") as Route[]);
+  return routes.filter(({ dev = "" }) => dev.startsWith(uplinkPrefix(tag))).flatMap(({ dst }) => dst ?? []);
+}
+
 /** Returns the host's addresses and routes, without routes to our own networks. */
 async function usesOfHost(exec: Exec, tag: string): Promise<Use[]> {
   const read = async (family: string) =>
