@@ -219,7 +219,7 @@ async function probe(address: string, ended: Promise<unknown>): Promise<Float64A
   const asker = await openAsker(address);
   const times: number[] = [];
   let isRunning = true;
-  void ended.then(() => {
+  void ended.finally(() => {
     isRunning = false;
   });
   while (isRunning) {
@@ -248,8 +248,8 @@ async function measureTransfer(): Promise<void> {
     const { host, port } = target(subject.address);
     const quiet = await probe(subject.address, new Promise((resolve) => setTimeout(resolve, 3000)));
     const before = performance.now();
-    const [command = "", ...list] = [...onCore(1), "dig", "-p", port, `@${host}`, "example.com", "AXFR", "+noall"];
-    const transferred = run(command, [...list, "+stats"]);
+    const argv = [...onCore(1), "dig", "-p", port, `@${host}`, "example.com", "AXFR", "+noall", "+stats"];
+    const transferred = run(argv[0] as string, argv.slice(1));
     const busy = await probe(subject.address, transferred);
     const took = (performance.now() - before) / 1000;
     const size = /XFR size: (\d+) records/.exec((await transferred).stdout)?.[1];

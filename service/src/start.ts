@@ -66,6 +66,7 @@ export async function startService(
   const nameserver = await createBuiltin({
     ...config.dns.listen,
     rateLimit: config.dns.rateLimit,
+    queryLimit: config.dns.queryLimit,
     transfer: config.dns.transfer,
     log,
   }).catch(throwNaming("BRUME_DNS_LISTEN"));

@@ -379,21 +379,3 @@ test("the response time is measured", async () => {
   client.close();
   await measured.close();
 });
-
-test("a client over the rate gets every second response truncated, and no other", async () => {
-  const limited = await openServer({ rateLimit: 20, limitLoopback: true });
-  await limited.publish([image("example.com", 1, [set("www.example.com", "A", "192.0.2.1")])]);
-  const flood = await openAsker((await limited.observe()).address);
-  const answers = await Promise.all(Array.from({ length: 220 }, () => flood.ask(query("www.example.com", 1), 1000)));
-  const truncated = answers.filter((answer) => answer !== null && decode(answer).flag_tc).length;
-  const silent = answers.filter((answer) => answer === null).length;
-  const whole = 220 - truncated - silent;
-  assert.ok(whole >= 20 && whole < 100, `${whole} whole answers`);
-  assert.ok(Math.abs(truncated - silent) <= 1, `${truncated} truncated, ${silent} dropped`);
-  const stream = await openStream((await limited.observe()).address);
-  stream.write(query("www.example.com", 1));
-  assert.equal(decode((await stream.next()) as Buffer).answers.length, 1, "TCP is not limited");
-  stream.socket.destroy();
-  flood.close();
-  await limited.close();
-});

@@ -18,6 +18,8 @@ export interface DnsConfig {
   readonly names: readonly string[];
   /** Responses per second to one network; 0: no limit. */
   readonly rateLimit: number;
+  /** Limit of all queries per second of one network over UDP; 0 for no limit. */
+  readonly queryLimit: number;
   readonly transfer: {
     /** Addresses and blocks that may transfer zones without a key. */
     readonly addresses: readonly string[];
@@ -101,6 +103,7 @@ export function readDns({ read, readInteger }: Settings): DnsConfig {
     listen: parseEndpoint("BRUME_DNS_LISTEN", read("BRUME_DNS_LISTEN") ?? "127.0.0.1:5353"),
     names,
     rateLimit: readInteger("BRUME_DNS_RATE_LIMIT", 200, 1_000_000),
+    queryLimit: readInteger("BRUME_DNS_QUERY_LIMIT", 20_000, 10_000_000),
     transfer: {
       addresses: parseList(read("BRUME_DNS_TRANSFER") ?? "").map((item) => checkBlock("BRUME_DNS_TRANSFER", item)),
       keys,

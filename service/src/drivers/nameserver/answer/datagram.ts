@@ -19,9 +19,9 @@ export interface DatagramOptions {
 
 /**
  * Replaces the datagram in the first `length` bytes of a buffer of 65,535 bytes by the response. Returns the bytes of the response, 0 for
- * none.
+ * none. With `isKnownOnly`, missing and foreign names get no response: see `transport/overload.ts`.
  */
-export type AnswerDatagram = (packet: Buffer, length: number, client: Client) => number;
+export type AnswerDatagram = (packet: Buffer, length: number, client: Client, isKnownOnly?: boolean) => number;
 
 /** Creates the function. `compose` returns the response to a query that is not usual, or null for none. */
 export function createDatagrams(
@@ -42,7 +42,7 @@ export function createDatagrams(
   };
 
   /** Writes the response to a usual query. Returns its bytes, 0 for none, or null if the query is not usual. */
-  const answerUsual = (packet: Buffer, query: Query, client: Client): number | null => {
+  const answerUsual = (packet: Buffer, query: Query, client: Client, isKnownOnly: boolean): number | null => {
     if (((packet[2] as number) & OPCODE_BITS) !== 0 || query.tsig > 0 || ednsFault(query) !== RCODE.NOERROR)
       return null;
     try {
@@ -52,6 +52,7 @@ export function createDatagrams(
       return null;
     }
     const { zone, rcode, kind } = direct;
+    if (isKnownOnly && rcode !== RCODE.NOERROR) return 0;
     if (zone !== undefined) count(zone, rcode);
     packet[2] = QR | ((packet[2] as number) & RD) | (zone === undefined ? 0 : AA);
     packet[3] = rcode;
@@ -61,14 +62,14 @@ export function createDatagrams(
     return verdict === "drop" ? 0 : truncate(packet, query);
   };
 
-  return (packet, length, client) => {
+  return (packet, length, client, isKnownOnly = false) => {
     if (isNoQuery(packet, length)) return 0;
     const query = parseQuery(packet, length);
     if (queries !== null && isLimited(options, client)) {
       const verdict = queries.admit(client.network(), 0);
       if (verdict !== "send") return verdict === "drop" || query === null ? 0 : truncate(packet, query);
     }
-    const usual = query === null ? null : answerUsual(packet, query, client);
+    const usual = query === null ? null : answerUsual(packet, query, client, isKnownOnly);
     return usual ?? compose(packet.subarray(0, length), query, client)?.copy(packet) ?? 0;
   };
 }

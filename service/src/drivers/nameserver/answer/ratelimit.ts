@@ -28,6 +28,8 @@ export interface Client {
   /** See `networkOf`. */
   network(): number;
   isLoopback(): boolean;
+  /** Returns a hash of address and port. */
+  flow(): number;
 }
 
 /** Returns whether limits apply to a client: addresses of loopback cannot be forged from outside. */
@@ -35,10 +37,11 @@ export const isLimited = ({ limitLoopback }: { readonly limitLoopback: boolean }
   limitLoopback || !client.isLoopback();
 
 /** Returns the client at an address. */
-export const clientAt = (address: string): Client => ({
+export const clientAt = (address: string, port = 0): Client => ({
   address: () => address,
   network: () => networkOf(address),
   isLoopback: () => isLoopback(address),
+  flow: () => mix(networkOf(address), port),
 });
 
 /**

@@ -18,6 +18,8 @@ export interface BuiltinOptions {
   readonly port: number;
   /** Limit of equal responses per second to one network (/24, /56); 0 for no limit. */
   readonly rateLimit: number;
+  /** Limit of all queries per second of one network over UDP; 0, the default, for no limit. */
+  readonly queryLimit?: number;
   /** Whether to limit loopback too. Off by default, because its addresses cannot be forged from outside. */
   readonly limitLoopback?: boolean;
   /** Who may transfer zones (addresses and blocks: all zones; TSIG keys, RFC 8945: those in their scope), and the targets of NOTIFY. */
@@ -64,6 +66,7 @@ export async function createBuiltin(
     host: rest.host,
     port: rest.port,
     rateLimit: rest.rateLimit,
+    queryLimit: rest.queryLimit ?? 0,
     limitLoopback,
     transfer: rest.transfer,
   };

@@ -7,7 +7,7 @@ import type { Socket } from "node:dgram";
 import { type AddressInfo, isIPv6, type Server, SocketAddress } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Log } from "../../../base/log.ts";
-import { createLimiter } from "../answer/ratelimit.ts";
+import { createLimiter, type Limiter, QUERY_SLIP } from "../answer/ratelimit.ts";
 import { createResponder } from "../answer/responder.ts";
 import { type Catalog, createCatalog } from "../transfer/catalog.ts";
 import { createNotifier, keyOf, type Notifier, type Target } from "../transfer/notify.ts";
@@ -16,6 +16,7 @@ import { createAccess } from "../transfer/transfer.ts";
 import { createTransfers } from "../transfer/transfers.ts";
 import { createKey, type KeyOptions } from "../transfer/tsig.ts";
 import { loadMmsg, type Mmsg } from "../transport/mmsg.ts";
+import { createOverload, type Overload } from "../transport/overload.ts";
 import { serveTcp } from "../transport/tcp.ts";
 import { bindUdp, listenUdp, openUdp, type Served, serveUdp } from "../transport/udp.ts";
 import { lowerCase, textOf } from "../wire/name.ts";
@@ -28,6 +29,7 @@ export interface WorkerOptions {
   readonly host: string;
   readonly port: number;
   readonly rateLimit: number;
+  readonly queryLimit: number;
   readonly limitLoopback: boolean;
   readonly transfer: {
     readonly addresses: readonly string[];
@@ -75,6 +77,8 @@ const SLICE_MS = 4;
 /** Zones that are read between two checks of the sockets. */
 const OBSERVE_STEP = 256;
 const FAULTS_LOGGED = 20;
+/** Milliseconds between two reports of dropped queries. */
+const REPORT_MS = 10_000;
 /** Attempts to find a free port that is free for both TCP and UDP. */
 const PORT_TRIES = 10;
 
@@ -121,6 +125,20 @@ async function listen(tcp: Server, mmsg: Mmsg | null, host: string, port: number
   }
 }
 
+const limiterOf = (rate: number, slip?: number): Limiter | null =>
+  rate > 0 ? createLimiter(rate, () => performance.now(), randomInt(2 ** 32), slip) : null;
+
+/** Logs how many queries were dropped, if any. */
+function reportDrops(overload: Overload, log: Log): void {
+  let before = 0;
+  setInterval(() => {
+    const dropped = overload.dropped - before;
+    before = overload.dropped;
+    if (dropped > 0)
+      log("warn", "More DNS queries came than could be answered", { dropped, seconds: REPORT_MS / 1000 });
+  }, REPORT_MS).unref();
+}
+
 /** Starts the server. Rejects with the system's error when it cannot listen on the address. Resolves to the handler of requests. */
 async function serve(
   options: WorkerOptions,
@@ -148,8 +166,8 @@ async function serve(
   let faults = 0;
   const responder = createResponder({
     zones,
-    limiter:
-      options.rateLimit > 0 ? createLimiter(options.rateLimit, () => performance.now(), randomInt(2 ** 32)) : null,
+    limiter: limiterOf(options.rateLimit),
+    queries: limiterOf(options.queryLimit, QUERY_SLIP),
     limitLoopback: options.limitLoopback,
     keys,
     mayTransfer: createAccess(options.transfer.addresses),
@@ -173,7 +191,9 @@ async function serve(
     return null;
   });
   const udp = await listen(tcp.server, mmsg, options.host, options.port);
-  serveUdp(udp, responder, latency);
+  const overload = createOverload();
+  serveUdp(udp, responder, latency, overload);
+  reportDrops(overload, log);
   udp.socket.on("error", (fault) => log("warn", "UDP socket of the name server failed", { error: fault.message }));
   tcp.server.on("error", (fault) => log("warn", "TCP socket of the name server failed", { error: fault.message }));
   notifier = await openNotifier(options.host, targets, log);

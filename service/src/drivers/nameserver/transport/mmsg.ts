@@ -10,6 +10,7 @@ import { getSystemErrorName } from "node:util";
 import ipaddr from "ipaddr.js";
 import { type Family, networkAt } from "../../../base/address.ts";
 import { type Client, isLoopback } from "../answer/ratelimit.ts";
+import { hashEnd, hashOn } from "../builtin/table.ts";
 
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -165,6 +166,7 @@ function clientOf(name: Buffer): Client {
   return {
     address: () => addressOf(name),
     network: () => networkAt(name, start(), family()),
+    flow: () => hashEnd(hashOn(0, name, 2, start() === 4 ? 8 : 24)),
     isLoopback: () => (family() === 4 ? name[start()] === 127 : isLoopback(addressOf(name))),
   };
 }

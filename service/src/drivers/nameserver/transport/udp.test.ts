@@ -6,6 +6,7 @@ import { test } from "node:test";
 import type { Client } from "../answer/ratelimit.ts";
 import { createLatency } from "../builtin/latency.ts";
 import { addressOf, loadMmsg, PLACES } from "./mmsg.ts";
+import { createOverload } from "./overload.ts";
 import { listenUdp, serveUdp } from "./udp.ts";
 
 const mmsg = await loadMmsg();
@@ -89,6 +90,30 @@ for (const many of [true, false]) {
     await assert.rejects(listen("192.0.2.1"), { code: "EADDRNOTAVAIL", syscall: "bind" });
   });
 }
+
+test("more datagrams than can be answered: a client with few is answered, and missing names are not", async (t) => {
+  const served = await listenUdp(mmsg, "127.0.0.1", 0);
+  t.after(() => served.socket.close());
+  const known: boolean[] = [];
+  const responder = {
+    udp(_packet: Buffer, length: number, _from: Client, isKnownOnly = false) {
+      known.push(isKnownOnly);
+      return length;
+    },
+  };
+  const overload = createOverload();
+  serveUdp(served, responder, createLatency(), overload);
+  const { port } = served.socket.address();
+  const [greedy, modest] = [await client(t, "127.0.0.1", port), await client(t, "127.0.0.1", port)];
+  // All are in the kernel before the server, on this same thread, reads the first.
+  for (let i = 0; i < 900; i++) greedy.socket.send(`${i}`);
+  modest.socket.send("here");
+  for (let i = 0; i < 100; i++) greedy.socket.send(`${i}`);
+  assert.deepEqual(await modest.settled(1), ["here"]);
+  assert.ok(overload.dropped > 200, `${overload.dropped} dropped`);
+  assert.ok(known.includes(true));
+  assert.equal(overload.isActive, false);
+});
 
 test("a batch receives waiting datagrams up to its size, and drops those that cannot be sent", async (t) => {
   const other = createSocket("udp4");

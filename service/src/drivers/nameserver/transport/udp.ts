@@ -8,12 +8,15 @@ import { isIPv6 } from "node:net";
 import { clientAt } from "../answer/ratelimit.ts";
 import type { Responder } from "../answer/responder.ts";
 import type { Latency } from "../builtin/latency.ts";
-import { type Batch, DATAGRAM, type Mmsg } from "./mmsg.ts";
+import { type Batch, DATAGRAM, type Mmsg, PLACES } from "./mmsg.ts";
+import { createOverload, type Overload } from "./overload.ts";
 
 /** Bytes for datagrams of a burst; the kernel may allocate less. */
 const SOCKET_BUFFER = 4 << 20;
 /** Maximum bytes that wait for the kernel; beyond it responses are dropped. */
 const QUEUE_LIMIT = 4 << 20;
+/** How long datagrams may keep other events of the thread waiting. */
+const SLICE_MS = 2;
 
 /** Creates a socket of the address's family, not bound. */
 export function openUdp(host: string): Socket {
@@ -58,15 +61,25 @@ export async function listenUdp(mmsg: Mmsg | null, host: string, port: number): 
 }
 
 /** Responds to every packet with `responder`; durations go to `latency`. */
-export function serveUdp({ socket, batch }: Served, responder: Pick<Responder, "udp">, latency: Latency): void {
+export function serveUdp(
+  { socket, batch }: Served,
+  responder: Pick<Responder, "udp">,
+  latency: Latency,
+  overload = createOverload(),
+): void {
   let clogged = false;
   let buffer = Buffer.alloc(DATAGRAM);
+  /** The socket is not read until other events were handled. */
+  let isPaused = false;
+  const proceed = (): void => {
+    isPaused = false;
+  };
   socket.on("message", (packet, { address, port }) => {
     const started = latency.due() ? performance.now() : 0;
     // No socket has port 0: such a packet is forged, and dgram throws on it.
     if (port !== 0 && !(clogged && socket.getSendQueueSize() > QUEUE_LIMIT)) {
       packet.copy(buffer);
-      const size = responder.udp(buffer, packet.length, clientAt(address));
+      const size = responder.udp(buffer, packet.length, clientAt(address, port), overload.isActive);
       const message = buffer.subarray(0, size);
       // Bytes that the kernel does not accept now are sent later, from the memory of the message.
       if (size > 0) socket.send(clogged ? Buffer.from(message) : message, port, address);
@@ -74,18 +87,34 @@ export function serveUdp({ socket, batch }: Served, responder: Pick<Responder, "
       if (isClogged && !clogged) buffer = Buffer.alloc(DATAGRAM);
       clogged = isClogged;
     }
-    if (batch !== null) answerAll(batch, responder);
+    if (batch !== null && !isPaused && !answerAll(batch, responder, overload)) {
+      isPaused = true;
+      setImmediate(proceed);
+    }
     if (started === 0) return;
     const ended = performance.now();
     latency.add((ended - started) * 1000, ended);
   });
 }
 
-function answerAll(batch: Batch, responder: Pick<Responder, "udp">): void {
-  const came = batch.receive();
-  for (let place = 0; place < came; place++) {
-    const size = responder.udp(batch.packet(place), batch.size(place), batch.client(place));
-    if (size > 0) batch.put(place, size);
+/** Responds to all that wait, for `SLICE_MS` at most. Returns whether the socket is empty. */
+function answerAll(batch: Batch, responder: Pick<Responder, "udp">, overload: Overload): boolean {
+  let until = 0;
+  for (;;) {
+    const came = batch.receive();
+    const isEmpty = came < PLACES;
+    const now = isEmpty ? 0 : performance.now();
+    overload.received(came, isEmpty, now);
+    for (let place = 0; place < came; place++) {
+      const client = batch.client(place);
+      if (overload.isActive && overload.drops(client.flow())) continue;
+      const size = responder.udp(batch.packet(place), batch.size(place), client, overload.isActive);
+      if (size > 0) batch.put(place, size);
+      else if (overload.isActive) overload.drop();
+    }
+    if (came > 0) batch.send();
+    if (isEmpty) return true;
+    if (until === 0) until = now + SLICE_MS;
+    else if (now > until) return false;
   }
-  if (came > 0) batch.send();
 }
