@@ -317,6 +317,29 @@ onEveryDatabase(
       });
     });
 
+    test("a delivery and a failure with dates in the future are sent and counted from now", async () => {
+      const caller = await harness.neighbour();
+      let answer = 503;
+      const endpoint = await openEndpoint(() => answer);
+      const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      await domain(caller);
+      await deliveriesOf(caller, ID, (all) => all.some(({ Attempts }) => Attempts === 1));
+      const late = clock.now() + 1000 * 24 * hour;
+      await harness.brume.store.write(async (tx) => {
+        await tx.updateTable("webhook").set({ failing_since: late }).where("id", "=", ID).execute();
+        const change = { created: late, due: late };
+        await tx.updateTable("webhook_delivery").set(change).where("webhook_id", "=", ID).execute();
+      });
+      await harness.brume.restart();
+      await deliveriesOf(caller, ID, (all) => all.some(({ Attempts }) => Attempts === 2));
+      const { FailingSince } = await caller.client.readWebhook({ path: { id: ID } });
+      assert.ok(Date.parse(FailingSince ?? "") <= clock.now(), "it fails since now, not since a day to come");
+      answer = 200;
+      moved += 60_000;
+      await deliveriesOf(caller, ID, (all) => all.every(({ State }) => State === "Delivered"));
+      await endpoint.close();
+    });
+
     test("survive a restart, and lose nothing that happened meanwhile", async () => {
       const caller = await harness.neighbour();
       let isBroken = true;

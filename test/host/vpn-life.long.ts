@@ -87,7 +87,7 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
   });
 
   test("after a kill at any moment of a change, the next service completes it", async () => {
-    const modules = ["exec.ts", "router/ipsec.ts"].map(
+    const modules = ["exec.ts", "router/ipsec/ipsec.ts"].map(
       (name) => new URL(`../../service/src/drivers/${name}`, import.meta.url).href,
     );
     const victim = `
@@ -107,10 +107,11 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
         tunnels: after % 2 === 0 ? [tunnel] : [second],
       };
       const child = spawn(process.execPath, ["--input-type=module", "-e", victim, JSON.stringify(spec)]);
-      await once(child.stdout, "data");
+      const ended = once(child, "exit");
+      await Promise.race([once(child.stdout, "data"), ended.then(() => assert.fail("the service ended at once"))]);
       await sleep(after);
       child.kill("SIGKILL");
-      await once(child, "close");
+      await ended;
       at.restart();
       await at.apply(tunnel, second);
       await Promise.all([at.isUp(7), at.isUp(8)]);

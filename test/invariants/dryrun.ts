@@ -45,6 +45,30 @@ export async function prepareRequests({
       .values({ ...withdrawn, reason: "", zone_file: "", labels: "{}" })
       .execute();
   });
+  // A waiting action without the running one that it waits for, so that the database is calm.
+  const waits = await server("waits");
+  const ended = await client.startAction({ path: { id: waits }, body: { Type: "PowerOff" } }, wait);
+  const action = 1_000_000;
+  await brume.store.write(async (tx) => {
+    const row = await tx.selectFrom("task").selectAll().where("id", "=", ended.ID).executeTakeFirstOrThrow();
+    const records = (JSON.parse(row.steps) as object[]).map((one) => ({
+      ...one,
+      state: "Pending",
+      start: null,
+      end: null,
+    }));
+    const waiting = {
+      state: "Postponed",
+      progress: 0,
+      end_date: null,
+      due_at: null,
+      steps: JSON.stringify(records),
+    } as const;
+    await tx
+      .insertInto("task")
+      .values({ ...row, ...waiting, id: action })
+      .execute();
+  });
   // Orphans: on the host, but not in the database, as after a restore.
   const lost = [await server("adopted"), await server("removed")];
   await brume.store.write(async (tx) => {
@@ -58,13 +82,21 @@ export async function prepareRequests({
   // Of a type that is not emitted here, so that deliveries change no rows.
   const endpoint = await openEndpoint();
   const hook = async () => (await client.createWebhook({ body: { Url: endpoint.url, Types: ["disk.low"] } })).ID;
-  const [ended, doomedHook] = [await hook(), await hook()];
+  const [stopped, doomedHook] = [await hook(), await hook()];
   const [event] = await client.listEvents({ query: { limit: 1 } });
   await brume.store.write(async (tx) => {
     const delivery = { event_id: event?.ID ?? 0, type: "disk.low", resource: "disk", resource_id: 1 };
     await tx
       .insertInto("webhook_delivery")
-      .values({ ...delivery, id: 1_000_000, webhook_id: ended, state: "Failed", created: 1, ended: 1, due: null })
+      .values({
+        ...delivery,
+        id: 1_000_000,
+        webhook_id: stopped,
+        state: "Failed",
+        created: Date.now(),
+        ended: Date.now(),
+        due: null,
+      })
       .execute();
   });
   return {
@@ -74,7 +106,7 @@ export async function prepareRequests({
     deleteDiskCopies: ["/disk-copy"],
     createWebhook: ["/webhook", { Url: endpoint.url, Types: ["disk.low"] }],
     deleteWebhook: [`/webhook/${doomedHook}`],
-    resendDelivery: [`/webhook/${ended}/delivery/1000000/resend`],
+    resendDelivery: [`/webhook/${stopped}/delivery/1000000/resend`],
     createClaim: ["/dns/claim", { Name: "dry.claims.example" }],
     deleteClaim: [`/dns/claim/${claim.ID}`],
     deleteWithdrawnDomain: ["/dns/withdrawn/1000000"],
@@ -86,6 +118,7 @@ export async function prepareRequests({
     copyServer: [`/server/${kept}/copy`, {}],
     rebuildServer: [`/server/${kept}/rebuild`, {}],
     startAction: [`/server/${switched}/action`, { Type: "PowerOff" }],
+    cancelAction: [`/server/${waits}/action/${action}/cancel`],
     createBatch: ["/server-batch", { Name: "dry", Count: 2 }],
     deleteBatch: ["/server-batch", { ID: batch.ID }],
     openConsole: [`/server/${kept}/console`, { Type: "Serial" }],

@@ -1,6 +1,9 @@
-/** What a step reports while it works. */
+/** What flows report: a step while it works, and a canceled creation. */
 import assert from "node:assert/strict";
+import { insertImage } from "../../service/src/catalog/table.ts";
 import { flow } from "../../service/src/engine/flow.ts";
+import { updateServer } from "../../service/src/server/table.ts";
+import type { Tx } from "../../service/src/store/db.ts";
 import {
   begin,
   createFixtureEngine,
@@ -9,6 +12,8 @@ import {
   invariant,
   mustFind,
 } from "../support/enginefixture.ts";
+import { imageRow } from "../support/rows.ts";
+import { openServerFixture } from "../support/serverfixture.ts";
 
 invariant("a step reports its progress while it runs", async (store) => {
   const alarm = createTestAlarm();
@@ -44,4 +49,32 @@ invariant("a step reports its progress while it runs", async (store) => {
   assert.deepEqual([(await mustFind(store, id)).state, await detail()], ["Completed", "whole"]);
   assert.deepEqual(told.slice(-2), ["changed: 11 %", "ended: whole"]);
   await engine.drain();
+});
+
+invariant("a canceled creation whose task has no error states the cancellation", async (store) => {
+  const fixture = await openServerFixture(store, Date.now);
+  try {
+    const server = await fixture.makeServer();
+    const run = { task: 1_000_000, subject: server.id, project: 1, input: { server: server.id }, facts: {} };
+    const end = (name: string, subject: number) =>
+      store.write((tx) => {
+        const ended = fixture.flow(name).ended as unknown as (tx: Tx, run: object, ending: string) => Promise<void>;
+        return ended(tx, { ...run, subject }, "Canceled");
+      });
+    await store.write((tx) => updateServer(tx, server.id, { state: "New" }));
+    await end("server.Create", server.id);
+    const failed = await fixture.row(server.id);
+    assert.equal(failed.state, "Failed");
+    assert.equal(JSON.parse(failed.error ?? "").detail, `The creation of server ${server.id} was canceled.`);
+    const image = await store.write((tx) => insertImage(tx, imageRow(77, { state: "New" })));
+    await end("image.make", image.id);
+    const { error } = await store.read
+      .selectFrom("image")
+      .select("error")
+      .where("id", "=", 77)
+      .executeTakeFirstOrThrow();
+    assert.equal(JSON.parse(error ?? "").detail, "The creation of image 77 was canceled.");
+  } finally {
+    fixture.servers.close();
+  }
 });

@@ -138,7 +138,11 @@ async function endCreation(
     // A server that runs but was not ready in time is kept, unless its group is created atomically.
     if (ending === "Completed" || (ending === "Failed" && server.is_on === 1 && batch?.policy !== "Atomic"))
       await activateServer(context, tx, reconcile, server, ending);
-    else await failServer(context, tx, reconcile, server, (await find(tx, task))?.error ?? errorFor("superseded", ""));
+    else {
+      const reason =
+        (await find(tx, task))?.error ?? errorFor("superseded", `The creation of server ${subject} was canceled.`);
+      await failServer(context, tx, reconcile, server, reason);
+    }
   }
   await updateGroup(context, tx, reconcile, server);
 }

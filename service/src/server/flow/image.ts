@@ -77,7 +77,8 @@ export function imageFlows(context: FlowContext) {
       await releaseQueueSlot(context, tx, server, task);
       const row = await findImage(tx, project, subject);
       if (row === undefined) return;
-      const failure = ending === "Completed" ? null : ((await find(tx, task))?.error ?? errorFor("superseded", ""));
+      const canceled = errorFor("superseded", `The creation of image ${subject} was canceled.`);
+      const failure = ending === "Completed" ? null : ((await find(tx, task))?.error ?? canceled);
       if (row.type === "Backup") await noteBackup(context, tx, server, failure);
       if (failure === null) return;
       const error = JSON.stringify(failure);
