@@ -6,12 +6,11 @@
 import { accountExamples } from "./examples/account.ts";
 import { catalogExamples } from "./examples/catalog.ts";
 import { claimExamples } from "./examples/claim.ts";
-import { diskCopyExamples } from "./examples/diskcopy.ts";
 import { dnsExamples } from "./examples/dns.ts";
 import type { Examples } from "./examples/example.ts";
 import { networkExamples } from "./examples/network.ts";
 import { orphanExamples } from "./examples/orphan.ts";
-import { serverExamples } from "./examples/server.ts";
+import { diskCopyExamples, serverExamples } from "./examples/server.ts";
 import { webhookExamples } from "./examples/webhook.ts";
 
 /** Examples of all operations. */

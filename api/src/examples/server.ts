@@ -236,3 +236,12 @@ export const serverExamples: Examples = {
     },
   },
 };
+
+/** Examples of the operations on disk copies: server 17 in a backup of the whole installation. */
+export const diskCopyExamples: Examples = {
+  createDiskCopy: {
+    request: { ServerID: 17 },
+    answer: { ServerID: 17, Folder: "/var/lib/brume/servers/17.copy" },
+  },
+  deleteDiskCopies: {},
+};

@@ -10,7 +10,7 @@ export class ApiError extends Error {
 
   constructor(code: ErrorCode, detail: string, errors: readonly FieldError[] = [], retryAfter?: number) {
     super(detail);
-    this.name = "Fault";
+    this.name = "ApiError";
     this.code = code;
     this.errors = errors;
     this.retryAfter = retryAfter;
@@ -53,3 +53,15 @@ export function invalidQuery(errors: readonly FieldError[]): ApiError {
 export function errorAt(code: ErrorCode, pointer: string, detail: string): ApiError {
   return new ApiError(code, detail, [fieldError(pointer, code, detail)]);
 }
+
+/** Why the value of a field is invalid. The caller adds the name of the field. */
+export interface FieldProblem {
+  readonly code: FieldCode;
+  /** End of a sentence that starts with the name of the field: `must be …`. */
+  readonly must: string;
+  /** Description of the invalid value, if it is clearer than the value. */
+  readonly came?: string;
+}
+
+/** Returns the problem; `must` as in `FieldProblem`. */
+export const fieldProblem = (code: FieldCode, must: string): FieldProblem => ({ code, must });

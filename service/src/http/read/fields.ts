@@ -2,9 +2,10 @@
  * Converts the fields of a body to the types of the contract's schema (docs/spec.md#reading-the-request-body, #coercion, #strict-mode). All
  * operations use this module, so the rules are the same everywhere. A schema is compiled to functions on its first use.
  */
+
 import type { FieldError } from "@brume/api/errors.ts";
 import type { Static, TObject } from "typebox";
-import { fieldProblem } from "../../base/fieldproblem.ts";
+import { fieldProblem } from "../../base/error.ts";
 import type { RawFields } from "./body.ts";
 import { isFormNode, partsOf } from "./form.ts";
 import { type JsonObject, parseJson, repeatedKeys } from "./json.ts";

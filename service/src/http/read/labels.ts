@@ -1,5 +1,5 @@
 /** Parses a map of labels (docs/spec.md#dates-ids-names-labels). The client chooses the keys, so they keep their letter case. */
-import { fieldProblem } from "../../base/fieldproblem.ts";
+import { fieldProblem } from "../../base/error.ts";
 import { repeatedKeys } from "./json.ts";
 import { type FieldLabel, type Reading, report, reportProblem } from "./report.ts";
 import { count, type Schema } from "./scalar.ts";

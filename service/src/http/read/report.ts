@@ -1,6 +1,7 @@
 /** Reports errors of fields: a pointer, a code, and a sentence with the expected and the actual value. */
+
 import type { FieldCode, FieldError } from "@brume/api/errors.ts";
-import type { FieldProblem } from "../../base/fieldproblem.ts";
+import type { FieldProblem } from "../../base/error.ts";
 import { isFormNode, partsOf } from "./form.ts";
 import { isList, isWrittenNumber, textOf } from "./json.ts";
 import type { Mode } from "./scalar.ts";

@@ -2,7 +2,7 @@
  * Converts single values: the coercions (docs/spec.md#coercion) and the checks of a schema beyond its type. Each schema is compiled to one
  * function, because every field of every request is converted here.
  */
-import { type FieldProblem, fieldProblem } from "../../base/fieldproblem.ts";
+import { type FieldProblem, fieldProblem } from "../../base/error.ts";
 import { normaliseDate } from "./date.ts";
 import { toInteger, toPlain } from "./decimal.ts";
 import { isWrittenNumber, textOf } from "./json.ts";

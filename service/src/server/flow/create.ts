@@ -23,12 +23,11 @@ import { attempt, errorFor } from "./error.ts";
 import { emitServerEvent } from "./events.ts";
 import { ensureImageFolder } from "./fetch.ts";
 import { failServer, updateGroup } from "./group.ts";
-import { guestSteps } from "./guest.ts";
+import { guestSteps, renewBackup, renewGuest } from "./guest.ts";
 import { joinNetwork } from "./network.ts";
 import { machineSpecFor, waitForLink } from "./nics.ts";
 import { type QueueSlotFlow, releaseQueueSlot, reserveQueueSlot, snapshotStep } from "./queueslot.ts";
 import { queueReconcile } from "./reconcile.ts";
-import { renewBackup, renewGuest } from "./renew.ts";
 import { changeServer, requireServer } from "./serverrow.ts";
 
 /** Input of `Copy`. */

@@ -1,11 +1,13 @@
-/** Steps and functions that need the guest: shutdown on request, the serial log, and waiting until SSH or the first boot is ready. */
+/** Steps and functions that need the guest: shutdown on request, the serial log, waiting until SSH or the first boot is ready, and a new identity. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { actionLimits } from "@brume/api/action.ts";
+import { findImage } from "../../catalog/table.ts";
 import type { Done, Wait } from "../../engine/flow.ts";
 import { showAddress } from "../../network/model/plan.ts";
 import { listLinkedNetworks } from "../links.ts";
+import type { ServerRow } from "../table.ts";
 import type { Facts, FlowContext, ServerStep } from "./context.ts";
-import { stepErrorOf } from "./error.ts";
+import { attempt, stepErrorOf } from "./error.ts";
 
 /** Milliseconds between two checks of a booting guest. */
 const pause = 500;
@@ -76,4 +78,26 @@ export function guestSteps<Input>(context: FlowContext): [ServerStep<Input>, Ser
       do: ({ subject }) => checkGuest(subject, "guest_not_ready"),
     },
   ];
+}
+
+/**
+ * Gives the guest on a copied disk a new identity (host keys, machine id, passwords) before its first start. Guests with cloud-init and Tiny
+ * Linux take it from the seed; from other disks the old one is removed. Resolves to the detail of the step.
+ */
+export async function renewGuest(context: FlowContext, server: ServerRow, signal: AbortSignal): Promise<string> {
+  const { id, guest, family, disk_version } = server;
+  if (guest !== null) return "the guest creates a new identity at its first start";
+  const kept = "identity of the source's guest not removed";
+  if (family !== "Linux") return `${kept}: not supported for ${family} guests`;
+  const { removed, detail } = await attempt("disk_failed", `Could not change the disk of server ${id}`, () =>
+    context.machines.ensureIdentityRemoved(id, disk_version, signal),
+  );
+  return removed ? "host keys, machine id, password hashes, authorized keys and logs removed" : `${kept}: ${detail}`;
+}
+
+/** Does the same if the image is a backup of another server: only backups contain an identity. Resolves to the end of a detail. */
+export async function renewBackup(context: FlowContext, server: ServerRow, signal: AbortSignal): Promise<string> {
+  const image = await findImage(context.store.read, server.project_id, server.image_id);
+  const isOfAnother = image?.type === "Backup" && image.server_id !== server.id;
+  return isOfAnother ? `; ${await renewGuest(context, server, signal)}` : "";
 }

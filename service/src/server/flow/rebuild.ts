@@ -24,10 +24,9 @@ import {
 } from "./effective.ts";
 import { attempt } from "./error.ts";
 import { ensureImageFolder } from "./fetch.ts";
-import { guestSteps } from "./guest.ts";
+import { guestSteps, renewBackup } from "./guest.ts";
 import { machineSpecFor } from "./nics.ts";
 import { queueReconcile } from "./reconcile.ts";
-import { renewBackup } from "./renew.ts";
 import { changeServer, requireServer } from "./serverrow.ts";
 
 /** Milliseconds. */

@@ -16,8 +16,7 @@ import {
   type RuleProtocol,
 } from "@brume/api/firewall.ts";
 import { formatAddresses, parseAddress } from "../../../base/address.ts";
-import { fieldError, invalidFields } from "../../../base/error.ts";
-import { type FieldProblem, fieldProblem } from "../../../base/fieldproblem.ts";
+import { type FieldProblem, fieldError, fieldProblem, invalidFields } from "../../../base/error.ts";
 import { quote } from "../../../base/quote.ts";
 import type {
   AddressMatch,

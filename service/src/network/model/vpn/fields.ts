@@ -2,10 +2,11 @@
  * Parsers for single fields of a tunnel: blocks, endpoints, identities and keys. Each returns canonical text or the problem. The texts
  * are copied into configurations of IKE daemons and of peers' routers, so characters with a meaning there are rejected.
  */
+
 import { isIPv4 } from "node:net";
 import { tunnelLimits } from "@brume/api/vpn.ts";
 import { formatAddresses, parseAddress, parseAddresses, type Range } from "../../../base/address.ts";
-import { type FieldProblem, fieldProblem } from "../../../base/fieldproblem.ts";
+import { type FieldProblem, fieldProblem } from "../../../base/error.ts";
 import { quote as quoteText } from "../../../base/quote.ts";
 
 /** Canonical text, or why the field is invalid. */

@@ -2,8 +2,9 @@
  * Parses one tunnel of a request into the settings to store (docs/spec.md#vpn-tunnel): defaults, fields that an edit keeps, and rules
  * between fields. The same code checks a request before the stored tunnel is known, and parses it when it is.
  */
+
 import { type TunnelInput, type TunnelType, tunnelLimits, tunnelTypes } from "@brume/api/vpn.ts";
-import { type FieldProblem, fieldProblem } from "../../../base/fieldproblem.ts";
+import { type FieldProblem, fieldProblem } from "../../../base/error.ts";
 import { type FieldValue, readBlocks, readHostPort, readIdentity, readKey, readPeer } from "./fields.ts";
 import type { IpsecSettings, TunnelSettings, WireguardSettings } from "./tunnel.ts";
 

@@ -2,9 +2,10 @@
  * Rules between the tunnels of one network: fields that the API requires to be unique, keys that an IKE daemon must be able to
  * select, and subnets that must not overlap so that each packet has one tunnel.
  */
+
 import { isIPv4 } from "node:net";
 import { join, parseAddress, parseAddresses } from "../../../base/address.ts";
-import { type FieldProblem, fieldProblem } from "../../../base/fieldproblem.ts";
+import { type FieldProblem, fieldProblem } from "../../../base/error.ts";
 import { splitBlocks } from "./fields.ts";
 import type { TunnelFieldProblem, TunnelNetwork } from "./read.ts";
 import type { IpsecSettings, TunnelSettings } from "./tunnel.ts";
