@@ -381,20 +381,15 @@ invariant("waiters are notified, also of another engine's work, or stop waiting"
   await impatient;
   await idle.ended(id, { signal: control.signal });
   await idle.ended(id + 1000);
-  const told = idle.ended(id);
+  let isNotified = false;
+  const notified = idle.ended(id).then(() => void (isNotified = true));
   engine.run();
   await engine.idle();
-  let response = false;
-  const hear = async () => {
-    await told;
-    response = true;
-  };
-  const hearing = hear();
-  while (!response) {
+  while (!isNotified) {
     alarm.step();
     await turn();
   }
-  await hearing;
+  await notified;
   await engine.ended(id);
   await engine.drain();
   const left = idle.ended((await begin(store, toy, 2, alarm.now())).id);
