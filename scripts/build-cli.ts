@@ -2,10 +2,12 @@
  * Bundles the command line into `cli/dist`, or into the given folder, so that it starts quickly on any Node from 20.3 on. The contract is replaced by its value:
  * the bundle contains the table of operations as JSON, and no schema library.
  */
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { contract } from "@brume/api/contract.ts";
 import { build, type Plugin } from "esbuild";
+import { renderManual } from "../cli/src/reference.ts";
+import { allCommands } from "../cli/src/run.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const folder = resolve(process.argv[2] ?? join(root, "cli/dist"));
@@ -53,3 +55,5 @@ await build({
   plugins: [inlineContract],
   logLevel: "warning",
 });
+const { version } = JSON.parse(readFileSync(join(root, "cli/package.json"), "utf8")) as { version: string };
+writeFileSync(join(folder, "brume.1"), renderManual(allCommands(), version));

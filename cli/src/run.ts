@@ -4,7 +4,7 @@ import { showError } from "./errors.ts";
 import { helpOfAll, helpOfCommand, helpOfNoun } from "./help.ts";
 import type { Host } from "./host.ts";
 import { type Command, operationCommands } from "./model/commands.ts";
-import { type Options, readOptions } from "./model/options.ts";
+import { changeFlags, commonFlags, type Options, readOptions, yesFlag } from "./model/options.ts";
 import { flagsOf, type Line, parseLine } from "./model/parse.ts";
 import { parseValue } from "./model/values.ts";
 import { createPrinter } from "./print/output.ts";
@@ -19,11 +19,13 @@ export function allCommands(): Command[] {
   return [...derived, ...specialCommands].toSorted((a, b) => (a.words.join(" ") < b.words.join(" ") ? -1 : 1));
 }
 
+const commonNames = new Set([...commonFlags, ...changeFlags, yesFlag].map(({ name }) => name));
+
 async function optionsOf(line: Line): Promise<Options> {
   const values = new Map<string, unknown>();
   for (const flag of flagsOf(line.command)) {
     const texts = line.flags.get(flag.name);
-    if (flag.place !== "option" || texts === undefined || line.command.flags.includes(flag)) continue;
+    if (flag.place !== "option" || texts === undefined || !commonNames.has(flag.name)) continue;
     values.set(flag.name, await parseValue(`--${flag.name}`, flag.field, flag.schema, texts, async () => ""));
   }
   return readOptions(values);

@@ -4,10 +4,10 @@ import { findTarget, type Target } from "./context.ts";
 import type { Host } from "./host.ts";
 import type { Command } from "./model/commands.ts";
 import type { Options } from "./model/options.ts";
-import type { Line } from "./model/parse.ts";
-import { type ReadText, UsageError } from "./model/values.ts";
-import { type Printer } from "./print/output.ts";
-import { type AnyClient, anyClient } from "./resolve.ts";
+import { type Line, usageOf } from "./model/parse.ts";
+import { parseValue, type ReadText, UsageError } from "./model/values.ts";
+import type { Printer } from "./print/output.ts";
+import { type AnyClient, anyClient, resolve } from "./resolve.ts";
 
 /** A running command. */
 export interface Session {
@@ -66,4 +66,30 @@ export function createSession(
     any: async () => anyClient(await client()),
     url: () => url,
   };
+}
+
+/** Returns whether a switch of a special command is on. */
+export const isOn = ({ line }: Session, name: string): boolean => line.flags.get(name)?.at(-1) === "true";
+/** Returns the text of a flag of a special command; undefined: it is absent. */
+export const textFlag = ({ line }: Session, name: string): string | undefined => line.flags.get(name)?.at(-1);
+
+/** Returns the number of a flag of a special command; undefined: it is absent. Throws `UsageError`. */
+export async function numberFlag({ line, readText }: Session, name: string): Promise<number | undefined> {
+  const texts = line.flags.get(name);
+  const flag = line.command.flags.find((one) => one.name === name);
+  if (texts === undefined || flag === undefined) return undefined;
+  return Number(await parseValue(`--${name}`, name, flag.schema, texts, readText));
+}
+
+/** Returns the id of an argument of a special command. Throws `UsageError` if it is missing. */
+export async function idArgument(session: Session, index: number, parent?: number): Promise<number> {
+  const one = session.line.command.args[index];
+  return resolve(await session.any(), one?.kind ?? "id", textArgument(session, index), parent);
+}
+
+/** Returns an argument of a special command. Throws `UsageError` if it is missing. */
+export function textArgument({ line: { command, args } }: Session, index: number): string {
+  const text = args[index];
+  if (text === undefined) throw new UsageError(`${command.args[index]?.name ?? ""} is missing.`, usageOf(command));
+  return text;
 }

@@ -6,10 +6,24 @@ import type { Run } from "./session.ts";
 
 /** Modules by the words of the command. */
 export const loaders: Readonly<Record<string, () => Promise<{ run: Run }>>> = {
+  completion: () => import("./special/completion.ts").then((m) => ({ run: m.script })),
+  __complete: () => import("./special/completion.ts").then((m) => ({ run: m.complete })),
+  console: () => import("./special/console.ts"),
   "context add": () => import("./special/context.ts").then((m) => ({ run: m.add })),
   "context list": () => import("./special/context.ts").then((m) => ({ run: m.list })),
   "context use": () => import("./special/context.ts").then((m) => ({ run: m.use })),
   "context remove": () => import("./special/context.ts").then((m) => ({ run: m.remove })),
+  "dns import": () => import("./special/zonefile.ts").then((m) => ({ run: m.importFile })),
+  "dns export": () => import("./special/zonefile.ts").then((m) => ({ run: m.exportFile })),
+  "dns diff": () => import("./special/zonefile.ts").then((m) => ({ run: m.diff })),
+  doctor: () => import("./special/doctor.ts"),
+  events: () => import("./special/events.ts"),
+  "firewall get": () => import("./special/parts.ts").then((m) => ({ run: m.firewall })),
+  logs: () => import("./special/logs.ts"),
+  "record list": () => import("./special/parts.ts").then((m) => ({ run: m.records })),
+  ssh: () => import("./special/ssh.ts"),
+  top: () => import("./special/top.ts"),
+  "vpn config": () => import("./special/vpnconfig.ts"),
 };
 
 const argument = (name: string, kind: Kind | null, description: string, more: Partial<Argument> = {}): Argument => ({
@@ -52,6 +66,12 @@ const special = (
 });
 
 const text: Schema = { type: "string" };
+const yes: Schema = { type: "boolean" };
+const count: Schema = { type: "integer", minimum: 1 };
+const server = argument("SERVER", "server", "Name or id.");
+const domain = argument("DOMAIN", "domain", "Name or id.");
+const network = argument("NETWORK", "public-network", "Name or id.");
+const file = argument("FILE", null, "A zone file (RFC 1035, section 5); `-` is standard input.");
 const contextName = argument("NAME", null, "Name of the context.");
 
 /** All special commands. */
@@ -74,4 +94,127 @@ export const specialCommands: readonly Command[] = [
     args: [contextName],
   }),
   special("context remove", "Remove an installation from the list", "", { args: [contextName] }),
+  special(
+    "completion",
+    "Print the completion of a shell",
+    "It completes commands, flags, and names of existing objects.",
+    {
+      args: [argument("SHELL", null, "`bash`, `zsh` or `fish`.")],
+      examples: ["source <(brume completion bash)", "brume completion fish > ~/.config/fish/completions/brume.fish"],
+    },
+  ),
+  special("__complete", "Print the completions of a line", "", {
+    args: [argument("WORD", null, "", { required: false, rest: true })],
+    hidden: true,
+  }),
+  special(
+    "console",
+    "Open the serial console of a server",
+    "Ctrl-] ends it. It works without network and SSH in the guest.",
+    {
+      args: [server],
+      flags: [
+        flag("vnc", yes, "Print the WebSocket URL of the screen (RFB protocol), for a VNC client such as noVNC."),
+      ],
+    },
+  ),
+  special(
+    "dns import",
+    "Import a zone file",
+    "Creates the domain if it does not exist. Records that the file does not contain stay, unless `--replace` removes them.",
+    {
+      args: [argument("DOMAIN", "domain", "Name or id of the domain, or the name of a new one."), file],
+      flags: [
+        flag("replace", yes, "Remove records that the file does not contain. Prompts."),
+        flag("dry-run", yes, "Validate only; change nothing."),
+        flag("yes", yes, "Do not prompt before the change.", { short: "y" }),
+      ],
+    },
+  ),
+  special("dns export", "Print a domain as a zone file", "", { args: [domain] }),
+  special(
+    "dns diff",
+    "Compare a domain with a zone file",
+    "Prints what `dns import --replace` would remove (`-`) and add (`+`). Exit code 1: they differ.",
+    {
+      args: [domain, file],
+    },
+  ),
+  special(
+    "doctor",
+    "Check the installation and this computer",
+    "Checks the service, its parts, engines, certificate and clock, the token, and programs that this command line uses. Exit code 1: there is a problem.",
+  ),
+  special(
+    "events",
+    "Print events",
+    "Without `--follow` prints the last ones. A stream resumes by itself after a lost connection.",
+    {
+      flags: [
+        flag("follow", yes, "Print new events until Ctrl-C."),
+        flag("type", text, "Event types, separated by commas; `*` at the end matches any ending."),
+        flag("resource", text, "Objects such as `domain:3`, separated by commas."),
+        flag("after", { type: "integer", minimum: 0 }, "Only events after this event id."),
+      ],
+      examples: ["brume events --follow --type 'server.*,action.*'"],
+    },
+  ),
+  special("firewall get", "Show the firewall of a public network", "With counters of each rule.", { args: [network] }),
+  special("logs", "Print the serial log of a server", "", {
+    args: [server],
+    flags: [
+      flag("tail", { ...count, maximum: 1_000_000 }, "Only this number of last lines."),
+      flag("previous", yes, "The log of the previous boot."),
+      flag("follow", yes, "Print new lines until Ctrl-C."),
+    ],
+  }),
+  special("record list", "List the records of a domain", "", {
+    args: [domain],
+    flags: [flag("type", text, "Only records of these types, separated by commas.")],
+  }),
+  special(
+    "ssh",
+    "Log in to a server with SSH",
+    "Runs the program `ssh` with the address and the user of the server. Arguments after `--` are passed to it.",
+    {
+      args: [server],
+      flags: [
+        flag("user", text, "User in the guest. Default: the administrator of the server."),
+        flag("port", { ...count, maximum: 65_535 }, "Port. Default 22.", { short: "p" }),
+        flag("identity", text, "File of the private key.", { short: "i" }),
+      ],
+      examples: ["brume ssh web-1", "brume ssh web-1 -- uptime"],
+    },
+  ),
+  special("top", "Show the load of the servers", "Refreshes until Ctrl-C; without a terminal it prints once.", {
+    flags: [
+      flag("once", yes, "Print once."),
+      flag("interval", { ...count, maximum: 3600 }, "Seconds between two reads. Default 2."),
+    ],
+  }),
+  special(
+    "vpn config",
+    "Print the peer configuration of a tunnel",
+    "With placeholders instead of secrets, unless `--issue` is given.",
+    {
+      args: [
+        network,
+        argument("TUNNEL", "tunnel", "Name or id. Default: the only tunnel of the network.", { required: false }),
+      ],
+      flags: [
+        flag(
+          "issue",
+          yes,
+          "With secrets, ready to import. For WireGuard this creates a new key: a connected peer is disconnected. Prompts.",
+        ),
+        flag("qr", yes, "Print a QR code for a phone."),
+        flag(
+          "peer",
+          { type: "string", enum: ["strongswan", "libreswan", "mikrotik", "cisco", "fortigate", "wg-quick", "wg"] },
+          "Form of the configuration. Default: `wg-quick` or `strongswan`.",
+        ),
+        flag("yes", yes, "Do not prompt before the change.", { short: "y" }),
+      ],
+    },
+  ),
 ];

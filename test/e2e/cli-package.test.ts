@@ -68,12 +68,13 @@ test("the bundle contains no schema library", () => {
 });
 
 test("set-up links the command, and replaces neither programs nor links of others", () => {
-  const folder = join(clone, "links");
-  mkdirSync(folder);
+  const folder = join(clone, "local/bin");
+  for (const name of [folder, join(clone, "local/share")]) mkdirSync(name, { recursive: true });
   const link = join(folder, "brume");
   const setup = () => spawnSync("sh", [join(root, "scripts/setup"), "link", folder], { encoding: "utf8" });
   assert.match(setup().stdout, /linked the command brume/);
   assert.equal(readlinkSync(link), join(root, "cli/bin/brume.js"));
+  assert.equal(readlinkSync(join(clone, "local/share/man/man1/brume.1")), join(root, "cli/dist/brume.1"));
   assert.equal(setup().stdout, "");
   const replace = (target: string) => {
     rmSync(link, { force: true });

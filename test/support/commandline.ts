@@ -24,6 +24,8 @@ export interface Situation {
   readonly run?: (program: string, args: readonly string[]) => number;
   readonly capture?: (program: string, args: readonly string[]) => string;
   readonly onOut?: (text: string) => void;
+  /** Receives the function that types keys, while the command reads them. */
+  readonly onKeys?: (type: (text: string) => void) => void;
 }
 
 /** Calls the command line. */
@@ -66,7 +68,10 @@ export function createCommandLine(url: string, token: string): CommandLine {
           err += prompt;
           return answers.shift() ?? "";
         },
-        raw: () => () => {},
+        raw(take) {
+          situation.onKeys?.((text) => take(Buffer.from(text)));
+          return () => {};
+        },
       },
       signal: situation.signal ?? new AbortController().signal,
       now: Date.now,

@@ -49,7 +49,6 @@ export const nouns: Readonly<Record<string, string>> = {
   action: "work on servers: list, start, cancel",
   audit: "who changed what",
   claim: "claims of domains that another project has",
-  completion: "completion for bash, zsh and fish",
   context: "installations and their tokens",
   "disk-copy": "copies of disks for a backup",
   dns: "zone files: import, export, compare",
@@ -110,12 +109,12 @@ export const fields: Readonly<Record<string, Readonly<Record<string, FieldWordin
   createRecordCNAME: {
     ...record,
     MnemonicName: { argument: "NAME", description: "The alias, relative to the domain." },
-    Name: { flag: "target", description: "The name that the alias stands for." },
+    Name: { flag: "target", description: "The name that the alias points to." },
   },
   updateRecordCNAME: {
     HostName: { hidden: true },
     MnemonicName: { flag: "name", description: "The alias, relative to the domain." },
-    Name: { flag: "target", description: "The name that the alias stands for." },
+    Name: { flag: "target", description: "The name that the alias points to." },
   },
   createRecordMX: {
     DomainId: { argument: "DOMAIN" },

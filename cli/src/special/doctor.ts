@@ -1,0 +1,174 @@
+/** `brume doctor`: checks the installation as far as the API reports it, and this computer. Every problem has a remedy. */
+import { connect } from "node:tls";
+import { ApiError } from "@brume/api/client.ts";
+import { grants } from "@brume/api/operation.ts";
+import { showError } from "../errors.ts";
+import { align } from "../print/table.ts";
+import type { Run, Session } from "../session.ts";
+
+/** Result of a check. */
+interface Finding {
+  readonly Check: string;
+  readonly State: "ok" | "warning" | "problem";
+  readonly Detail: string;
+  readonly Remedy: string;
+}
+
+const ok = (Check: string, Detail: string): Finding => ({ Check, State: "ok", Detail, Remedy: "" });
+const warning = (Check: string, Detail: string, Remedy: string): Finding => ({
+  Check,
+  State: "warning",
+  Detail,
+  Remedy,
+});
+const problem = (Check: string, Detail: string, Remedy: string): Finding => ({
+  Check,
+  State: "problem",
+  Detail,
+  Remedy,
+});
+
+const remedies: Readonly<Record<string, string>> = {
+  Database: "See the log of the service. A full disk and damaged files are the usual causes.",
+  Disk: "Delete images and backups, or move the data folder to a larger disk.",
+};
+
+/** Returns the day on which the certificate of a server expires. */
+function readExpiry(url: URL): Promise<Date> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(
+      {
+        host: url.hostname,
+        port: Number(url.port || 443),
+        servername: url.hostname,
+        rejectUnauthorized: false,
+        timeout: 5000,
+      },
+      () => {
+        resolve(new Date(socket.getPeerCertificate().valid_to));
+        socket.end();
+      },
+    );
+    socket.once("error", reject);
+    socket.once("timeout", () => socket.destroy(new Error("no response within 5 s")));
+  });
+}
+
+async function checkService(session: Session): Promise<Finding[]> {
+  const { host } = session;
+  const client = await session.client();
+  const { url, name } = await session.target();
+  const start = host.now();
+  const { headers } = await client.raw.readHealth({}, { signal: host.signal });
+  const end = host.now();
+  const found = [ok("API", `${url} (${name}) responds in ${end - start} ms`)];
+  const skew = Math.round((Date.parse(headers.get("date") ?? "") - (start + end) / 2) / 1000);
+  if (Math.abs(skew) > 30)
+    found.push(
+      warning(
+        "Clock",
+        `The clocks of the service and of this computer differ by ${Math.abs(skew)} s.`,
+        "Synchronise both with NTP.",
+      ),
+    );
+  else found.push(ok("Clock", "The clocks of the service and of this computer agree."));
+  if (url.startsWith("https:")) {
+    const days = Math.floor(((await readExpiry(new URL(url))).getTime() - host.now()) / 86_400_000);
+    const detail = `The certificate expires in ${days} days.`;
+    found.push(
+      days < 14
+        ? problem("Certificate", detail, "Renew it and restart the service (BRUME_TLS_CERT).")
+        : ok("Certificate", detail),
+    );
+  }
+  const { Status, Checks } = await client.readReadiness({}, { signal: host.signal });
+  found.push(
+    Status === "ready" ? ok("Service", "ready") : problem("Service", Status, "The checks below show the cause."),
+  );
+  for (const { Name, Ok, Detail } of Checks)
+    found.push(Ok ? ok(Name, Detail) : problem(Name, Detail, remedies[Name] ?? "See the log of the service."));
+  return found;
+}
+
+async function checkToken(session: Session): Promise<Finding[]> {
+  const client = await session.client();
+  const { signal } = session.host;
+  const { Token } = await client.readAccount({}, { signal });
+  const found = [ok("Token", `${Token.Name}: ${Token.Scopes.join(", ")}`)];
+  for (const { TechTitle, Engines } of await client.listLocations({}, { signal }))
+    for (const [part, engine] of Object.entries(Engines))
+      found.push(
+        engine === "sim"
+          ? warning(
+              `Engine ${part}`,
+              `Simulated in location ${TechTitle}: nothing exists on the host.`,
+              "Start the service as root; npm start installs the packages.",
+            )
+          : ok(`Engine ${part}`, `${engine} in location ${TechTitle}`),
+      );
+  if (!grants(Token.Scopes, "account:admin")) return found;
+  const orphans = await client.listOrphans({}, { signal });
+  found.push(
+    orphans.length === 0
+      ? ok("Orphans", "none")
+      : warning(
+          "Orphans",
+          `${orphans.length} disks on the host belong to no object.`,
+          "brume orphan list shows them; adopt or delete each.",
+        ),
+  );
+  return found;
+}
+
+async function checkComputer({ host }: Session): Promise<Finding[]> {
+  const check = async (program: string, args: readonly string[], use: string, debian: string) =>
+    host.capture(program, args).then(
+      () => ok(program, use),
+      (error: unknown) =>
+        (error as NodeJS.ErrnoException).code === "ENOENT"
+          ? warning(program, `It is not installed: no ${use}.`, `On Debian: apt-get install ${debian}`)
+          : ok(program, use),
+    );
+  return Promise.all([
+    check("ssh", ["-V"], "brume ssh", "openssh-client"),
+    check("dig", ["-v"], "queries to the name server", "bind9-dnsutils"),
+  ]);
+}
+
+/** Converts an error of a check to a problem, so that the other checks still run. */
+async function guard(
+  session: Session,
+  name: string,
+  check: (session: Session) => Promise<Finding[]>,
+): Promise<Finding[]> {
+  try {
+    return await check(session);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "scope_missing") return [];
+    const { message, remedy } = showError(error, null, "http://localhost/");
+    return [problem(name, message, remedy)];
+  }
+}
+
+export const run: Run = async (session) => {
+  const { print, options } = session;
+  const service = await guard(session, "API", checkService);
+  const token = service[0]?.State === "ok" ? await guard(session, "Token", checkToken) : [];
+  const findings = [...service, ...token, ...(await guard(session, "Computer", checkComputer))];
+  const problems = findings.filter(({ State }) => State === "problem").length;
+  if (options.output === "table" || options.output === "wide") {
+    const { green, red, yellow } = print.style;
+    const marks = { ok: green("✓"), warning: yellow("!"), problem: red("✗") };
+    print.lines(
+      align(
+        findings.map(({ Check, State, Detail, Remedy }) => [
+          marks[State],
+          Check,
+          Remedy === "" ? Detail : `${Detail} → ${Remedy}`,
+        ]),
+      ),
+    );
+    print.lines(["", problems === 0 ? "No problem found." : `${problems} problem${problems === 1 ? "" : "s"} found.`]);
+  } else await print.result(findings, "", false);
+  return problems > 0 ? 1 : 0;
+};
