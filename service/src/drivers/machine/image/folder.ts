@@ -4,7 +4,7 @@
  * again; all others are removed. Disks of servers hard-link the files of their image, so an image can be removed or replaced at any time.
  */
 import { existsSync } from "node:fs";
-import { chmod, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { syncPath } from "../../../base/fsync.ts";
 import type { Exec } from "../../exec.ts";
@@ -98,9 +98,12 @@ async function placeInto(folder: string, draft: string, image: GuestImage): Prom
 /** Removes an image. Disks that were created from it keep their links. Succeeds for an unknown name. */
 export async function removeImage(images: string, name: string): Promise<void> {
   if (!isImageName(name)) return;
+  const folder = join(images, name);
+  // What an operator has linked here stays where it is.
+  if ((await lstat(folder).catch(() => null))?.isSymbolicLink()) return rm(folder);
   // Without its manifest, an incompletely removed folder is not an image.
-  await rm(join(images, name, manifestName), { force: true });
-  await rm(join(images, name), { recursive: true, force: true });
+  await rm(join(folder, manifestName), { force: true });
+  await rm(folder, { recursive: true, force: true });
 }
 
 /**

@@ -1,0 +1,98 @@
+/**
+ * Compares calls of the drivers in this process with the same calls through a host agent in another process, over its Unix socket and over
+ * TLS, and with a bare HTTP request over a Unix socket. The simulated drivers do nearly nothing, so the difference is the cost of the
+ * agent. `npm run bench -- agent`. All kinds alternate call by call, so that other work of the host slows them equally.
+ */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { Agent, createServer, request } from "node:http";
+import { join } from "node:path";
+import { type AgentClient, connectAgent } from "../service/src/agent/client.ts";
+import type { Drivers } from "../service/src/agent/contract/contract.ts";
+import type { Place } from "../service/src/agent/transport.ts";
+import { silentLog } from "../service/src/base/log.ts";
+import { type Carrier, createAgentLab, withSimulated } from "../test/support/agentlab.ts";
+import { machine } from "../test/support/machinelab.ts";
+import { image, port } from "../test/support/networkspec.ts";
+
+const [role, carrier] = process.argv.slice(2);
+if (role === "agent") {
+  const lab = await createAgentLab({}, carrier as Carrier);
+  const bare = createServer({ keepAliveTimeout: 0 }, (incoming, response) => {
+    incoming.resume().on("end", () => response.writeHead(200, { "content-length": 2 }).end("[]"));
+  });
+  const path = "socket" in lab.place ? `${lab.place.socket}.bare` : "";
+  if (path !== "") bare.listen(path);
+  process.send?.({ place: lab.place, bare: path });
+  process.on("disconnect", () => process.exit());
+} else await measure();
+
+async function startAgent(carrier: Carrier): Promise<{ client: AgentClient; bare: string; end: () => void }> {
+  const child = fork(join(import.meta.dirname, "agent.ts"), ["agent", carrier]);
+  const [{ place, bare }] = (await once(child, "message")) as [{ place: Place; bare: string }];
+  const client = await connectAgent(place, { release: "bench", log: silentLog });
+  const end = (): void => {
+    client.close();
+    child.disconnect();
+  };
+  return { client, bare, end };
+}
+
+async function measure(): Promise<void> {
+  const [unix, tls] = [await startAgent("unix"), await startAgent("tls")];
+  const near = withSimulated({});
+  const pool = new Agent({ keepAlive: true });
+  const bare = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const sent = request({
+        agent: pool,
+        socketPath: unix.bare,
+        method: "POST",
+        path: "/",
+        headers: { "content-length": 2 },
+      });
+      sent.on("response", (response) => response.resume().on("end", resolve));
+      sent.on("error", reject);
+      sent.end("{}");
+    });
+  const ports = Array.from({ length: 100 }, (_, at) => port(at + 1, `10.64.1.${at + 1}`));
+  const uuid = "00000000-0000-4000-8000-000000000001";
+  const seed = [{ name: "user-data", content: "x".repeat(4000) }];
+  let generation = 0;
+  const verbs: Record<string, (drivers: Drivers) => Promise<unknown>> = {
+    "images.listImages": ({ images }) => images.listImages(),
+    "machines.ensureDisk": ({ machines }) => machines.ensureDisk(machine({ uuid, seed }), { image: "any" }),
+    "machines.ensureRunning": ({ machines }) => machines.ensureRunning(machine({ uuid, seed })),
+    "machines.observe": ({ machines }) => machines.observe(),
+    "router.apply (100 ports)": ({ router }) =>
+      router.apply(image({ generation: ++generation, v4: { cidr: "10.64.0.0/16", gateway: "10.64.0.1" }, ports })),
+    "router.observe": ({ router }) => router.observe(),
+  };
+  const rows: Record<string, object> = {};
+  for (const [name, call] of Object.entries(verbs)) {
+    const kinds = [() => call(near), bare, () => call(unix.client), () => call(tls.client)];
+    const times = kinds.map((): number[] => []);
+    for (let turn = 0; turn < 1200; turn++)
+      for (const [at, run] of kinds.entries()) {
+        const begun = performance.now();
+        await run();
+        if (turn >= 400) times[at]?.push(performance.now() - begun);
+      }
+    const [inside = 0, plain = 0, socket = 0, secure = 0] = times.map(
+      (all) => all.sort((a, b) => a - b)[all.length >> 1] ?? 0,
+    );
+    rows[name] = {
+      "in process": inside.toFixed(3),
+      "bare HTTP": plain.toFixed(3),
+      socket: socket.toFixed(3),
+      TLS: secure.toFixed(3),
+      "socket adds": (socket - inside).toFixed(3),
+      "socket / bare": ((socket - inside) / plain).toFixed(2),
+    };
+  }
+  console.log("host agent: milliseconds per call, median of 800");
+  console.table(rows);
+  unix.end();
+  tls.end();
+  pool.destroy();
+}

@@ -1,0 +1,55 @@
+/**
+ * An attacker who controls the control plane sends hostile messages to the host agent on the real drivers. They change nothing on the host
+ * that is not of this installation: no file, process, interface, route or rule.
+ */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { whyNot } from "../support/hindrance.ts";
+import { withSeed } from "../support/random.ts";
+
+const hindrance = whyNot("ip", "nft", "tc", "sysctl", "unshare", "qemu-system-x86_64", "qemu-img");
+if (hindrance !== false) console.log(`hostile messages to the agent: not tried, ${hindrance}`);
+
+/** Messages, nearly all of which schemas must refuse; a few hundred reach the drivers. */
+const messages = 50_000;
+const scene = join(import.meta.dirname, "agentscene.ts");
+
+interface Report {
+  readonly sent: number;
+  readonly reached: Readonly<Record<string, number>>;
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly lost: readonly string[];
+  readonly foreign: readonly string[];
+  readonly left: readonly string[];
+  readonly gone: readonly string[];
+}
+
+test("50,000 hostile messages to the agent change nothing that is not of this installation", { skip: hindrance }, () =>
+  withSeed(async ({ seed }) => {
+    const argv = ["-n", "-m", "-p", "-f", "--mount-proc", process.execPath, scene, String(messages), String(seed)];
+    const child = spawn("unshare", argv, { stdio: ["ignore", "pipe", "inherit"] });
+    let text = "";
+    child.stdout.on("data", (part) => (text += String(part)));
+    await new Promise((resolve) => child.on("close", resolve));
+    const report = JSON.parse(text.trim().split("\n").at(-1) ?? "") as Report;
+    assert.equal(report.sent, messages);
+    assert.deepEqual(
+      Object.keys(report.statuses),
+      ["input_invalid"],
+      "every message that its schema refuses gets this error",
+    );
+    for (const name of [
+      "machines.ensureDisk",
+      "images.removeImage",
+      "images.ensureImported",
+      "router.apply",
+      "router.readBanner",
+    ])
+      assert.ok((report.reached[name] ?? 0) >= 5, `${name} reached the driver ${report.reached[name] ?? 0} times`);
+    assert.deepEqual(report.lost, [], "something of others is gone or changed");
+    assert.deepEqual(report.foreign, [], "something appeared that is not of this installation");
+    assert.deepEqual([report.left, report.gone], [[], []], "after the removal, the host is as before");
+  }),
+);
