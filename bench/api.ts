@@ -64,7 +64,7 @@ async function compareRead(name: string, brume: Brume, path: string, sample: str
 const createBody = (domain: string): string =>
   `return wrk.format("POST", "/dns/recorda", headers, '{"DomainId":${domain},"Name":"' .. run .. count .. '","IP":"192.0.2.1"}')`;
 
-/** PowerDNS with a zone of its own, whose records `powerdnsRequest` makes. */
+/** Starts PowerDNS with its own zone; `powerdnsRequest` creates the records. */
 async function startPowerdns(): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), "brume-pdns-"));
   const database = new DatabaseSync(join(folder, "pdns.db"));

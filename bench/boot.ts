@@ -27,14 +27,14 @@ const seconds = (ms: number): string => (ms / 1000).toFixed(2);
 const small = { CPU: 1, RAM: 128, HDD: 1 } as const;
 
 /** Returns the milliseconds from `begun` until port 22 sends its banner, read by a shell on the host. */
-async function untilGreets(host: ServerHost, address: string, begun: number): Promise<number> {
-  const ask = ["netns", "exec", host.lab.machine, "timeout", "0.3", "busybox", "nc", "-w", "1", address, "22"];
+async function untilBanner(host: ServerHost, address: string, begun: number): Promise<number> {
+  const command = ["netns", "exec", host.lab.machine, "timeout", "0.3", "busybox", "nc", "-w", "1", address, "22"];
   for (;;) {
-    const child = spawn("ip", ask, { stdio: ["ignore", "pipe", "ignore"] });
-    let said = "";
-    child.stdout.on("data", (bytes) => (said += String(bytes)));
+    const child = spawn("ip", command, { stdio: ["ignore", "pipe", "ignore"] });
+    let output = "";
+    child.stdout.on("data", (bytes) => (output += String(bytes)));
     await new Promise((done) => child.once("close", done));
-    if (said.startsWith("SSH-")) return performance.now() - begun;
+    if (output.startsWith("SSH-")) return performance.now() - begun;
     if (performance.now() - begun > 120_000) throw new Error(`${address} does not respond`);
     await sleep(20);
   }
@@ -86,7 +86,7 @@ async function startBare(host: ServerHost, image: GuestImage, images: string): P
   const [program = "", ...options] = argv.filter((word) => word !== "-S");
   const child = spawn("ip", ["netns", "exec", space, program, ...options], { cwd: join(root, "run"), stdio: "ignore" });
   try {
-    return await untilGreets(host, address, begun);
+    return await untilBanner(host, address, begun);
   } finally {
     child.kill("SIGKILL");
     await new Promise((done) => child.once("exit", done));
@@ -96,7 +96,7 @@ async function startBare(host: ServerHost, image: GuestImage, images: string): P
   }
 }
 
-/** The same until the API says that it is so. */
+/** Returns the milliseconds from `begun` until the API shows the server as active. */
 async function untilActive(host: ServerHost, id: number, begun: number): Promise<number> {
   for (;;) {
     const { State } = await host.read(id);
@@ -106,14 +106,14 @@ async function untilActive(host: ServerHost, id: number, begun: number): Promise
   }
 }
 
-/** From the order to the greeting, and to the answer that says so. */
-async function startOurs(host: ServerHost): Promise<{ readonly greets: number; readonly said: number }> {
+/** Creates a server. Returns the milliseconds from the request to the SSH banner, and to the response with the state `Active`. */
+async function startOurs(host: ServerHost): Promise<{ readonly sshReady: number; readonly active: number }> {
   const begun = performance.now();
   const body = { Name: "ours", ...small, SshKeys: [host.keyId], WaitFor: "Ssh" as const };
   const { ID, IP } = await host.client.createServer({ body });
-  const [greets, said] = await Promise.all([untilGreets(host, IP, begun), untilActive(host, ID, begun)]);
+  const [sshReady, active] = await Promise.all([untilBanner(host, IP, begun), untilActive(host, ID, begun)]);
   await host.delete(ID);
-  return { greets, said };
+  return { sshReady, active };
 }
 
 const time = async (work: () => Promise<unknown>): Promise<number> => {
@@ -122,7 +122,7 @@ const time = async (work: () => Promise<unknown>): Promise<number> => {
   return performance.now() - begun;
 };
 
-/** Of a server that runs and has written 100 MB, against a whole copy of its disk file, which grows with the disk. */
+/** Copies a running server that has written 100 MB, and compares the time with that of a complete copy of its disk file. */
 async function measureCopy(host: ServerHost) {
   const source = await host.create({ Name: "source" });
   await host.run(source.IP, "dd if=/dev/urandom of=/root/noise bs=1M count=100 2>/dev/null; sync");
@@ -143,8 +143,8 @@ async function measureCopy(host: ServerHost) {
   return { bare, copy: median(copies) };
 }
 
-/** Creates all servers at once. A server that is refused or does not boot is a failure. */
-async function measureCrowd(host: ServerHost, Count: number): Promise<number> {
+/** Creates all servers at once. A server that is rejected or does not boot is a failure. */
+async function measureMany(host: ServerHost, Count: number): Promise<number> {
   const begun = performance.now();
   const body = { Name: "node-{n}", Count, ...small, WaitFor: "Ssh" as const };
   const batch = await host.client.createBatch({ body });
@@ -165,24 +165,24 @@ try {
   const image = await readImage(images, "brume-tiny");
   if (image === null) throw new Error("there is no image brume-tiny");
   const bare: number[] = [];
-  const greets: number[] = [];
-  const said: number[] = [];
+  const sshReady: number[] = [];
+  const active: number[] = [];
   for (let round = 0; round < rounds; round++) {
     bare.push(await startBare(host, image, images));
     const ours = await startOurs(host);
-    greets.push(ours.greets);
-    said.push(ours.said);
+    sshReady.push(ours.sshReady);
+    active.push(ours.active);
   }
   const rows: Record<string, Record<string, string>> = {};
   const row = (name: string, one: number, other: number) => {
     rows[name] = { "bare s": seconds(one), "Brume s": seconds(other), ratio: (other / one).toFixed(2) };
   };
-  row("order to ssh", median(bare), median(greets));
-  row("order to answer, WaitFor Ssh", median(bare), median(said));
+  row("request to ssh", median(bare), median(sshReady));
+  row("request to response, WaitFor Ssh", median(bare), median(active));
   const { bare: cp, copy } = await measureCopy(host);
   row("copy of a disk with 100 MB, against cp", cp, copy);
   if (crowd > 0) {
-    const took = await measureCrowd(host, crowd);
+    const took = await measureMany(host, crowd);
     row(`${crowd} servers at once, against the script ${crowd} times`, median(bare) * crowd, took);
   }
   const [load = ""] = readFileSync("/proc/loadavg", "utf8").split(" ");

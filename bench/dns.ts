@@ -35,7 +35,7 @@ interface Scenario {
 }
 
 const few = (): string[] => Array.from({ length: NAMES }, (_, i) => `n${(i * 7919) % NAMES}.example.com`);
-/** Each name once, in random order: 7,919 and the number of names have no common factor. */
+/** Returns each name once, in a mixed order: 7,919 and the number of names have no common factor. */
 const spread = (letter: string) => (): string[] =>
   Array.from({ length: MANY }, (_, i) => `${letter}${(i * 7919 + 17) % MANY}.example.com`);
 const large = (): ZoneChange =>
@@ -68,7 +68,7 @@ const exists = (command: string): Promise<boolean> =>
   );
 
 const pinned = availableParallelism() > 1 && (await exists("taskset"));
-/** A command on one core: the server's or the load's. */
+/** Starts a command on one core: that of the server or that of the load. */
 const onCore = (core: 0 | 1): string[] => (pinned ? ["taskset", "-c", String(core)] : []);
 
 interface Subject {
@@ -113,7 +113,7 @@ async function load(address: string, seconds: number, names = few()): Promise<Lo
   return { rate: figure(/Queries per second:\s+([\d.]+)/), lost: figure(/Queries lost:\s+(\d+)/) };
 }
 
-/** CPU of all threads of a process, in seconds. */
+/** Returns the CPU time of all threads of a process, in seconds. */
 async function cpuOf(pid: number): Promise<number> {
   const fields = (await readFile(`/proc/${pid}/stat`, "latin1")).split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) / 100;
@@ -177,7 +177,7 @@ async function measureVisibility(): Promise<void> {
   }
   times.sort();
   console.log(
-    `publish, then ask at once: ${NAMES} times, ${misses} misses; publish ms p50 ${quantile(times, 0.5)}, p99 ${quantile(times, 0.99)}`,
+    `publish, then query at once: ${NAMES} times, ${misses} misses; publish ms p50 ${quantile(times, 0.5)}, p99 ${quantile(times, 0.99)}`,
   );
   socket.close();
   await server.close();
@@ -214,7 +214,7 @@ async function measureChanges(seconds: number): Promise<void> {
   await server.close();
 }
 
-/** Times of a query every 10 ms until `ended`, in milliseconds, in ascending order. */
+/** Sends a query every 10 ms until `ended`. Returns the response times in milliseconds, in ascending order. */
 async function probe(address: string, ended: Promise<unknown>): Promise<Float64Array> {
   const asker = await openAsker(address);
   const times: number[] = [];
@@ -232,7 +232,7 @@ async function probe(address: string, ended: Promise<unknown>): Promise<Float64A
   return Float64Array.from(times).sort();
 }
 
-/** Queries while a zone of a million records is transferred, by Knot's tool and with Knot in the same run. */
+/** Measures queries while a zone of a million records is transferred, by Knot's tool and with Knot in the same run. */
 async function measureTransfer(): Promise<void> {
   const knot = (await exists("knotd"))
     ? {

@@ -48,7 +48,7 @@ function create(brume: Brume): Promise<void> {
   });
 }
 
-/** Milliseconds of each call, in ascending order, until `end`. */
+/** Repeats a call until `end`. Returns the milliseconds of each call, in ascending order. */
 async function times(pause: number, end: number, act: () => Promise<unknown>): Promise<number[]> {
   const took: number[] = [];
   while (performance.now() < end) {

@@ -66,7 +66,7 @@ const database = await startDatabase(kind);
 const store = observeCommits(database.store);
 const text = JSON.stringify({ step: "x".repeat(200) });
 
-/** As many rows are written as by the flows: one insert, the claim, three steps. */
+/** Writes as many rows as the flows: one insert, the claim, three steps. */
 const bare = () =>
   spread(async (index) => {
     const row = await store.write((tx) => insertBare.first(tx, { text, id: index }));

@@ -1,6 +1,6 @@
 /**
  * Measures how a flood of unknown tokens slows requests with a valid one: the same reads with and without 20 connections that send
- * unknown tokens as fast as they are refused, alternating on the same service. `npm run bench -- guesses`
+ * unknown tokens as fast as they are rejected, alternating on the same service. `npm run bench -- guesses`
  */
 import { spawn } from "node:child_process";
 import { Agent, request as send } from "node:http";

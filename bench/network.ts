@@ -280,7 +280,7 @@ async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
   rows["PUT vpn until packets pass, daemon started"] = { "API ms": ms(median(cold)) };
   rows["PUT vpn until packets pass, daemon runs"] = { "API ms": ms(median(warm)) };
 
-  // libipsec at the far end wants an address in each of its networks.
+  // libipsec at the peer needs an address in each of its networks.
   await scene.lab.ip(
     end.namespace,
     Array.from({ length: 100 }, (_, number) => `addr add 10.30.${number}.1/32 dev lo`),

@@ -40,7 +40,7 @@ try {
   await apply({});
   const beside = guest.space;
 
-  /** Every rule with addresses and ports of its own, as rules for many servers are. `turn` makes each set another. */
+  /** Returns rules with an address and a port each, like rules for many servers. `turn` makes each set different. */
   const rules = (count: number, turn: number): Firewall =>
     firewall(
       ...Array.from({ length: count }, (_, index) =>
@@ -58,7 +58,7 @@ try {
     const texts = sets.map((set) => firewallText(set, [wide.cidr]));
     const rounds = count > 1000 ? 12 : 30;
     const [bare, ours]: [number[], number[]] = [[], []];
-    // In turns, so that both meet the same neighbours on this machine; what is left to be removed is nobody else's to pay.
+    // Alternating, so that other work of the host affects both. Each measures its own removal.
     const enter = `--net=/run/netns/${beside}`;
     for (let round = 0; round < rounds; round++) {
       const stdin = texts[round % 2] ?? "";
@@ -76,13 +76,13 @@ try {
 
   await lab.run(beside, ["nft", "delete", "table", "inet", "edge"]);
 
-  // What a packet pays: the first of a connection meets the rules, the others only the connection.
+  // Cost per packet: the first of a connection is compared with the rules, the others only with the connection.
   const flood = async (spec: Firewall) => {
     await apply({ firewall: spec });
     const flood = join(import.meta.dirname, "lib/flood.ts");
     return Number(await lab.run(lab.internet, [process.execPath, flood, "10.64.200.1", "30000"]));
   };
-  /** Mbit/s of payload. The first bytes open the window of the connection. */
+  /** Returns the Mbit/s of payload. The first bytes open the window of the connection. */
   const throughput = async (spec: Firewall) => {
     await apply({ firewall: spec });
     const transfer = await startTransfer(lab.internet, guest.space, "10.64.0.10");
@@ -116,7 +116,7 @@ try {
     };
   await router.remove(7);
 
-  // A whole network, against the same commands one after the other.
+  // A complete network, compared with the same commands one after the other.
   const spec = (id: number): NetworkSpec =>
     image({
       id,
@@ -192,7 +192,7 @@ try {
   const available = () => Number(/MemAvailable:\s+(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
   const memory = available();
   const ids = Array.from({ length: many }, (_, index) => index + 30);
-  // As the work engine does it: some at a time.
+  // Several at a time, as the work engine does.
   const inParallel = async (work: (id: number) => Promise<unknown>) => {
     const left = [...ids];
     await Promise.all(

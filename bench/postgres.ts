@@ -8,7 +8,7 @@ import { missing } from "./lib/process.ts";
 import { type Load, loadInTurns, type Measured } from "./lib/wrk.ts";
 
 const connections = 64;
-/** Wanted share of SQLite's rate. */
+/** Required share of the rate of SQLite. */
 const wanted = 0.5;
 
 const absent = missing("wrk");

@@ -15,7 +15,7 @@ const warmUp = 2000;
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-function ask(brume: Brume, method: string, path: string, body?: string): Promise<void> {
+function send(brume: Brume, method: string, path: string, body?: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const sent = request(
       brume.url + path,
@@ -32,7 +32,7 @@ function ask(brume: Brume, method: string, path: string, body?: string): Promise
   });
 }
 
-/** Milliseconds of one request: median and 99th percentile. */
+/** Returns the milliseconds of one request: median and 99th percentile. */
 async function measure(act: (i: number) => Promise<void>): Promise<{ p50: number; p99: number }> {
   const took: number[] = [];
   for (let i = 0; i < warmUp + rounds; i++) {
@@ -60,11 +60,11 @@ async function at(records: number): Promise<Figures> {
     await (await startBrume(folder)).stop();
     const brume = await startBrume(folder);
     const memory = brume.program.memory();
-    // Far apart, so that neither an index page nor an answer is met twice in a row.
+    // Ids far apart, so that no index page and no cached response is used twice in a row.
     const any = (i: number, of: number) => ((i * 7919) % of) + 1;
-    const read = await measure((i) => ask(brume, "GET", `/dns/record/${any(i, records)}`));
+    const read = await measure((i) => send(brume, "GET", `/dns/record/${any(i, records)}`));
     const create = await measure((i) =>
-      ask(
+      send(
         brume,
         "POST",
         "/dns/recorda",

@@ -38,9 +38,9 @@ async function measure(count: number, act: (i: number) => Promise<unknown>): Pro
   return { p50: took[count >> 1] ?? 0, p99: took[Math.floor(count * 0.99)] ?? 0 };
 }
 
-/** Creates a data folder with running servers in the database and the file of simulated VMs: the API would refuse them without capacity. */
+/** Creates a data folder with running servers in the database and the file of simulated VMs: the API would reject them for lack of capacity. */
 async function fill(folder: string, count: number): Promise<void> {
-  // The first start makes the shared network.
+  // The first start creates the shared network.
   await (await startBrume(folder)).stop();
   const store = await openSqlite(join(folder, databaseName), { log: () => {} });
   const sealer = createSealer(Buffer.from(ensureSecretFile(folder, "key").value, "hex"));
@@ -104,7 +104,7 @@ async function fill(folder: string, count: number): Promise<void> {
   writeFileSync(join(folder, "machines.json"), JSON.stringify({ servers, images: [] }));
 }
 
-/** Milliseconds of processor time so far. */
+/** Returns the milliseconds of CPU time so far. */
 function spent(brume: Brume): number {
   const fields = readFileSync(`/proc/${brume.program.child.pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;
@@ -117,7 +117,7 @@ async function at(count: number): Promise<Record<string, string | number>> {
     const brume = await startBrume(folder);
     const { client } = brume;
     const wait = (ms: number) => new Promise((done) => setTimeout(done, ms));
-    // Let the work of the start end first: it is not idle load.
+    // Wait for the work of the start, which is not idle load.
     await wait(5000);
     const before = spent(brume);
     await wait(rest);

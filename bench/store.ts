@@ -24,7 +24,7 @@ const insertEvent = prepare<{ resource_id: number }>()((db, p) =>
     .returning("id"),
 );
 
-/** Microseconds of one `act`: the best of three rounds, since others use the machine too. */
+/** Returns the microseconds of one `act`: the best of three rounds, because other work uses the host too. */
 async function measure(count: number, act: (i: number) => unknown): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 3; round++) {
@@ -35,7 +35,7 @@ async function measure(count: number, act: (i: number) => unknown): Promise<numb
   return best;
 }
 
-/** Durable writes a second with `writers` at once. */
+/** Returns the durable writes per second of `writers` concurrent writers. */
 async function rate(writers: number, milliseconds: number, write: () => Promise<unknown>): Promise<number> {
   let done = 0;
   const end = performance.now() + milliseconds;

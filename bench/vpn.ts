@@ -95,7 +95,7 @@ await withScene(async (scene) => {
     await far.load(farText([tunnel]));
   }
 
-  // The same by strongSwan's own tool, in the daemon that runs already.
+  // The same with the tool of strongSwan, in the running daemon.
   const conf = join(scene.folder, namespace, "ipsec", "strongswan.conf");
   const uri = `unix://${join(scene.folder, namespace, "ipsec", "charon.vici")}`;
   const swanctl = (...argv: readonly string[]) =>
@@ -130,7 +130,7 @@ await withScene(async (scene) => {
   const tunnels = Array.from({ length: many }, (_, index) =>
     tunnelOf(index + 1, `10.${100 + (index >> 6)}.${index & 63}.0/24`),
   );
-  // libipsec at the far end wants an address in each of its networks.
+  // libipsec at the peer needs an address in each of its networks.
   const addresses = tunnels.map(({ peerSubnets }) => `addr add ${peerSubnets[0]?.replace(".0/24", ".1/32")} dev lo\n`);
   await exec.run(["ip", "-n", scene.far.namespace, "-batch", "-"], { stdin: addresses.join("") });
   await far.load(farText(tunnels));

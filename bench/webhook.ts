@@ -16,7 +16,7 @@ const pause = 10;
 const seconds = 8;
 const rounds = 3;
 
-// In a process of their own: what measures is not to wait for them.
+// In their own process, so that they do not delay the measurement.
 function startProgram(core: 0 | 1, argv: readonly string[]) {
   const [command = "", ...rest] = pinned(core, [process.execPath, ...argv]);
   return spawn(command, rest, { stdio: ["ignore", "pipe", "inherit"] });

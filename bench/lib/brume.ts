@@ -1,4 +1,4 @@
-/** Starts the service as an operator does, with a data folder of its own, to measure it from outside. */
+/** Starts the service as an operator does, with its own data folder, to measure it from outside. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";

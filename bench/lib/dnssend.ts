@@ -1,6 +1,6 @@
 /**
  * Sends DNS queries at a fixed rate without waiting for responses: `dnssend.ts PORT RATE SECONDS missing|existing DOMAINS NAMES`. Prints the
- * number of queries that the kernel took. It sends 64 datagrams with one system call, so that it leaves the processor to the server.
+ * number of queries that the kernel accepted. It sends 64 datagrams with one system call, so that it leaves the processor to the server.
  */
 import koffi from "koffi";
 import { query } from "../../test/support/dnsclient.ts";
@@ -52,7 +52,7 @@ function fill(): void {
 const begun = performance.now();
 const prepared: Buffer[] = [];
 const lengths: BigUint64Array[] = [];
-// Composed before, so that sending costs no more than it must.
+// Composed in advance, so that sending costs as little as possible.
 for (let i = 0; i < 2000; i++) {
   fill();
   prepared.push(Buffer.from(packets));
@@ -67,7 +67,7 @@ const tick = (): void => {
     process.exit();
   }
   const due = ((now - from) / 1000) * Number(rate);
-  // What was missed while the processor was taken is not made up for beyond 20 ms.
+  // After a pause of the process, at most 20 ms of queries are sent late.
   missed += Math.max(0, due - missed - sent - Number(rate) / 50);
   while (sent < due - missed) {
     const turn = ((sent / COUNT) % prepared.length) | 0;

@@ -1,4 +1,4 @@
-/** Sends requests with unknown tokens without a pause, until it is killed: `guesses.ts URL CONNECTIONS`. Prints the refusals per second. */
+/** Sends requests with unknown tokens without a pause, until it is killed: `guesses.ts URL CONNECTIONS`. Prints the rejections per second. */
 import { randomBytes } from "node:crypto";
 import { Agent, request as send } from "node:http";
 

@@ -1,4 +1,4 @@
-/** Starts the programs that are measured and those that measure, each pinned to a core of its own if the host has two. */
+/** Starts the programs that are measured and those that measure, each pinned to its own core if the host has two. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
