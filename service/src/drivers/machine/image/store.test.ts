@@ -3,7 +3,6 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import {
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -283,18 +282,6 @@ test("an image is imported from an address or a file, qcow2 or raw", async () =>
   await store.remove("unheard-of");
   assert.deepEqual((await store.list()).images, [second]);
   nothingIsLeft();
-});
-
-test("removing an image that is a link removes only the link", async () => {
-  const elsewhere = join(folder, "elsewhere");
-  for (const path of [elsewhere, images]) mkdirSync(path, { recursive: true });
-  writeFileSync(join(elsewhere, "image.json"), "kept");
-  symlinkSync(elsewhere, join(images, "linked"));
-  await store.remove("linked");
-  assert.deepEqual(
-    [existsSync(join(images, "linked")), readFileSync(join(elsewhere, "image.json"), "utf8")],
-    [false, "kept"],
-  );
 });
 
 test("hostile images are refused before QEMU sees them, and nothing is left", async () => {
