@@ -2,6 +2,7 @@
  * Deletes rows that are too old or too many, oldest first and in small transactions, so that other writers can run in between. Each
  * feature names its tables that grow with use; the operator sets the retention of each.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import type { Reader, Store } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
@@ -41,6 +42,8 @@ export const endedTasks = {
 const day = 86_400_000;
 /** Rows deleted in one transaction. */
 const slice = 500;
+/** Maximum pause after a transaction in ms. */
+const longestPause = 500;
 /** Lets the event loop handle requests. */
 const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 /** Index entries counted by one query. */
@@ -64,9 +67,12 @@ export async function prune(
 
   async function remove(most: number, condition = sql``): Promise<number> {
     const oldest = sql`select ${key} from ${rows} where ${some} ${condition} order by ${date}, ${key} limit ${sql.lit(most)}`;
+    const begun = performance.now();
     const done = await store.write((tx) => sql`delete from ${rows} where (${key}) in (${oldest})`.execute(tx));
     const count = Number(done.numAffectedRows ?? 0);
     sum += count;
+    // At most half of the time: PostgreSQL would otherwise be busy with this alone.
+    await sleep(Math.min(longestPause, performance.now() - begun));
     return count;
   }
   const isOver = (): boolean => signal?.aborted === true;
