@@ -58,7 +58,7 @@ try {
     const texts = sets.map((set) => firewallText(set, [wide.cidr]));
     const rounds = count > 1000 ? 12 : 30;
     const [bare, ours]: [number[], number[]] = [[], []];
-    // Alternating, so that other work of the host affects both. Each measures its own removal.
+    // Alternating, so that other work of the host affects both. Each round waits for the removal of the former table.
     const enter = `--net=/run/netns/${beside}`;
     for (let round = 0; round < rounds; round++) {
       const stdin = texts[round % 2] ?? "";

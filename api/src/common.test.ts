@@ -1,4 +1,4 @@
-/** What operations share: dates as answers show them. */
+/** Dates in the form of responses. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatDate } from "./common.ts";

@@ -96,7 +96,7 @@ export function checkUserData(
   if (image?.guest !== "tiny" || !userData) return [];
   const why = whyNotTiny(userData);
   if (why === null) return [];
-  const detail = `UserData must be a script that begins with #!, or a #cloud-config that image ${image.name} supports without cloud-init: ${why}.`;
+  const detail = `UserData must be a script that begins with #!, or a #cloud-config that image ${image.name} supports without cloud-init. ${why}`;
   return [fieldError(pointer, "value_not_allowed", detail)];
 }
 

@@ -54,7 +54,7 @@ export function scriptOf({ kind, content }: UserData): string | Buffer | null {
   return kind === "script" ? content : kind === "config" ? readCloudConfig(content).script : null;
 }
 
-/** Returns what Tiny Linux does not support in this user data, as the end of a sentence; null if it supports everything. */
+/** Returns a sentence about the parts of this user data that Tiny Linux does not support; null if it supports everything. */
 export function whyNotTiny(given: string | Uint8Array): string | null {
   let data: UserData | null;
   try {
@@ -63,10 +63,10 @@ export function whyNotTiny(given: string | Uint8Array): string | null {
     return (error as Error).message;
   }
   if (data === null || data.kind === "script") return null;
-  if (data.kind === "mime") return "not a MIME message";
-  if (data.kind === "other") return "not text of another kind";
+  if (data.kind === "mime") return "A MIME message is not supported.";
+  if (data.kind === "other") return "This kind of text is not supported.";
   const { refused } = readCloudConfig(data.content);
-  return refused === "" ? null : `not ${refused}`;
+  return refused === "" ? null : `Not supported: ${refused}.`;
 }
 
 const lines = (content: Buffer): string => content.toString("base64").replaceAll(/.{76}(?=.)/g, "$&\n");

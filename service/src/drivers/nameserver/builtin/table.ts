@@ -138,7 +138,7 @@ function place(table: Table, chunk: Chunk): number {
   return number;
 }
 
-/** Moves the entries of a chunk to the end of the table and releases it. Whoever reads it keeps it. */
+/** Moves the entries of a chunk to the end of the table and releases it. A snapshot that contains the chunk keeps it. */
 function empty(table: Table, number: number): void {
   const { bytes, words, end } = table.chunks[number] as Chunk;
   table.chunks[number] = undefined;

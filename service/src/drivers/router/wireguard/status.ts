@@ -27,7 +27,7 @@ export interface Handshake {
 
 /**
  * Updates the record of a handshake after the device was read at `steady`, at time `now` of the host's clock. A new handshake was after the
- * last reading, whatever the clock shows; without a last reading only the clock gives its age.
+ * last reading, also if the clock was set; without a last reading only the clock gives its age.
  */
 export function noteHandshake(
   before: Handshake | undefined,
