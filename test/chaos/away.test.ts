@@ -18,7 +18,6 @@ import { createProcess, type Process } from "../support/process.ts";
 import { insertEvent } from "../support/writer.ts";
 
 const quiet = { log: () => {} };
-const patience = { timeout: 90_000 };
 
 const ask = (brume: Process, method: "GET" | "POST", path: string, body?: object): Promise<Response> =>
   fetch(`${brume.url}${path}`, {
@@ -62,7 +61,7 @@ async function untilWell(brume: Process, name: string): Promise<void> {
   while ((await fetch(`${brume.url}/readyz`)).status !== 200) await sleep(100);
 }
 
-test("a paused PostgreSQL: requests fail, and work when it resumes", patience, async () => {
+test("a paused PostgreSQL: requests fail, and work when it resumes", async () => {
   const server = await startOwnServer();
   const brume = await createProcess("sqlite", { environment: { BRUME_DATABASE: server.url } });
   try {
@@ -82,7 +81,7 @@ test("a paused PostgreSQL: requests fail, and work when it resumes", patience, a
   }
 });
 
-test("a network that drops traffic: lost connections are replaced", patience, async () => {
+test("a network that drops traffic: lost connections are replaced", async () => {
   const server = await startOwnServer();
   const proxy = await startProxy(server.socket);
   const url = `postgresql://postgres@127.0.0.1:${proxy.port}/postgres`;
@@ -100,39 +99,35 @@ test("a network that drops traffic: lost connections are replaced", patience, as
   }
 });
 
-test(
-  "a second service on one PostgreSQL is rejected with the name of the first, and can start after its end",
-  patience,
-  async () => {
-    const first = await createProcess("postgres");
-    const other = mkdtempSync(join(tmpdir(), "brume-second-"));
-    const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
-    try {
-      for (const folder of [other, first.folder]) {
-        const env = { ...process.env, ...first.environment, BRUME_DATA: folder };
-        const second = spawn(process.execPath, [main], { env, stdio: ["ignore", "ignore", "pipe"] });
-        let said = "";
-        second.stderr.on("data", (bytes: Buffer) => {
-          said += bytes.toString();
-        });
-        const [code] = (await once(second, "close")) as [number | null];
-        assert.equal(code, 1);
-        assert.match(said, folder === other ? /the database is in use/ : /the data folder .* is in use/);
-        assert.ok(said.includes(`host ${hostname().slice(0, 20)}`), said);
-        assert.ok(said.includes(`pid ${first.pid}, since 20`), said);
-      }
-      assert.equal((await create(first, "goes-on.test")).status, 200);
-      await first.end("SIGKILL");
-      await first.start();
-      assert.equal((await create(first, "again.test")).status, 200);
-    } finally {
-      await first.close();
-      rmSync(other, { recursive: true, force: true });
+test("a second service on one PostgreSQL is rejected with the name of the first, and can start after its end", async () => {
+  const first = await createProcess("postgres");
+  const other = mkdtempSync(join(tmpdir(), "brume-second-"));
+  const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
+  try {
+    for (const folder of [other, first.folder]) {
+      const env = { ...process.env, ...first.environment, BRUME_DATA: folder };
+      const second = spawn(process.execPath, [main], { env, stdio: ["ignore", "ignore", "pipe"] });
+      let said = "";
+      second.stderr.on("data", (bytes: Buffer) => {
+        said += bytes.toString();
+      });
+      const [code] = (await once(second, "close")) as [number | null];
+      assert.equal(code, 1);
+      assert.match(said, folder === other ? /the database is in use/ : /the data folder .* is in use/);
+      assert.ok(said.includes(`host ${hostname().slice(0, 20)}`), said);
+      assert.ok(said.includes(`pid ${first.pid}, since 20`), said);
     }
-  },
-);
+    assert.equal((await create(first, "goes-on.test")).status, 200);
+    await first.end("SIGKILL");
+    await first.start();
+    assert.equal((await create(first, "again.test")).status, 200);
+  } finally {
+    await first.close();
+    rmSync(other, { recursive: true, force: true });
+  }
+});
 
-test("a lost lock is acquired again, and nothing is written while another service has it", patience, async () => {
+test("a lost lock is acquired again, and nothing is written while another service has it", async () => {
   const database = await startDatabase("postgres");
   await database.store.close();
   const store = await openPostgres(database.address, { ...quiet, exclusive: true });

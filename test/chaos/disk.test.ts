@@ -58,7 +58,7 @@ const disks: Record<string, () => Disk | string> = {
 };
 
 for (const [name, get] of Object.entries(disks))
-  test(`sqlite on ${name}: full`, { timeout: 60_000 }, async (context) => {
+  test(`sqlite on ${name}: full`, async (context) => {
     const disk = get();
     if (typeof disk === "string") return context.skip(disk);
     try {

@@ -7,7 +7,7 @@ import { databases } from "../support/databases.ts";
 import { createProcess } from "../support/process.ts";
 
 for (const kind of databases)
-  test(`${kind}: the key of a database is required and checked`, { timeout: 120_000 }, async () => {
+  test(`${kind}: the key of a database is required and checked`, async () => {
     const brume = await createProcess(kind);
     try {
       const refused = async (reason: RegExp): Promise<void> => {

@@ -7,17 +7,17 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { databases } from "../support/databases.ts";
 import { createProcess } from "../support/process.ts";
-import { withSeed } from "../support/random.ts";
+import { runsOf, withSeed } from "../support/random.ts";
 import { createFollower } from "./follower.ts";
 import { checkLedger, type LedgerResult } from "./ledger.ts";
 import { createLoad, sharedZone } from "./load.ts";
 import { checkStored } from "./stored.ts";
 
 const writers = 24;
-const rounds = { sqlite: 6, postgres: 5 };
+const rounds = { sqlite: runsOf(6, 3), postgres: runsOf(5, 3) };
 
 for (const kind of databases) {
-  test(`${kind}: a first start that is killed at any moment is completed by the next`, { timeout: 120_000 }, () =>
+  test(`${kind}: a first start that is killed at any moment is completed by the next`, () =>
     withSeed(async (random) => {
       const brume = await createProcess(kind, { stopped: true });
       try {
@@ -38,10 +38,9 @@ for (const kind of databases) {
       } finally {
         await brume.close();
       }
-    }),
-  );
+    }));
 
-  test(`${kind}: kill -9 under load neither loses, repeats nor splits a change`, { timeout: 120_000 }, (context) =>
+  test(`${kind}: kill -9 under load neither loses, repeats nor splits a change`, (context) =>
     withSeed(async (random) => {
       const brume = await createProcess(kind);
       try {
@@ -83,6 +82,5 @@ for (const kind of databases) {
       } finally {
         await brume.close();
       }
-    }),
-  );
+    }));
 }

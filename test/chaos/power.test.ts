@@ -24,7 +24,7 @@ const writers = 8;
 const writes = 240;
 const cuts = 12;
 
-test("every confirmed change survives a power cut, and no change is incomplete", { timeout: 60_000 }, () =>
+test("every confirmed change survives a power cut, and no change is incomplete", () =>
   withSeed(async (random) => {
     const folder = mkdtempSync(join(tmpdir(), "brume-power-"));
     const brume = await createProcess("sqlite", { folder });
@@ -67,8 +67,7 @@ test("every confirmed change survives a power cut, and no change is incomplete",
       await brume.close();
       rmSync(folder, { recursive: true, force: true });
     }
-  }),
-);
+  }));
 
 async function inspect(file: string, answered: readonly Answered[], bytes: number): Promise<void> {
   const store = await openSqlite(file, { log: silentLog });

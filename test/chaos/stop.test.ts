@@ -18,7 +18,7 @@ const ends: Record<string, readonly NodeJS.Signals[]> = {
 };
 
 for (const kind of databases)
-  test(`${kind}: a graceful stop under load loses nothing`, { timeout: 120_000 }, (context) =>
+  test(`${kind}: a graceful stop under load loses nothing`, (context) =>
     withSeed(async (random) => {
       const brume = await createProcess(kind);
       try {
@@ -45,8 +45,7 @@ for (const kind of databases)
       } finally {
         await brume.close();
       }
-    }),
-  );
+    }));
 
 /** Warnings and errors, except those that the PostgreSQL of the tests causes. */
 function troubles(log: readonly { readonly level: number; readonly msg: string }[]): string[] {

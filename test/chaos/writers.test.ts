@@ -6,9 +6,10 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { ApiError, type Client } from "@brume/api/client.ts";
 import { databases } from "../support/databases.ts";
+import { runsOf } from "../support/random.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
-const crowd = 200;
+const crowd = runsOf(200, 60);
 
 /** Counts the results of the calls: `ok`, or the code of the error. */
 async function tally(calls: readonly Promise<unknown>[]): Promise<Record<string, number>> {
@@ -26,7 +27,7 @@ const times = (count: number, call: (index: number) => Promise<unknown>): Promis
   Array.from({ length: count }, (_, index) => call(index));
 
 for (const kind of databases)
-  suite(`${kind}: many writers`, { timeout: 120_000 }, () => {
+  suite(`${kind}: many writers`, () => {
     let brume: TestService;
     let client: Client;
     let neighbour: Client;

@@ -81,7 +81,7 @@ async function look(secondary: string, name: string): Promise<string> {
 
 async function until(name: string, wanted: string): Promise<void> {
   for (const secondary of Object.keys(askers)) {
-    const end = Date.now() + 60_000;
+    const end = Date.now() + 120_000;
     for (let seen = await look(secondary, name); seen !== wanted; seen = await look(secondary, name)) {
       if (Date.now() > end)
         assert.fail(`${secondary} answers ${name} with ${seen}, not ${wanted}\n${named.log().slice(-3000)}`);
@@ -124,7 +124,7 @@ test("metrics show that both have every serial", async () => {
     `brume_dns_secondary_behind_zones{secondary="${secondary}"} 0`,
     `brume_dns_secondary_serial{secondary="${secondary}",zone="${domain.NamePunyCode}"} ${domain.Serial}`,
   ]);
-  for (const end = Date.now() + 60_000; ; await sleep(200)) {
+  for (const end = Date.now() + 120_000; ; await sleep(200)) {
     const response = await fetch(`${world.url}/metrics`, { headers: { Authorization: `Bearer ${world.token}` } });
     const lines = (await response.text()).split("\n");
     const missing = wanted.filter((line) => !lines.includes(line));

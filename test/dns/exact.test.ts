@@ -65,7 +65,7 @@ async function openKnot(zone: string, more = ""): Promise<Knot> {
   const config = `${more}zone:\n  - domain: "${domain}."\n${zone}`;
   const knot = await startKnot([], [], { port: await freePort(), config });
   knots.push(knot);
-  for (const end = Date.now() + 15_000; Date.now() < end; ) {
+  for (const end = Date.now() + 120_000; Date.now() < end; ) {
     if (/status: NOERROR/.test(await run("kdig", knot.address, domain, "SOA"))) return knot;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

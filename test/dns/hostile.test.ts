@@ -9,6 +9,7 @@ import type { Nameserver } from "../../service/src/drivers/nameserver/interface.
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
 import { type Asker, decode, openAsker, query } from "../support/dnsclient.ts";
 import { openServer, openStream } from "../support/dnstools.ts";
+import { runsOf } from "../support/random.ts";
 import { image, set } from "../support/zone.ts";
 
 const ZONE = image("example.com", 1, [
@@ -90,7 +91,7 @@ test("no packet causes an exception or an invalid response", async () => {
   await server.publish([ZONE]);
   fc.assert(
     fc.property(anything, (packet) => check(packet, server.ask(packet))),
-    { numRuns: 20_000 },
+    { numRuns: runsOf(20_000) },
   );
 });
 

@@ -216,7 +216,7 @@ zone:
     return answer !== null && decode(answer).answers[0]?.data === data;
   };
   const until = async (data: string): Promise<void> => {
-    for (const end = Date.now() + 15_000; Date.now() < end; ) {
+    for (const end = Date.now() + 120_000; Date.now() < end; ) {
       if (await sees(data)) return;
       await new Promise((resolve) => setTimeout(resolve, 5));
     }

@@ -10,7 +10,7 @@ onEveryDatabase("the audit", (harness) => {
     query: object,
     until: (entries: readonly AuditEntry[]) => boolean = () => true,
   ): Promise<AuditEntry[]> {
-    return harness.client.waitFor("listAudit", { query }, { until, timeout: 5000 });
+    return harness.client.waitFor("listAudit", { query }, { until, timeout: 120_000 });
   }
 
   test("records token, source address, and the object before and after each change", async () => {

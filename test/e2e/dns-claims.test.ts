@@ -28,7 +28,7 @@ onEveryDatabase(
       caller.client.createDomain({ body: { Name, ...more } });
     const erase = (caller: Caller, id: number) => caller.client.deleteDomain({ path: { id } });
     /** Creates the claim, or requests another check. */
-    const claim = (caller: Caller, Name: string) => caller.client.createClaim({ body: { Name } }, { wait: 20 });
+    const claim = (caller: Caller, Name: string) => caller.client.createClaim({ body: { Name } }, { wait: 60 });
     /** Sets the records of a name in the public DNS. */
     const publish = async (zone: string, texts: Readonly<Record<string, string>>): Promise<void> => {
       serial += 1;

@@ -213,7 +213,7 @@ for (const kind of databases)
       const path = { id: ID };
       const before = await home.client.raw.readDomain({ path });
       const isKnown = (domain: { Delegation: string }) => domain.Delegation === "Delegated";
-      await home.client.waitFor("readDomain", { path }, { until: isKnown, timeout: 10_000 });
+      await home.client.waitFor("readDomain", { path }, { until: isKnown, timeout: 120_000 });
       const found = await home.client.raw.readDomain({ path });
       assert.equal(found.answer.IsDelegate, true);
       assert.equal(found.etag, before.etag, "nothing a client can set has changed");

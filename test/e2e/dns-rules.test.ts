@@ -370,7 +370,7 @@ describe("a name server that is slow", () => {
     assert.equal(made.State, "New");
     assert.equal((await client.readDomain({ path: { id: domain.ID } })).State, "New");
     assert.deepEqual((await client.listDomains({ query: { state: "New" } })).length, 1);
-    const waiting = client.raw.createRecordA({ body: { ...body, IP: "192.0.2.2" } }, { wait: 30 });
+    const waiting = client.raw.createRecordA({ body: { ...body, IP: "192.0.2.2" } }, { wait: 60 });
     await client.readRecord({ path: { id: made.ID } });
     open();
     const { answer, headers } = await waiting;

@@ -8,7 +8,7 @@ import type { Batch } from "@brume/api/batch.ts";
 import { onEveryDatabase } from "../support/harness.ts";
 
 onEveryDatabase("a repeat that waits", (harness) => {
-  const wait = { wait: 20 };
+  const wait = { wait: 60 };
   const twice = async (line: string, body?: object) => {
     const headers = { "Idempotency-Key": `key-${Math.random()}` };
     assert.equal((await harness.request(line, body, headers)).status, 200);

@@ -91,7 +91,7 @@ onSqlite(
     const readImage = async () =>
       (await harness.client.listImages()).find(({ Name }) => Name === "distro") ?? assert.fail("it is not listed");
     const waitForImage = (ID: number, until: (image: Image) => boolean) =>
-      harness.client.waitFor("readImage", { path: { id: ID } }, { until, timeout: 60_000 });
+      harness.client.waitFor("readImage", { path: { id: ID } }, { until, timeout: 120_000 });
 
     test("a canceled download leaves the image available", async () => {
       const { client } = harness;
@@ -117,7 +117,7 @@ onSqlite(
       const { client } = harness;
       const made = await create("first");
       const path = { id: made.ID };
-      const seen = await client.waitFor("listActions", { path }, { until: isShown, timeout: 60_000 });
+      const seen = await client.waitFor("listActions", { path }, { until: isShown, timeout: 120_000 });
       const step = diskOf(seen);
       assert.equal(step?.State, "InProgress");
       const [, shown = ""] = /: (\d+) %/.exec(step?.Detail ?? "") ?? [];
@@ -140,7 +140,7 @@ onSqlite(
       for (const { ID: id } of [made, second]) {
         const query = { path: { id } };
         const until = ([one]: readonly Action[]) => one?.EndDate !== null;
-        const ended = await client.waitFor("listActions", query, { until, timeout: 60_000 });
+        const ended = await client.waitFor("listActions", query, { until, timeout: 120_000 });
         assert.deepEqual([ended[0]?.State, diskOf(ended)?.Detail], ["Completed", "10 GB from distro"]);
       }
       assert.deepEqual(

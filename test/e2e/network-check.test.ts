@@ -143,8 +143,8 @@ onSqlite(
         await fc.assert(
           fc.asyncProperty(fc.array(rule, { maxLength: 6 }), word("Allow", "Deny"), async (Rules, action) => {
             const DefaultRuleAction = action as "Allow" | "Deny";
-            await set(id, { DefaultRuleAction: "Deny" }, { wait: 20 });
-            await set(id, { DefaultRuleAction, Rules }, { wait: 20 });
+            await set(id, { DefaultRuleAction: "Deny" }, { wait: 60 });
+            await set(id, { DefaultRuleAction, Rules }, { wait: 60 });
             for (const make of packets) {
               const packet = make();
               const Protocol = packet.protocol === 6 ? "Tcp" : packet.protocol === 17 ? "Udp" : "Icmp";

@@ -18,7 +18,7 @@ onEveryDatabase(
     const wholeOf = async (id: number) =>
       (await harness.brume.router.observe()).networks.find((network) => network.id === id)?.complete;
     const until = async (is: () => Promise<boolean>) => {
-      const end = Date.now() + 20_000;
+      const end = Date.now() + 120_000;
       while (!(await is())) {
         assert.ok(Date.now() < end, "it did not become so");
         await harness.client.readBalance();
@@ -151,7 +151,7 @@ onEveryDatabase(
 
     test("that are missing are created again", async () => {
       const made = await fixture.network();
-      const inner = await harness.client.createNetwork({ body: { Name: "inner" } }, { wait: 20 });
+      const inner = await harness.client.createNetwork({ body: { Name: "inner" } }, { wait: 60 });
       for (const id of [made.Id, inner.ID]) await harness.brume.router.remove(id);
       await fixture.newEvents();
       await fixture.look();
@@ -219,7 +219,7 @@ onEveryDatabase(
     test("that were requested, changed and deleted just before the end are completed after the restart", async () => {
       const edited = await fixture.network();
       const doomed = await fixture.network();
-      const hidden = await harness.client.createNetwork({ body: { Name: "hidden" } }, { wait: 20 });
+      const hidden = await harness.client.createNetwork({ body: { Name: "hidden" } }, { wait: 60 });
       harness.brume.router.broken = true;
       const late = await harness.client.createPublicNetwork({ body: { Name: "late" } }, { wait: 0 });
       await harness.client.updatePublicNetwork({ path: { id: edited.Id }, body: { Bandwidth: 77 } }, { wait: 0 });

@@ -141,7 +141,7 @@ onSqlite(
         assert.equal((await of(3)).Firewall.Rules.length, 3);
         await refused(of(4), "quota_exceeded");
         const mine = await fixture.network();
-        assert.equal((await set(mine.Id, many(500), { wait: 20 })).Firewall.Rules.at(-1)?.Number, 500);
+        assert.equal((await set(mine.Id, many(500), { wait: 60 })).Firewall.Rules.at(-1)?.Number, 500);
         const error = await refused(set(mine.Id, many(501)), "quota_exceeded");
         assert.equal(error.detail, "FirewallRules: wanted 501, free 500, limit 500.");
         await refused(set(mine.Id, many(10_001)), "validation_failed", { "/Rules": "too_long" });
@@ -274,7 +274,7 @@ onSqlite(
       const status = harness.client.waitFor(
         "readReadiness",
         {},
-        { until: ({ Status }) => Status === "failing", timeout: 10_000 },
+        { until: ({ Status }) => Status === "failing", timeout: 120_000 },
       );
       assert.match(JSON.stringify(await status), /"router","Ok":false/);
       harness.brume.router.broken = false;

@@ -222,7 +222,7 @@ onSqlite(
     test("get a /64 at the start that adds the pool, and keep it", async () => {
       const fixture = createNetworkFixture(harness, clock);
       const { id, one } = await fixture.networkWithServers();
-      const inner = await harness.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 20 });
+      const inner = await harness.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 60 });
       const before = await fixture.untilApplied(id);
       assert.deepEqual([before.CIDR6, before.LinkedServers[0]?.IP6], [null, ""]);
       await fixture.newEvents();

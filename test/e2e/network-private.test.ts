@@ -15,7 +15,7 @@ onSqlite(
   (harness) => {
     const fixture = useNetworkFixture(harness, clock);
     const create = (body: object, options = {}) =>
-      harness.client.createNetwork({ body: { Name: "back", ...body } }, { wait: 20, ...options });
+      harness.client.createNetwork({ body: { Name: "back", ...body } }, { wait: 60, ...options });
     const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
 
     test("are created as in the specification", async () => {
@@ -101,7 +101,7 @@ onSqlite(
       );
       assert.deepEqual([edited.Name, edited.Labels], ["twice", {}]);
       await refused(harness.client.updateNetwork({ path: { id }, body: {} }, { ifMatch: etag ?? "" }), "etag_mismatch");
-      await harness.client.deleteNetwork({ path: { id } }, { wait: 20 });
+      await harness.client.deleteNetwork({ path: { id } }, { wait: 60 });
       const told = (await fixture.newEvents()).map(({ Type, ResourceID, Data }) => [
         Type,
         ResourceID,

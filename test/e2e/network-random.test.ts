@@ -165,16 +165,16 @@ onSqlite(
           // Advances past all pauses after failures, confirmations and polls.
           for (let round = 0; round < 2; round++) {
             await fixture.pass(90);
-            const end = Date.now() + 20_000;
+            const end = Date.now() + 120_000;
             while (!(await isCalm())) assert.ok(Date.now() < end, "it does not come to rest");
           }
           assert.deepEqual(held(), await shown());
           const { networks } = await harness.brume.router.observe();
           assert.ok(networks.every(({ complete }) => complete));
           for (const { Id } of await harness.client.listPublicNetworks())
-            await harness.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
+            await harness.client.deletePublicNetwork({ path: { id: Id } }, { wait: 60 });
           for (const { ID } of await harness.client.listNetworks())
-            await harness.client.deleteNetwork({ path: { id: ID } }, { wait: 20 });
+            await harness.client.deleteNetwork({ path: { id: ID } }, { wait: 60 });
           assert.deepEqual(held(), []);
         }),
         { numRuns: 8, endOnFailure: true },

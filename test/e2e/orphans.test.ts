@@ -24,12 +24,12 @@ onEveryDatabase("orphans", (harness) => {
       .waitFor(
         "listOrphans",
         {},
-        { until: (all) => all.some((one) => one.Kind === kind && one.Number === number), timeout: 30_000 },
+        { until: (all) => all.some((one) => one.Kind === kind && one.Number === number), timeout: 120_000 },
       )
       .then(() => orphanOf(number, kind))
       .then((one) => one ?? assert.fail("it is not listed"));
   const gone = (id: number) =>
-    harness.client.waitFor("listOrphans", {}, { until: (all) => all.every(({ ID }) => ID !== id), timeout: 30_000 });
+    harness.client.waitFor("listOrphans", {}, { until: (all) => all.every(({ ID }) => ID !== id), timeout: 120_000 });
   /** Deletes the rows of a server, as after a restore of an earlier state. */
   const forget = (id: number) =>
     harness.brume.store.write(async (tx) => {
@@ -61,7 +61,7 @@ onEveryDatabase("orphans", (harness) => {
         {},
         {
           until: ({ Checks }) => Checks.some(({ Name, Detail }) => Name === "machine" && /1 on the host/.test(Detail)),
-          timeout: 30_000,
+          timeout: 120_000,
         },
       );
       assert.match(await harness.client.readMetrics(), /^brume_orphans\{kind="Server"\} 1$/m);
@@ -132,7 +132,7 @@ onEveryDatabase("orphans", (harness) => {
     const source = await fixture.server();
     const { machines, store } = harness.brume;
     machines.write(source.ID, "gold");
-    const image = await harness.client.createImage({ body: { Name: "gold", ServerID: source.ID } }, { wait: 30 });
+    const image = await harness.client.createImage({ body: { Name: "gold", ServerID: source.ID } }, { wait: 60 });
     await store.write((tx) => tx.deleteFrom("image").where("id", "=", image.ID).execute());
     await machines.ensureSnapshot(source.ID, "own-4000");
     const [whole, half] = [await found(image.ID, "Image"), await found(4000, "Snapshot")];
@@ -144,7 +144,7 @@ onEveryDatabase("orphans", (harness) => {
     assert.deepEqual(adopted, { ServerID: null, ImageID: image.ID });
     const made = await fixture.server({ ImageID: image.ID });
     assert.equal(machines.read(made.ID), "gold");
-    const next = await harness.client.createImage({ body: { Name: "next", ServerID: source.ID } }, { wait: 30 });
+    const next = await harness.client.createImage({ body: { Name: "next", ServerID: source.ID } }, { wait: 60 });
     assert.ok(next.ID > 4000, `${next.ID} is given away`);
   });
 
@@ -185,7 +185,7 @@ onEveryDatabase("orphans", (harness) => {
     assert.deepEqual([row?.project_id, row?.image_id, row?.guest], [project, stock?.ID, null]);
 
     const source = await fixture.server();
-    const image = await client.createImage({ body: { Name: "gold", ServerID: source.ID } }, { wait: 30 });
+    const image = await client.createImage({ body: { Name: "gold", ServerID: source.ID } }, { wait: 60 });
     await brume.store.write((tx) => tx.deleteFrom("image").where("id", "=", image.ID).execute());
     const lost = await found(image.ID, "Image");
     await refused(client.adoptOrphan({ path: { id: lost.ID }, body: { ProjectID: project } }), "quota_exceeded");

@@ -36,7 +36,7 @@ onEveryDatabase(
       let other: number;
       before(async () => {
         server = await fixture.server();
-        other = (await harness.client.createNetwork({ body: { Name: "other" } }, { wait: 20 })).ID;
+        other = (await harness.client.createNetwork({ body: { Name: "other" } }, { wait: 60 })).ID;
       });
       const fields: Partial<Record<RequestType, object>> = {
         EditNetworkBandwidth: { Bandwidth: 10 },
@@ -164,7 +164,7 @@ onEveryDatabase(
         const resize = await harness.client.updateServer({ path: path(made), body: { HDD: 20, CPU: 2 } });
         assert.equal(resize.State, "InProgress");
         const at = { id: made.ID, actionID: resize.ID };
-        const canceled = await harness.client.cancelAction({ path: at }, { wait: 30 });
+        const canceled = await harness.client.cancelAction({ path: at }, { wait: 60 });
         harness.brume.machines.delay("apply", 0);
         harness.brume.machines.deafen(made.ID, false);
         assert.equal(canceled.State, "Canceled", JSON.stringify(canceled));
@@ -217,7 +217,7 @@ onEveryDatabase(
         const isAsking = ({ Steps }: Action): boolean =>
           Steps.some(({ Name, State }) => Name === "Ssh" && State === "InProgress");
         const at = { id: made.ID, actionID: create.ID };
-        await harness.client.waitFor("readAction", { path: at }, { until: isAsking, timeout: 30_000 });
+        await harness.client.waitFor("readAction", { path: at }, { until: isAsking, timeout: 120_000 });
         const ended = await outlast(create, 1);
         router.readBanner = readBanner;
         assert.deepEqual([ended.State, ended.Error?.code, ended.Error?.step], ["Failed", "ssh_not_ready", "Ssh"]);
@@ -289,7 +289,7 @@ onEveryDatabase(
     describe("of networks", () => {
       test("a NIC is attached, limited and detached, and its address does not change", async () => {
         const made = await fixture.server();
-        const { Id } = await harness.client.createPublicNetwork({ body: { Name: "dmz" } }, { wait: 20 });
+        const { Id } = await harness.client.createPublicNetwork({ body: { Name: "dmz" } }, { wait: 60 });
         const added = await fixture.act(made.ID, { Type: "AddNetwork", NetworkID: Id, Bandwidth: 50, IP: "10.64.0.4" });
         assert.deepEqual(
           added.Steps.map(({ Name, State, Detail }) => [Name, State, Detail]),
@@ -317,7 +317,7 @@ onEveryDatabase(
         const removed = await fixture.act(made.ID, { Type: "RemoveNetwork", NetworkLinkID: link.LinkID });
         assert.deepEqual(stepsOf(removed), ["Unplug Completed", "Release Completed"]);
         await refused(fixture.order(made.ID, { Type: "RemoveNetwork", NetworkID: Id }), "not_linked");
-        await harness.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
+        await harness.client.deletePublicNetwork({ path: { id: Id } }, { wait: 60 });
         assert.equal((await fixture.read(made.ID)).LinkedNetworks.length, 1);
       });
 

@@ -30,7 +30,7 @@ onSqlite(
       test("a copy is a new server with the same disk", async () => {
         const source = await fixture.server({ Labels: { env: "prod" } });
         harness.brume.machines.write(source.ID, "what was written");
-        const copy = await harness.client.copyServer({ path: path(source), body: { Name: "twin" } }, { wait: 30 });
+        const copy = await harness.client.copyServer({ path: path(source), body: { Name: "twin" } }, { wait: 60 });
         assert.deepEqual(
           [copy.State, copy.Name, copy.HostName, copy.Labels],
           ["Active", "twin", "twin", { env: "prod" }],
@@ -60,7 +60,7 @@ onSqlite(
         const source = await fixture.server();
         harness.brume.machines.delay("ensureStopped", 300);
         const stop = await fixture.order(source.ID, { Type: "PowerOff" });
-        const copy = await harness.client.copyServer({ path: path(source), body: {} }, { wait: 30 });
+        const copy = await harness.client.copyServer({ path: path(source), body: {} }, { wait: 60 });
         harness.brume.machines.delay("ensureStopped", 0);
         assert.deepEqual([copy.State, copy.Name], ["Active", `${source.Name}-copy`]);
         assert.equal((await fixture.ended(stop)).State, "Completed");
@@ -71,7 +71,7 @@ onSqlite(
         harness.brume.machines.write(made.ID, "secret");
         const built = await harness.client.rebuildServer(
           { path: path(made), body: { ImageId: debian.name } },
-          { wait: 30 },
+          { wait: 60 },
         );
         const { AdminPassword, Image, ImageID, ...rest } = made;
         const { AdminPassword: password, Image: image, ImageID: _, ...now } = built;

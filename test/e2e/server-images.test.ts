@@ -44,7 +44,7 @@ onSqlite(
     before(() => {
       fixture = createServerApiFixture(harness);
     });
-    const make = (body: object) => harness.client.createImage({ body: body as { Name: string } }, { wait: 30 });
+    const make = (body: object) => harness.client.createImage({ body: body as { Name: string } }, { wait: 60 });
 
     test("has an ETag that its state does not change", async () => {
       const server = await fixture.server();
@@ -52,7 +52,7 @@ onSqlite(
       const asked = await harness.client.createImage({ body: { Name: "tagged", ServerID: server.ID } });
       const early = await harness.client.raw.readImage({ path: path(asked) });
       harness.brume.machines.delay("ensureImage", 0);
-      await harness.client.waitFor("readImage", { path: path(asked) }, { timeout: 20_000 });
+      await harness.client.waitFor("readImage", { path: path(asked) }, { timeout: 120_000 });
       const late = await harness.client.raw.readImage({ path: path(asked) });
       assert.deepEqual([early.answer.State, late.answer.State, late.answer.Progress], ["New", "Active", 100]);
       assert.equal(late.etag, early.etag);
@@ -70,7 +70,7 @@ onSqlite(
           [asked.State, asked.Type, asked.TechName, asked.ServerID, asked.DCLocation, asked.Progress, asked.Labels],
           ["New", "Client", "Web-base", server.ID, "Local", 0, { a: "b" }],
         );
-        const done = await harness.client.waitFor("readImage", { path: path(asked) }, { timeout: 20_000 });
+        const done = await harness.client.waitFor("readImage", { path: path(asked) }, { timeout: 120_000 });
         assert.deepEqual([done.State, done.Progress, done.Hdd], ["Active", 100, 12]);
         assert.deepEqual([asked.Identity, done.Identity], [null, { Removed: true, Detail: "" }]);
         assert.deepEqual(typesOf((await fixture.newEvents()).filter(({ Resource }) => Resource === "image")), [
@@ -195,7 +195,7 @@ onSqlite(
         );
         assert.equal(Usage.Images, own.length, "backups count in no quota");
         harness.brume.machines.write(server.ID, "broken");
-        await harness.client.rebuildServer({ path: path(server), body: { ImageId: String(first.ID) } }, { wait: 30 });
+        await harness.client.rebuildServer({ path: path(server), body: { ImageId: String(first.ID) } }, { wait: 60 });
         assert.equal(harness.brume.machines.read(server.ID), "as it was");
         await pass(harness, clock, day);
         await until((found) => found.length === 2 && found.every(isDone));

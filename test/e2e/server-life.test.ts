@@ -107,7 +107,7 @@ onEveryDatabase(
       });
 
       test("defaults follow the image, the name and the network", async () => {
-        const inner = await harness.client.createNetwork({ body: { Name: "inner", DCLocation: "Far" } }, { wait: 20 });
+        const inner = await harness.client.createNetwork({ body: { Name: "inner", DCLocation: "Far" } }, { wait: 60 });
         const made = await fixture.server({ Name: "Бюро!", ImageID: "windows", NetworkID: inner.ID });
         const { HostName, RAM, HDD, AdminUserName, ImageFamily, DCLocation, IP, PrimaryNetworkIp, LinkedNetworks } =
           made;
@@ -320,7 +320,7 @@ onEveryDatabase(
 
       test("sizes grow without a restart if possible, else with one", async () => {
         const made = await fixture.server();
-        const resize = (body: object) => harness.client.updateServer({ path: path(made), body }, { wait: 30 });
+        const resize = (body: object) => harness.client.updateServer({ path: path(made), body }, { wait: 60 });
         const grown = await resize({ HDD: 20, IsHighPerformance: true });
         assert.deepEqual(stepsOf(grown), ["Cpu Completed", "Disk Completed"]);
         const restarted = await resize({ CPU: 2, RAM: 256 });

@@ -65,7 +65,7 @@ onSqlite("projects with servers", (harness) => {
     harness.brume.machines.delay("ensureDisk", 200);
     const failed = await theirs.client.createServer({ body: { Name: "failed" } });
     const [create] = await fixture.actions(failed.ID);
-    await theirs.client.cancelAction({ path: { id: failed.ID, actionID: create?.ID ?? 0 } }, { wait: 30 });
+    await theirs.client.cancelAction({ path: { id: failed.ID, actionID: create?.ID ?? 0 } }, { wait: 60 });
     harness.brume.machines.delay("ensureDisk", 0);
     assert.equal((await fixture.read(failed.ID)).State, "Failed");
     assert.equal((await theirs.client.readOwnProject()).Usage.Servers, 0);

@@ -51,7 +51,7 @@ onSqlite("failing servers", (harness) => {
     await harness.client.waitFor(
       "readAction",
       { path: { id, actionID: action.ID } },
-      { until: ({ Steps }) => Steps[0]?.State === "Failed", timeout: 30_000 },
+      { until: ({ Steps }) => Steps[0]?.State === "Failed", timeout: 120_000 },
     );
     const error = await refused(
       harness.client.cancelAction({ path: { id, actionID: action.ID } }),

@@ -21,12 +21,12 @@ onEveryDatabase(
       caller: Caller,
       id: number,
       until: (all: readonly Delivery[]) => boolean,
-    ): Promise<Delivery[]> => caller.client.waitFor("listDeliveries", { path: { id } }, { until, timeout: 20_000 });
+    ): Promise<Delivery[]> => caller.client.waitFor("listDeliveries", { path: { id } }, { until, timeout: 120_000 });
     const untilState = (caller: Caller, id: number, state: Webhook["State"]): Promise<Webhook> =>
       caller.client.waitFor(
         "readWebhook",
         { path: { id } },
-        { until: ({ State }) => State === state, timeout: 20_000 },
+        { until: ({ State }) => State === state, timeout: 120_000 },
       );
     let names = 0;
     const domain = (caller: Caller) =>

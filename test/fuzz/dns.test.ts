@@ -12,11 +12,11 @@ import { databases } from "../support/databases.ts";
 import { type Asker, openAsker, query, target } from "../support/dnsclient.ts";
 import { openStream } from "../support/dnstools.ts";
 import { createProcess } from "../support/process.ts";
-import { type Random, withSeed } from "../support/random.ts";
+import { type Random, runsOf, withSeed } from "../support/random.ts";
 import { createTestService } from "../support/testservice.ts";
 
-const packets = 30_000;
-const streams = 150;
+const packets = runsOf(30_000);
+const streams = runsOf(150);
 
 /** Names that exist in the tested zone, and some that do not. */
 const names = [
@@ -112,7 +112,7 @@ async function lookUpPatiently(asker: Asker, name: string): Promise<readonly unk
   return null;
 }
 
-test("tens of thousands of packets do not disturb the API", { timeout: 90_000 }, (context) =>
+test("hostile packets do not disturb the API", (context) =>
   withSeed(async (random) => {
     const brume = await createProcess("sqlite");
     try {
@@ -153,8 +153,7 @@ test("tens of thousands of packets do not disturb the API", { timeout: 90_000 },
     } finally {
       await brume.close();
     }
-  }),
-);
+  }));
 
 const program = new URL("../../service/src/drivers/nameserver/builtin/worker.ts", import.meta.url);
 const quiet = {
@@ -165,7 +164,7 @@ const quiet = {
 };
 
 for (const kind of databases)
-  test(`${kind}: a name server whose thread crashes restarts with all zones`, { timeout: 90_000 }, async () => {
+  test(`${kind}: a name server whose thread crashes restarts with all zones`, async () => {
     let terminate = (): Promise<unknown> => Promise.resolve();
     let isHeld = false;
     const nameserver = await createBuiltin({ ...quiet, log: () => {} }, (options) => {
@@ -208,7 +207,7 @@ for (const kind of databases)
       }
       isOver = true;
       await writing;
-      for (const id of ids.slice(2, 10)) await client.waitFor("readDomain", { path: { id } }, { timeout: 20_000 });
+      for (const id of ids.slice(2, 10)) await client.waitFor("readDomain", { path: { id } }, { timeout: 120_000 });
       await checkStored(standing);
 
       // For a longer time: the service reports it, accepts changes, and publishes them later.
@@ -225,7 +224,7 @@ for (const kind of databases)
 
       isHeld = false;
       await until("ready");
-      await client.waitFor("readRecord", { path: { id: late.ID } }, { timeout: 20_000 });
+      await client.waitFor("readRecord", { path: { id: late.ID } }, { timeout: 120_000 });
       await checkStored(standing);
       assert.deepEqual(await brume.resolver.resolve4("late.d0.test"), ["192.0.2.2"]);
       await assert.rejects(brume.resolver.resolve4("d1.test"), { code: "EREFUSED" });

@@ -12,10 +12,10 @@ import { checkProblem, checkResponse } from "../support/contractcheck.ts";
 import { databases } from "../support/databases.ts";
 import { dial, type Line, type TestResponse } from "../support/httpsocket.ts";
 import { createProcess, type Process } from "../support/process.ts";
-import { withSeed } from "../support/random.ts";
+import { runsOf, withSeed } from "../support/random.ts";
 import { createFuzzer, type FuzzedRequest, type Target } from "./fuzz.ts";
 
-const requests = { sqlite: 6000, postgres: 4000 };
+const requests = { sqlite: runsOf(8000), postgres: runsOf(5000) };
 const connections = 6;
 /** Far above the time of any response. */
 const never = 20_000;
@@ -71,7 +71,7 @@ function check(forged: FuzzedRequest, response: TestResponse): void {
 }
 
 for (const kind of databases)
-  test(`${kind}: thousands of hostile requests get correct responses`, { timeout: 180_000 }, (context) =>
+  test(`${kind}: hostile requests get correct responses`, (context) =>
     withSeed(async (random) => {
       const brume = await createProcess(kind, heap);
       try {
@@ -127,5 +127,4 @@ for (const kind of databases)
       } finally {
         await brume.close();
       }
-    }),
-  );
+    }));

@@ -20,7 +20,7 @@ describe("two installations on one host", { skip: hindrance ?? false, concurrenc
   const open = (environment: Readonly<Record<string, string>>, folder?: string) =>
     createNetworkProcess({ lab: first.lab, environment, ...(folder !== undefined && { folder }) });
   const order = async ({ brume }: NetworkProcess) => {
-    const network = await brume.client.createPublicNetwork({ body: { Name: "own" } }, { wait: 20 });
+    const network = await brume.client.createPublicNetwork({ body: { Name: "own" } }, { wait: 60 });
     assert.equal(network.State, "Active");
     return network;
   };

@@ -39,7 +39,7 @@ describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
     return { network, server: await scene.plug(network.Id) };
   };
   const put = async ({ network: { Id: id } }: Side, ...Tunnels: readonly TunnelInput[]): Promise<readonly Tunnel[]> =>
-    (await scene.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, { wait: 20 })).Vpn.Tunnels;
+    (await scene.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, { wait: 60 })).Vpn.Tunnels;
   const statusOf = async ({ network: { Id: id } }: Side): Promise<TunnelStatus> => {
     const [status] = await scene.client.readVpnStatus({ path: { id } });
     assert.ok(status);

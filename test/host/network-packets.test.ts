@@ -36,7 +36,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     return server;
   };
   const set = (network: PublicNetwork, body: FirewallInput): Promise<PublicNetwork> =>
-    scene.client.configureFirewall({ path: { id: network.Id }, body }, { wait: 20 });
+    scene.client.configureFirewall({ path: { id: network.Id }, body }, { wait: 60 });
   const allow = (rule: Partial<FirewallRuleInput>): FirewallRuleInput => ({ Action: "Allow", ...rule });
   const pings = (from: Server | undefined, to: string, seconds: number): Promise<boolean> =>
     scene.lab.works(at(from).space, ["ping", "-n", "-c", "1", "-W", String(seconds), to]);
@@ -66,7 +66,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     scene = await createNetworkScene({ ipv6: true });
     first = await scene.order("first");
     second = await scene.order("second");
-    const inner = await scene.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 10 });
+    const inner = await scene.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 60 });
     assert.deepEqual([first.State, second.State, inner.State], ["Active", "Active", "Active"]);
     one = await scene.plug(first.Id);
     two = await scene.plug(first.Id);

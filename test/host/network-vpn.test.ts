@@ -33,7 +33,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
 
   const path = () => ({ id: network.Id });
   const put = async (...Tunnels: readonly TunnelInput[]): Promise<readonly Tunnel[]> => {
-    const answer = await scene.client.configureVpn({ path: path(), body: { Tunnels: [...Tunnels] } }, { wait: 20 });
+    const answer = await scene.client.configureVpn({ path: path(), body: { Tunnels: [...Tunnels] } }, { wait: 60 });
     assert.equal(answer.AppliedGeneration, answer.Generation);
     assert.ok(answer.Vpn.Tunnels.every(({ State }) => State === "Active"));
     return answer.Vpn.Tunnels;
@@ -117,12 +117,12 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
 
   test("the firewall filters tunnels too: the peers' networks are external", async () => {
     const set = (Rules: readonly object[]) =>
-      scene.client.configureFirewall({ path: path(), body: { Rules: Rules as [] } }, { wait: 20 });
+      scene.client.configureFirewall({ path: path(), body: { Rules: Rules as [] } }, { wait: 60 });
     await set([{ Action: "Allow", Source: office.cidr }]);
     assert.ok(await scene.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
     assert.equal(await scene.lab.works(branch.serverSpace, ["ping", "-q", "-c", "1", "-W", "0.7", server.ip]), false);
     assert.equal(await ping(office.server), false);
-    await scene.client.configureFirewall({ path: path(), body: { Enabled: false } }, { wait: 20 });
+    await scene.client.configureFirewall({ path: path(), body: { Enabled: false } }, { wait: 60 });
     assert.ok(await ping(office.server));
   });
 

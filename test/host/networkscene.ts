@@ -197,7 +197,7 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
       });
       return { ...guest, link: linked, ip: linked.IP, ip6: linked.IP6 };
     },
-    applied: (network) => brume.client.waitFor("readPublicNetwork", { path: { id: network } }, { timeout: 20_000 }),
+    applied: (network) => brume.client.waitFor("readPublicNetwork", { path: { id: network } }, { timeout: 120_000 }),
     async turn(network) {
       await brume.store.write((tx) => requestReconcile(tx, apply, network));
       await ring();

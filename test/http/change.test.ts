@@ -202,7 +202,7 @@ for (const kind of databases)
       test("a committed change gets 200 even if applying it fails", async () => {
         const made = await ask("POST", "/book", { Name: "torn" });
         const before = library.logged.length;
-        assert.equal((await ask("POST", `/book/${made.json.ID}/tear`)).status, 200);
+        assert.equal((await ask("POST", `/book/${made.json.ID}/refresh`)).status, 200);
         assert.equal(library.logged.length, before + 1);
       });
 

@@ -72,7 +72,7 @@ export const toyContract = {
       wait: 2,
     },
     deleteBook: { method: "DELETE", path: "/book/{id}", access: "dns:write", summary: "", params: book, answer: null },
-    burnBooks: {
+    deleteBooks: {
       method: "DELETE",
       path: "/book-batch",
       access: "dns:write",
@@ -80,9 +80,9 @@ export const toyContract = {
       body: Type.Object({ Books: list(id()) }),
       answer: null,
     },
-    tearBook: {
+    refreshBook: {
       method: "POST",
-      path: "/book/{id}/tear",
+      path: "/book/{id}/refresh",
       access: "dns:write",
       summary: "",
       params: book,
@@ -348,17 +348,17 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
         return { answer: undefined, changes: changeOf("domain.deleted", row.id, show(row), null) };
       },
     },
-    burnBooks: {
+    deleteBooks: {
       async change({ body }, tx) {
-        for (const burnt of (body as unknown as { Books: number[] }).Books)
-          await sql`DELETE FROM book WHERE id = ${burnt}`.execute(tx);
+        for (const id of (body as unknown as { Books: number[] }).Books)
+          await sql`DELETE FROM book WHERE id = ${id}`.execute(tx);
         return { answer: undefined, changes: [] };
       },
     },
-    tearBook: {
+    refreshBook: {
       async change(request, tx) {
         const row = await find(tx, request);
-        return { answer: show(row), changes: [], refresh: () => Promise.reject(new Error("paper jam")) };
+        return { answer: show(row), changes: [], refresh: () => Promise.reject(new Error("the refresh fails")) };
       },
     },
     readChapter: { read: async ({ params }) => ({ answer: params }) },

@@ -362,7 +362,7 @@ describe("browsers and methods", () => {
   });
 
   test("DELETE reads its body only where the contract has one", async () => {
-    const made = await ask("POST", "/book", { body: '{"Name":"to burn"}' });
+    const made = await ask("POST", "/book", { body: '{"Name":"to delete"}' });
     assert.equal((await ask("DELETE", "/book-batch", { body: "Books=" })).json.code, "validation_failed");
     assert.equal((await ask("DELETE", "/book-batch", { body: JSON.stringify({ Books: [made.json.ID] }) })).status, 200);
     assert.equal((await ask("GET", `/book/${made.json.ID}`)).status, 404);

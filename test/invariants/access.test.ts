@@ -42,9 +42,9 @@ for (const kind of ["sqlite"] as const)
       own["sshkey_not_found"] = (await brume.client.createSshKey({ body: { Title: "law", PublicKey: key } })).ID;
       const endpoint = { Url: "http://127.0.0.1:9/", Types: ["image.*"] };
       own["webhook_not_found"] = (await brume.client.createWebhook({ body: endpoint })).ID;
-      own["server_not_found"] = (await brume.client.createServer({ body: { Name: "law" } }, { wait: 20 })).ID;
+      own["server_not_found"] = (await brume.client.createServer({ body: { Name: "law" } }, { wait: 60 })).ID;
       const image = { Name: "law", ServerID: own["server_not_found"] };
-      own["image_not_found"] = (await brume.client.createImage({ body: image }, { wait: 20 })).ID;
+      own["image_not_found"] = (await brume.client.createImage({ body: image }, { wait: 60 })).ID;
     });
     after(() => brume.close());
 

@@ -69,7 +69,7 @@ async function inFolder(prove: (folder: string) => Promise<void>): Promise<void>
   }
 }
 
-test("a start converts a small file of an earlier release", { timeout: 120_000 }, () =>
+test("a start converts a small file of an earlier release", () =>
   inFolder(async (folder) => {
     const file = await makeFormer(folder);
     assert.deepEqual(inspect(file), { mode: 0, ...whole });
@@ -89,8 +89,7 @@ test("a start converts a small file of an earlier release", { timeout: 120_000 }
     } finally {
       await brume.close();
     }
-  }),
-);
+  }));
 
 test("a kill during the conversion loses nothing", { timeout: 300_000 }, () =>
   inFolder(async (folder) => {
@@ -134,7 +133,7 @@ test("a file that is too large is not converted, and the log names the command",
     assert.equal(inspect(file).mode, 0);
   }));
 
-test("npm run compact converts the file, unless a service uses it", { timeout: 120_000 }, () =>
+test("npm run compact converts the file, unless a service uses it", () =>
   inFolder(async (folder) => {
     const file = await makeFormer(folder);
     const env = { ...process.env, BRUME_DATA: folder };
@@ -148,5 +147,4 @@ test("npm run compact converts the file, unless a service uses it", { timeout: 1
     }
     execFileSync(process.execPath, [script], { env, stdio: "pipe" });
     assert.deepEqual(inspect(file), { mode: 2, ...whole });
-  }),
-);
+  }));

@@ -28,7 +28,7 @@ const records: Readonly<Record<RecordType, RecordFields>> = {
 };
 
 onEveryDatabase("an object that was read", (harness) => {
-  const wait = { wait: 20 };
+  const wait = { wait: 60 };
 
   async function recordEcho(type: RecordType): Promise<Echo> {
     const { ID: DomainId } = await harness.domain();

@@ -18,7 +18,6 @@ import { insertEvent } from "../support/writer.ts";
 const writers = 32;
 
 /** Time limit, because each test waits for another process. */
-const patience = { timeout: 60_000 };
 const program = fileURLToPath(new URL("../support/writer.ts", import.meta.url));
 
 interface Writing {
@@ -71,7 +70,7 @@ const readIds = async (db: Reader): Promise<Set<number>> =>
   new Set((await db.selectFrom("event").select("id").execute()).map((row) => row.id));
 
 for (const kind of databases) {
-  test(`${kind}: confirmed rows exist after kill -9`, patience, async () => {
+  test(`${kind}: confirmed rows exist after kill -9`, async () => {
     const database = await startDatabase(kind);
     try {
       await database.store.close();
@@ -98,7 +97,7 @@ for (const kind of databases) {
   });
 }
 
-test("sqlite: a full disk refuses writes, and the store works again once there is space", patience, async () => {
+test("sqlite: a full disk refuses writes, and the store works again once there is space", async () => {
   const database = await startDatabase("sqlite");
   try {
     await database.store.close();
@@ -125,7 +124,7 @@ test("sqlite: a full disk refuses writes, and the store works again once there i
   }
 });
 
-test("sqlite: a full database fails the whole group of writes, and only that group", patience, async () => {
+test("sqlite: a full database fails the whole group of writes, and only that group", async () => {
   const database = await startDatabase("sqlite");
   const { store } = database;
   try {
@@ -147,7 +146,7 @@ test("sqlite: a full database fails the whole group of writes, and only that gro
   }
 });
 
-test("sqlite: a second service cannot open the database, also from another process", patience, async () => {
+test("sqlite: a second service cannot open the database, also from another process", async () => {
   const database = await startDatabase("sqlite");
   try {
     await assert.rejects(

@@ -14,7 +14,7 @@ export async function prepareRequests({
   client,
   brume,
 }: Pick<Harness, "client" | "brume">): Promise<Partial<Record<OperationName, Request>>> {
-  const wait = { wait: 30 };
+  const wait = { wait: 60 };
   const server = async (Name: string) => (await client.createServer({ body: { Name } }, wait)).ID;
   const [kept, doomed, switched] = [await server("kept"), await server("doomed"), await server("switched")];
   const batch = await client.createBatch({ body: { Name: "group", Count: 2 } }, wait);
@@ -78,7 +78,7 @@ export async function prepareRequests({
       await deleteServer(tx, id);
     }
   });
-  const orphans = await client.waitFor("listOrphans", {}, { until: (all) => all.length === 2, timeout: 30_000 });
+  const orphans = await client.waitFor("listOrphans", {}, { until: (all) => all.length === 2, timeout: 120_000 });
   // Of a type that is not emitted here, so that deliveries change no rows.
   const endpoint = await openEndpoint();
   const hook = async () => (await client.createWebhook({ body: { Url: endpoint.url, Types: ["disk.low"] } })).ID;

@@ -40,8 +40,8 @@ export type ServerCode = Extract<
 >;
 
 export async function openServerErrorFixture(harness: Harness): Promise<ServerErrorFixture> {
-  const made = await harness.client.createServer({ body: { Name: "codes" } }, { wait: 20 });
-  const image = await harness.client.createImage({ body: { Name: "codes", ServerID: made.ID } }, { wait: 20 });
+  const made = await harness.client.createServer({ body: { Name: "codes" } }, { wait: 60 });
+  const image = await harness.client.createImage({ body: { Name: "codes", ServerID: made.ID } }, { wait: 60 });
   const shared = made.LinkedNetworks[0]?.NetworkID ?? 0;
   return { harness, server: made.ID, image: image.ID, shared, address: made.IP };
 }

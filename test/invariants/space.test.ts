@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import { startDatabase } from "../support/databases.ts";
 import { insertEvent } from "../support/writer.ts";
 
-test("a SQLite file returns the space of deleted rows", { timeout: 60_000 }, async () => {
+test("a SQLite file returns the space of deleted rows", async () => {
   const database = await startDatabase("sqlite");
   const { store, address } = database;
   try {

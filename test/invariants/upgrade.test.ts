@@ -76,11 +76,11 @@ for (const kind of databases)
       );
 
       // And all can be changed.
-      await client.updateServer({ path: { id: web.ID }, body: { RAM: 1024 } }, { wait: 20 });
+      await client.updateServer({ path: { id: web.ID }, body: { RAM: 1024 } }, { wait: 60 });
       await client.createRecordA({ body: { DomainId: domain.ID, Name: "new", IP: "192.0.2.9" } });
-      for (const { ID } of await client.listServers()) await client.deleteServer({ path: { id: ID } }, { wait: 20 });
+      for (const { ID } of await client.listServers()) await client.deleteServer({ path: { id: ID } }, { wait: 60 });
       await client.waitFor("listServers", {}, { until: (list) => list.length === 0 });
-      await client.deletePublicNetwork({ path: { id: network.Id } }, { wait: 10 });
+      await client.deletePublicNetwork({ path: { id: network.Id } }, { wait: 60 });
       assert.deepEqual(
         brume.log.filter(({ level }) => level >= 50).map(({ msg }) => msg),
         [],

@@ -1,6 +1,6 @@
 /**
  * Random changes of one domain. After every step the API, the responses, the serial and the name server (UDP and TCP) must agree. The same
- * seed gives the same walk.
+ * seed gives the same changes.
  */
 import assert from "node:assert/strict";
 import { ApiError, type Client } from "@brume/api/client.ts";
@@ -14,6 +14,7 @@ import {
 } from "@brume/api/dns.ts";
 import { type Asker, type Decoded, decode, openAsker, query } from "../support/dnsclient.ts";
 import { openStream, type Stream } from "../support/dnstools.ts";
+import type { Random } from "../support/random.ts";
 
 export interface Walk {
   /** Makes one random change; resolves to its kind and whether it was accepted. */
@@ -21,17 +22,6 @@ export interface Walk {
   /** Asserts that the name server serves exactly the records of the domain. */
   checkAll(): Promise<void>;
   close(): void;
-}
-
-/** Creates a generator of numbers in [0, 1) (Mulberry32). */
-function createDice(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
 
 const typeNumbers: Record<RecordType | "SOA", number> = {
@@ -86,10 +76,8 @@ function receivedData({ type, data }: Decoded): string {
 const visible = (record: DnsRecord): string => `${record.ID} ${record.CanonicalDescription}`;
 const linesOf = (domain: Domain): string[] => domain.LinkedRecords.map((record) => record.CanonicalDescription).sort();
 
-export async function openWalk(client: Client, dns: string, domain: Domain, seed: number): Promise<Walk> {
-  const dice = createDice(seed);
-  const roll = (sides: number) => Math.floor(dice() * sides);
-  const pick = <T>(items: readonly T[]): T => items[roll(items.length)] as T;
+export async function openWalk(client: Client, dns: string, domain: Domain, random: Random): Promise<Walk> {
+  const { below, chance, pick } = random;
   const udp: Asker = await openAsker(dns);
   const tcp: Stream = await openStream(dns);
   const path = { id: domain.ID };
@@ -101,12 +89,12 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
 
   const owner = () => pick(owners);
   const anyFields: Readonly<Record<RecordType, () => RecordFields>> = {
-    A: () => ({ Name: owner(), IP: `192.0.2.${1 + roll(4)}` }),
-    AAAA: () => ({ Name: owner(), IP: `2001:db8::${1 + roll(3)}` }),
+    A: () => ({ Name: owner(), IP: `192.0.2.${1 + below(4)}` }),
+    AAAA: () => ({ Name: owner(), IP: `2001:db8::${1 + below(3)}` }),
     CNAME: () => ({ MnemonicName: owner(), Name: pick(targets) }),
-    MX: () => ({ Name: owner(), HostName: pick(targets), Priority: roll(3) * 10 }),
+    MX: () => ({ Name: owner(), HostName: pick(targets), Priority: below(3) * 10 }),
     NS: () => ({ HostName: pick(["cut", "cut", "@", "b"]), Name: pick(["ns1.example.net", "ns2.example.net"]) }),
-    SRV: () => ({ Name: owner(), Service: pick(["sip", "xmpp"]), Proto: "tcp", Port: roll(3), Target: pick(targets) }),
+    SRV: () => ({ Name: owner(), Service: pick(["sip", "xmpp"]), Proto: "tcp", Port: below(3), Target: pick(targets) }),
     TXT: () => ({ Name: owner(), Text: pick(["a", "b", "ж", "x".repeat(300)]) }),
   };
   const fieldsOf = (type: RecordType): RecordFields => ({ ...anyFields[type](), TTL: pick([60, 300, 3600]) });
@@ -114,16 +102,16 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
   const anyType = () => pick(recordTypes);
   /** A part of the fields of a new record: an edit of this much. */
   const editOf = (type: RecordType): RecordFields =>
-    Object.fromEntries(Object.entries(fieldsOf(type)).filter(() => dice() < 0.5));
+    Object.fromEntries(Object.entries(fieldsOf(type)).filter(() => chance(50)));
 
   function anyChange(): ChangeInput {
-    const record = now.LinkedRecords[roll(now.LinkedRecords.length)];
-    const chance = dice();
-    if (record === undefined || chance < 0.5) {
+    const record = now.LinkedRecords[below(now.LinkedRecords.length)];
+    const kind = below(4);
+    if (record === undefined || kind < 2) {
       const type = anyType();
       return { Op: "Create", TypeRecord: type, ...fieldsOf(type) };
     }
-    if (chance < 0.75) return { Op: "Update", ID: record.ID, ...editOf(record.TypeRecord) };
+    if (kind === 2) return { Op: "Update", ID: record.ID, ...editOf(record.TypeRecord) };
     return { Op: "Delete", ID: record.ID };
   }
 
@@ -140,7 +128,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
         );
     },
     async update() {
-      const record = now.LinkedRecords[roll(now.LinkedRecords.length)];
+      const record = now.LinkedRecords[below(now.LinkedRecords.length)];
       if (record === undefined) return undefined;
       const made = await client[`updateRecord${record.TypeRecord}`]({
         path: { id: record.ID },
@@ -153,13 +141,13 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
         );
     },
     async delete() {
-      const record = now.LinkedRecords[roll(now.LinkedRecords.length)];
+      const record = now.LinkedRecords[below(now.LinkedRecords.length)];
       if (record === undefined) return undefined;
       await client.deleteRecord({ path: { domainid: domain.ID, recordId: record.ID } });
       return (after: Domain) => assert.ok(after.LinkedRecords.every(({ ID }) => ID !== record.ID));
     },
     async changeset() {
-      const Changes = Array.from({ length: 1 + roll(5) }, anyChange);
+      const Changes = Array.from({ length: 1 + below(5) }, anyChange);
       const made = await client.changeRecords({ path, body: { Changes } });
       return (after: Domain) => {
         assert.equal(after.Serial, made.Serial);
@@ -171,8 +159,8 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
     },
     async zonefile() {
       const text = await client.text("readDomain", { path });
-      const kept = text.split("\n").filter(() => dice() < 0.8);
-      const added = Array.from({ length: roll(3) }, () =>
+      const kept = text.split("\n").filter(() => chance(80));
+      const added = Array.from({ length: below(3) }, () =>
         `${pick(owners)} 60 TXT ${pick(["a", "b"])}`.replace(/^ж/, "xn--f1a"),
       );
       const ZoneFile = [`$ORIGIN ${zone}.`, ...kept, ...added, ""].join("\n");

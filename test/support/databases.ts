@@ -72,8 +72,10 @@ export async function startDatabase(kind: Kind, { migrated = true } = {}): Promi
 }
 
 const quiet = { log: () => {} };
+/** A statement may take long on a busy host. */
+const patient = { ...quiet, limit: 120_000 };
 const openStore = (kind: Kind, address: string): Promise<Store> =>
-  kind === "sqlite" ? openSqlite(address, quiet) : openPostgres(address, quiet);
+  kind === "sqlite" ? openSqlite(address, quiet) : openPostgres(address, patient);
 
 function createFile(): { address: string; remove(): Promise<void> } {
   // In memory; a test that needs a real disk creates its own file.
@@ -129,7 +131,7 @@ function createTemplate(folder: string): Promise<string> {
       if (rows.length === 0) {
         await client.query(`DROP DATABASE IF EXISTS ${name}_new`);
         await client.query(`CREATE DATABASE ${name}_new TEMPLATE template0`);
-        const store = await openPostgres(urlOf(folder, `${name}_new`), quiet);
+        const store = await openPostgres(urlOf(folder, `${name}_new`), patient);
         try {
           await migrate(store, migrations);
         } finally {
@@ -167,7 +169,7 @@ async function startServer(): Promise<string> {
   for (let waited = 0; !existsSync(join(folder, "ready")); waited += 20) {
     const failed = join(folder, "failed");
     if (existsSync(failed)) throw new Error(readFileSync(failed, "utf8"));
-    if (waited > 60_000) throw new Error(`PostgreSQL for the tests did not start: see ${folder}/log`);
+    if (waited > 150_000) throw new Error(`PostgreSQL for the tests did not start: see ${folder}/log`);
     await sleep(20);
   }
   return folder;
@@ -246,9 +248,5 @@ async function guard(folder: string, run: number): Promise<void> {
 
 if (import.meta.main) {
   const [folder = "", run] = process.argv.slice(2);
-  try {
-    await guard(folder, Number(run));
-  } catch (error) {
-    writeFileSync(join(folder, "failed"), (error as Error).message);
-  }
+  guard(folder, Number(run)).catch((error: Error) => writeFileSync(join(folder, "failed"), error.message));
 }

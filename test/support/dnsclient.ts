@@ -78,7 +78,7 @@ export async function openAsker(address: string): Promise<Asker> {
   socket.on("message", (answer) => answer.length >= 2 && waiting.get(answer.readUInt16BE(0))?.(answer));
   socket.on("error", () => {});
   return {
-    ask(packet, timeoutMs = 2000) {
+    ask(packet, timeoutMs = 60_000) {
       const bytes = Buffer.from(packet);
       lastId = (lastId + 1) & 0xffff;
       const id = lastId;

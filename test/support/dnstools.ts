@@ -12,7 +12,7 @@ export function run(tool: "dig" | "kdig", address: string, ...args: string[]): P
     execFile(
       tool,
       [`@${host}`, "-p", port, ...args],
-      { timeout: 20_000, maxBuffer: 64 << 20 },
+      { timeout: 120_000, maxBuffer: 64 << 20 },
       (fault, stdout, stderr) => {
         if (fault !== null && fault.code === "ENOENT") reject(new Error(`${tool} is not installed`));
         else resolve(stdout + stderr);

@@ -159,7 +159,7 @@ export function createNetworkFixture(harness: Harness, clock: MovableClock, limi
     look: () => fixture.pass(6),
     async network(more = {}) {
       names += 1;
-      const made = await harness.client.createPublicNetwork({ body: { Name: `net ${names}`, ...more } }, { wait: 20 });
+      const made = await harness.client.createPublicNetwork({ body: { Name: `net ${names}`, ...more } }, { wait: 60 });
       assert.ok(isApplied(made), JSON.stringify(made));
       return made;
     },
@@ -169,7 +169,7 @@ export function createNetworkFixture(harness: Harness, clock: MovableClock, limi
     async server(id) {
       servers += 1;
       const body = { Name: `server ${servers}`, NetworkID: id };
-      const { ID, State } = await harness.client.createServer({ body }, { wait: 20 });
+      const { ID, State } = await harness.client.createServer({ body }, { wait: 60 });
       assert.equal(State, "Active");
       const { LinkedServers } = await fixture.untilApplied(id);
       const link = LinkedServers.find(({ ServerID }) => ServerID === ID);

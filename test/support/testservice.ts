@@ -186,7 +186,7 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
     });
     const url = `http${options.tls ? "s" : ""}://${await service.listen("127.0.0.1", 0)}`;
     const dns = (await nameserver.observe()).address;
-    const resolver = new Resolver({ timeout: 2000, tries: 2 });
+    const resolver = new Resolver({ timeout: 20_000, tries: 2 });
     resolver.setServers([dns]);
     return { store, service, nameserver, url, client: clientAt(url, token), resolver, dns };
   };

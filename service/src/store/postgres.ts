@@ -105,19 +105,20 @@ const statementTime = 5_000;
 /** Milliseconds for a migration. */
 const scriptTime = 3_600_000;
 
-/** Client with a time limit for connecting. The pool's own limit would also apply to waiting for a free connection. */
-class BrumeClient extends pg.Client {
-  constructor(options?: pg.ClientConfig) {
-    super({ ...options, connectionTimeoutMillis: 5000 });
-  }
-}
+/** Returns a class of clients with a time limit for connecting. The pool's own limit would also apply to waiting for a free connection. */
+const clientWith = (limit: number): typeof pg.Client =>
+  class extends pg.Client {
+    constructor(options?: pg.ClientConfig) {
+      super({ ...options, connectionTimeoutMillis: limit });
+    }
+  };
 
 /** Settings of the PostgreSQL store. Times in milliseconds. */
 export interface PostgresOptions {
   readonly log: Log;
   /** For a service: acquires the lock that only one service can hold, and writes only while it holds it. Default false. */
   readonly exclusive?: boolean;
-  /** Milliseconds after which a statement fails. Default 5000. */
+  /** Milliseconds after which a statement or an attempt to connect fails. Default 5000. */
   readonly limit?: number;
 }
 
@@ -133,7 +134,7 @@ export async function openPostgres(
     connectionString: url,
     types,
     max: 10,
-    Client: BrumeClient,
+    Client: clientWith(limit),
     application_name: "brume",
     idle_in_transaction_session_timeout: 60_000,
     // A working server cancels a slow statement itself, shortly before we close the connection.
