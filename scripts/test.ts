@@ -28,7 +28,7 @@ function divide(files: readonly string[], count: number): string[][] {
 const moduleOf = (files: readonly string[]): string => `import { describe } from "node:test";
 for (const file of ${JSON.stringify(files)})
   describe(file, async () => {
-    await import(${JSON.stringify(`${pathToFileURL(root)}/`)} + file);
+    await import(${JSON.stringify(pathToFileURL(`${root}/`).href)} + file);
   });
 `;
 

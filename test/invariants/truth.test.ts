@@ -325,7 +325,6 @@ const isServed = ({
 
 /** What comes and goes without anybody asking: when a token was last used, when a reconciler looks again, how busy servers are. */
 function timeless(table: string, row: object): object | null {
-  if (table === "sample") return null;
   if (table === "token") return { ...row, last_used: null };
   if (table !== "task" || (row as { state: string }).state !== "Keeping") return row;
   const { name, subject_id, wake } = row as Record<string, unknown>;

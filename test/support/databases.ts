@@ -248,5 +248,5 @@ async function guard(folder: string, run: number): Promise<void> {
 
 if (import.meta.main) {
   const [folder = "", run] = process.argv.slice(2);
-  guard(folder, Number(run)).catch((error: Error) => writeFileSync(join(folder, "failed"), error.message));
+  guard(folder, Number(run)).catch((error: unknown) => writeFileSync(join(folder, "failed"), String(error)));
 }
