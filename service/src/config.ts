@@ -17,6 +17,7 @@ import {
   parseList,
 } from "./config/value.ts";
 
+/** All settings, validated. */
 export interface Config {
   readonly listen: Endpoint;
   /** Paths of PEM files; null: HTTP without TLS. */
@@ -57,6 +58,7 @@ export interface Config {
   readonly unknown: readonly string[];
 }
 
+/** Levels of the log, the most important first. */
 export const logLevels = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof logLevels)[number];
 

@@ -3,6 +3,7 @@
  * version of the row is the same before and after them. Inside a transaction that is always so.
  */
 
+/** What `readConsistently` reads, and how it detects a change. */
 export interface ConsistentRead<Row, Rest> {
   /** The row, if it was found already. */
   readonly row?: Row;

@@ -12,6 +12,7 @@ export interface TransferKey {
   readonly only: { readonly zones: readonly string[]; readonly groups: readonly number[] } | null;
 }
 
+/** Settings of the name server and of DNS lookups. */
 export interface DnsConfig {
   readonly listen: Endpoint;
   /** Names in the automatic NS set, ASCII, lower case, no final dot. */

@@ -5,6 +5,7 @@ import { ConfigError, checkBlock, parseList, type Settings } from "./value.ts";
 /** When the addresses of networks are translated (NAT), in the words of `BRUME_NAT`. */
 const natModes = ["never", "outside-private", "always"] as const;
 
+/** Settings of all networks of the host. */
 export interface NetworkConfig {
   /** IPv4 blocks from which public networks and their edges are allocated. */
   readonly publicPools: readonly string[];

@@ -16,6 +16,7 @@ export const defaultKeep = {
   deleted: { days: 3650, count: 100_000 },
 } as const satisfies Record<string, { readonly days: number; readonly count: number }>;
 
+/** Days and rows for each table that grows with use, by the name in `BRUME_KEEP`. */
 export type Keep = Readonly<Record<keyof typeof defaultKeep, { readonly days: number; readonly count: number }>>;
 
 /** Parses `BRUME_KEEP`, such as `event:30/1000000,audit:365/1000000`: days and rows of each named table. */

@@ -1,6 +1,7 @@
 /** Reading of single settings: texts, integers, and values that several settings share, such as endpoints and blocks of addresses. */
 import { isIP, isIPv6 } from "node:net";
 
+/** Host name or address, and port. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;
@@ -24,8 +25,10 @@ export interface Settings {
   unread(): string[];
 }
 
+/** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Creates a reader of the settings in the environment. `readInteger` throws `ConfigError` for other values. */
 export function createSettings(environment: Environment): Settings {
   const used = new Set<string>();
   const read = (name: string): string | undefined => {

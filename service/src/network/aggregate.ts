@@ -6,6 +6,7 @@ import type { Reader } from "../store/db.ts";
 import { openKey, readTunnel, toSpec } from "./model/vpn/tunnel.ts";
 import * as table from "./table.ts";
 
+/** A network with its links and tunnels of the same generation. */
 export interface NetworkAggregate {
   readonly network: table.NetworkRow;
   readonly links: readonly table.LinkRow[];

@@ -34,6 +34,7 @@ const otherTypes: Readonly<Record<number, string>> = {
 /** Returns the name of a type; `TYPE123` (RFC 3597) if it is unknown here. */
 export const typeName = (number: number): string => typeOf(number) ?? otherTypes[number] ?? `TYPE${number}`;
 
+/** A resource record of a message; its data is not decoded. */
 export interface WireRecord {
   /** Without final dot; bytes other than plain characters as `\\DDD`. */
   readonly name: string;
@@ -45,6 +46,7 @@ export interface WireRecord {
   readonly end: number;
 }
 
+/** A parsed message. */
 export interface Message {
   readonly bytes: Buffer;
   readonly id: number;
