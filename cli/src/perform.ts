@@ -124,7 +124,12 @@ export async function perform(session: Session): Promise<void> {
   // A document, such as that of OpenAPI, has no form for people.
   if (operation.answer !== null && Object.keys(operation.answer).length === 0)
     return host.out.write(`${JSON.stringify(answer, null, 2)}\n`);
-  const isDetail = operation.method === "GET" || title === "" || !["table", "wide"].includes(options.output);
+  // The value of a new token and the secret of a new webhook appear only in this response.
+  const isDetail =
+    operation.method === "GET" ||
+    ["Token", "Webhook"].includes(title) ||
+    title === "" ||
+    !["table", "wide"].includes(options.output);
   if (final !== undefined && final !== null) return print.result(final, title, isDetail);
   if (changes && !options.dryRun && host.out.isTerminal)
     print.lines([`${print.style.green("✓")} ${operation.summary}: ${subject}`]);

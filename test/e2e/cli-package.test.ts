@@ -61,6 +61,13 @@ test("errors go to standard error with the exit code, and a closed pipe is no er
   assert.deepEqual([piped.stdout, piped.stderr], ["{", ""]);
 });
 
+test("doctor names the packages of this host that are missing", async () => {
+  cpSync(join(root, "scripts/setup"), join(clone, "scripts/setup"));
+  const { stdout } = await run(process.execPath, [command, "doctor", "-o", "json"], { env });
+  const found = (JSON.parse(stdout) as { Check: string; Detail: string }[]).find(({ Check }) => Check === "Packages");
+  assert.match(found?.Detail ?? "", /^(all Debian packages are installed|Missing: [a-z0-9 .+-]+\.)$/);
+});
+
 test("the bundle contains no schema library", () => {
   const { size } = statSync(join(clone, "cli/dist/brume.js"));
   assert.ok(size < 60_000, `${size} bytes in the first module`);

@@ -51,7 +51,7 @@ test("logs prints the serial log without control characters", async () => {
 });
 
 test("console connects this terminal with the serial console until Ctrl-]", async () => {
-  let press = (_: string) => {};
+  let press: (text: string) => void = () => {};
   let shown = "";
   const onOut = (text: string) => {
     const before = shown;

@@ -65,6 +65,13 @@ test("power actions wait and show their steps on a terminal", async () => {
   assert.ok(["InProgress", "Postponed", "Completed"].includes(action.State), action.State);
 });
 
+test("the value of a new token is shown", async () => {
+  const shown = await ok("token create ci --scopes dns:read,dns:write");
+  const [, value = ""] = /^Token: +(\S+)$/m.exec(shown) ?? [];
+  assert.equal((await cli("domain list", { env: { BRUME_TOKEN: value } })).code, 0);
+  await ok("token delete ci --yes");
+});
+
 test("a dry run changes nothing", async () => {
   const { code, err } = await cli("server create other --ram 256 --dry-run");
   assert.equal(code, 0);

@@ -137,7 +137,7 @@ test("source files that documents name exist", () => {
   const named = listFiles()
     .filter(isCurrent)
     .flatMap((file) =>
-      [...read(file).matchAll(/`((?:api|service|test|scripts|guest|bench)\/[\w./-]+)`/g)].map(([, path = ""]) => ({
+      [...read(file).matchAll(/`((?:api|cli|service|test|scripts|guest|bench)\/[\w./-]+)`/g)].map(([, path = ""]) => ({
         file,
         path,
       })),
@@ -167,7 +167,7 @@ test("modules that documents name by the end of their path exist", () => {
 test("commands and settings that documents name exist", () => {
   const { scripts } = JSON.parse(read("package.json")) as { readonly scripts: Readonly<Record<string, string>> };
   const code = listFiles()
-    .filter((file) => /^(?:service|scripts|test|bench)\//.test(file))
+    .filter((file) => /^(?:service|cli|scripts|test|bench)\//.test(file))
     .map(read)
     .join("\n");
   const missing = listFiles()

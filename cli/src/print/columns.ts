@@ -89,7 +89,7 @@ export const columnsOf: Readonly<Record<string, readonly Column[]>> = {
       SERVERS: count("LinkedServers"),
       FIREWALL: (row) => {
         const { Enabled, Rules } = row["Firewall"] as { Enabled?: boolean; Rules?: unknown[] };
-        return Enabled === true ? `${Rules?.length ?? 0} rules` : "off";
+        return Enabled === true ? `${Rules?.length ?? 0} rule${Rules?.length === 1 ? "" : "s"}` : "off";
       },
       TUNNELS: (row) => ((row["Vpn"] as { Tunnels?: unknown[] }).Tunnels ?? []).length,
     },

@@ -1,4 +1,5 @@
 /** `brume doctor`: checks the installation as far as the API reports it, and this computer. Every problem has a remedy. */
+import { join } from "node:path";
 import { connect } from "node:tls";
 import { ApiError } from "@brume/api/client.ts";
 import { grants } from "@brume/api/operation.ts";
@@ -120,6 +121,18 @@ async function checkToken(session: Session): Promise<Finding[]> {
   return found;
 }
 
+/** Packages of this host, if the service of this clone is the one that is used. */
+async function checkPackages(session: Session): Promise<Finding[]> {
+  const { installation, capture } = session.host;
+  if (installation === null || (await session.target()).name !== "local") return [];
+  const names = (await capture("sh", [join(installation, "scripts/setup"), "missing"])).trim();
+  return [
+    names === ""
+      ? ok("Packages", "all Debian packages are installed")
+      : warning("Packages", `Missing: ${names}.`, `As root: apt-get install ${names}`),
+  ];
+}
+
 async function checkComputer({ host }: Session): Promise<Finding[]> {
   const check = async (program: string, args: readonly string[], use: string, debian: string) =>
     host.capture(program, args).then(
@@ -154,7 +167,8 @@ export const run: Run = async (session) => {
   const { print, options } = session;
   const service = await guard(session, "API", checkService);
   const token = service[0]?.State === "ok" ? await guard(session, "Token", checkToken) : [];
-  const findings = [...service, ...token, ...(await guard(session, "Computer", checkComputer))];
+  const packages = await guard(session, "Packages", checkPackages);
+  const findings = [...service, ...token, ...packages, ...(await guard(session, "Computer", checkComputer))];
   const problems = findings.filter(({ State }) => State === "problem").length;
   if (options.output === "table" || options.output === "wide") {
     const { green, red, yellow } = print.style;
