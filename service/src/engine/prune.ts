@@ -2,7 +2,6 @@
  * Deletes rows that are too old or too many, oldest first and in small transactions, so that other writers can run in between. Each
  * feature names its tables that grow with use; the operator sets the retention of each.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import type { Reader, Store } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
@@ -46,6 +45,7 @@ const slice = 500;
 const longestPause = 500;
 /** Lets the event loop handle requests. */
 const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
 /** Index entries counted by one query. */
 const counted = 5_000;
 
