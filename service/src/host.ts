@@ -3,12 +3,14 @@
  * this, or the only process of a service that runs in one process.
  */
 import { access, constants } from "node:fs/promises";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Description } from "./agent/contract/session.ts";
 import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Config } from "./config.ts";
+import { createContents } from "./drivers/content/folder.ts";
+import type { Contents } from "./drivers/content/interface.ts";
 import { createExec } from "./drivers/exec.ts";
 import { chooseMachines } from "./drivers/machine/choose.ts";
 import type { Consoles, Images, Machines } from "./drivers/machine/interface.ts";
@@ -27,6 +29,7 @@ export interface Host {
   readonly images: Images;
   readonly consoles: Consoles;
   readonly router: Router;
+  readonly contents: Contents;
   readonly description: Description;
   /** Blocks in which networks can be: the pools, and the blocks that the host has had from earlier pools. */
   readonly blocks?: readonly string[];
@@ -94,6 +97,10 @@ export async function openHost(
     images: driver,
     consoles: driver,
     router: found.router,
+    contents: createContents({
+      images: [join(dataFolder, "images"), ...(backups === null ? [] : [backups.folder])],
+      servers: join(dataFolder, "servers"),
+    }),
     blocks: [...pools.flatMap((pool) => pool.blocks), ...(simulate ? [] : await listRouted(driverOptions.exec, tag))],
     description: {
       tag,

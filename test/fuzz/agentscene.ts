@@ -12,6 +12,7 @@ import { headers as names, protocol, type Verb } from "../../service/src/agent/c
 import { refuseOutside } from "../../service/src/agent/pools.ts";
 import { createAgent } from "../../service/src/agent/server.ts";
 import { silentLog } from "../../service/src/base/log.ts";
+import { createContents } from "../../service/src/drivers/content/folder.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { createOperatorImages } from "../../service/src/drivers/machine/image/operatorimages.ts";
 import { detect } from "../../service/src/drivers/router/linux/detect.ts";
@@ -66,7 +67,13 @@ const router = createLinux({
   now: Date.now,
 });
 const agent = createAgent({
-  drivers: { machines: qemu, images: { ...qemu, ...operator }, consoles: qemu, router },
+  drivers: {
+    machines: qemu,
+    images: { ...qemu, ...operator },
+    consoles: qemu,
+    router,
+    contents: createContents({ images: [lab.images], servers: lab.servers }),
+  },
   description: description(lab.tag),
   release: "test",
   log: silentLog,

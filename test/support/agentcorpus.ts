@@ -80,6 +80,7 @@ const inputs: Readonly<Record<string, readonly object[]>> = {
   "images.ensureImage": [{ id: 1, name: "mine", about: { title: "One", keepsIdentity: true } }],
   "images.removeImage": [{ name: "mine" }],
   "consoles.readLog": [{ id: 1, spec: { previous: false, tail: 10 } }],
+  "contents.listFiles": [{ of: { image: "mine" } }, { of: { copy: 1 } }],
   "router.apply": [{ spec: network }],
   "router.remove": [{ id: 7 }],
   "router.observe": [{ network: 7 }],

@@ -8,6 +8,7 @@ import type { Description } from "../../service/src/agent/contract/session.ts";
 import { type AgentOptions, type AgentServer, createAgent } from "../../service/src/agent/server.ts";
 import type { Place } from "../../service/src/agent/transport.ts";
 import { silentLog } from "../../service/src/base/log.ts";
+import { createContents } from "../../service/src/drivers/content/folder.ts";
 import { createSim as createMachines } from "../../service/src/drivers/machine/sim/sim.ts";
 import { createSim as createRouter } from "../../service/src/drivers/router/sim/sim.ts";
 import { identities } from "./authority.ts";
@@ -20,10 +21,19 @@ export const description = (tag = "sim"): Description => ({
   router: { kind: "sim", detail: "sim: no packet flows", lines: [], offers: { ipsec: true, wireguard: true } },
 });
 
+const noContents = createContents({ images: [], servers: "/nonexistent" });
+
 /** Simulated drivers for the interfaces that a test does not bring. */
 export function withSimulated(drivers: Partial<Drivers>): Drivers {
   const sim = createMachines({ now: Date.now, images: null });
-  return { machines: sim, images: sim, consoles: sim, router: createRouter(Date.now), ...drivers };
+  return {
+    machines: sim,
+    images: sim,
+    consoles: sim,
+    router: createRouter(Date.now),
+    contents: noContents,
+    ...drivers,
+  };
 }
 
 export interface AgentLab {

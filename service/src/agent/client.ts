@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
+import type { Contents } from "../drivers/content/interface.ts";
 import type { Consoles, Images, Machines, MachinesStatus } from "../drivers/machine/interface.ts";
 import { deviceOf } from "../drivers/machine/qemu/name.ts";
 import type { Router } from "../drivers/router/interface.ts";
@@ -32,6 +33,7 @@ export interface AgentClient {
   readonly images: Images;
   readonly consoles: Consoles;
   readonly router: Router;
+  readonly contents: Contents;
   /** What the agent drives, as of the last connection. */
   description(): Description;
   /** False while the connection is lost. Calls then fail with an error that is retryable. */
@@ -55,7 +57,7 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
   const greet = async (): Promise<Welcome> =>
     (await caller.call("session", "hello", sessionVerbs.hello, [protocol, release, fence])) as Welcome;
 
-  const methodsOf = (group: "machines" | "images" | "consoles" | "router"): Record<string, unknown> =>
+  const methodsOf = (group: "machines" | "images" | "consoles" | "router" | "contents"): Record<string, unknown> =>
     Object.fromEntries(
       Object.entries(contract[group] as Readonly<Record<string, Verb>>).map(([method, verb]) => [
         method,
@@ -98,6 +100,7 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
     images: methodsOf("images") as unknown as Images,
     consoles: methodsOf("consoles") as unknown as Consoles,
     router: { ...(methodsOf("router") as unknown as Omit<Router, "close">), close: async () => {} },
+    contents: methodsOf("contents") as unknown as Contents,
     description: () => welcome.description,
     isUp: () => follower.isUp,
     onReturn(listener) {

@@ -50,7 +50,7 @@ export function createHandler(options: HandlerOptions): Handler {
     if (
       bound === undefined ||
       request.method !== (isStream ? "GET" : "POST") ||
-      (bound.verb.stream ?? false) !== isStream
+      (bound.verb.stream !== undefined) !== isStream
     )
       throw new AgentError("verb_unknown", "the host agent has no such verb");
     return bound;
@@ -188,7 +188,8 @@ export function createHandler(options: HandlerOptions): Handler {
       socket.destroy();
       stream.destroy();
     });
-    pipeline(socket, stream, end);
+    if (bound.verb.stream === "both") pipeline(socket, stream, end);
+    else socket.on("close", end);
     pipeline(stream, socket, end);
   }
 }

@@ -2,8 +2,10 @@
  * The contract of the host agent: all verbs, by driver interface and method. The path of a verb is `/INTERFACE/METHOD`. The types below
  * prove that every method of a driver interface which is a request has its verb, with the same arguments and the same result.
  */
+import type { Contents } from "../../drivers/content/interface.ts";
 import type { Consoles, Images, Machines } from "../../drivers/machine/interface.ts";
 import type { Router } from "../../drivers/router/interface.ts";
+import { contentVerbs } from "./contents.ts";
 import { consoleVerbs, imageVerbs } from "./images.ts";
 import { machineVerbs } from "./machines.ts";
 import { routerVerbs } from "./router.ts";
@@ -17,6 +19,7 @@ export const contract = {
   images: imageVerbs,
   consoles: consoleVerbs,
   router: routerVerbs,
+  contents: contentVerbs,
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Verb>>>>;
 
 /** Type of the contract. */
@@ -28,6 +31,7 @@ export interface Drivers {
   readonly images: Images;
   readonly consoles: Consoles;
   readonly router: Router;
+  readonly contents: Contents;
 }
 
 /** Methods that are no requests: subscriptions, the name of a device, the end of the driver. */
@@ -51,7 +55,7 @@ type Different<Interface, Table> = {
     ? Name extends keyof Table
       ? Table[Name] extends Verb
         ? [Refused<Arguments<Table[Name]>, Required<All>>] extends [never]
-          ? Table[Name] extends { readonly stream: true } | { readonly answer: null }
+          ? Table[Name] extends { readonly stream: "both" | "read" } | { readonly answer: null }
             ? never
             : Result<Table[Name]> extends Value
               ? never
@@ -70,4 +74,5 @@ export interface Agreement {
   readonly images: Agree<Different<Images, Contract["images"]>>;
   readonly consoles: Agree<Different<Consoles, Contract["consoles"]>>;
   readonly router: Agree<Different<Router, Contract["router"]>>;
+  readonly contents: Agree<Different<Contents, Contract["contents"]>>;
 }

@@ -105,7 +105,7 @@ export const consoleVerbs = verbs({
     body: only({ id: id() }),
     answer: null,
     time: times.read,
-    stream: true,
+    stream: "both",
   },
   openVnc: {
     summary: "Connect to the screen of a server",
@@ -113,6 +113,6 @@ export const consoleVerbs = verbs({
     body: only({ id: id() }),
     answer: null,
     time: times.read,
-    stream: true,
+    stream: "both",
   },
 });

@@ -1,0 +1,26 @@
+/**
+ * The driver interface for the contents of images and of disk copies, to move them to another host: a list of files with checksums, and
+ * each file as a byte stream from any position. Contents never change, so a transfer can continue after any interruption.
+ */
+
+/** An image by its name, or the copy of a server's disks that `holdDisks` has made. */
+export type ContentOf = { readonly image: string } | { readonly copy: number };
+
+/** A file of a content. */
+export interface ContentFile {
+  /** Position in the list, from 0. */
+  readonly number: number;
+  /** Name inside the content: `image.json`, `disk-1/0.qcow2`. */
+  readonly name: string;
+  readonly bytes: number;
+  /** 64 hexadecimal digits in lower case. */
+  readonly sha256: string;
+}
+
+/** Contents of one host. */
+export interface Contents {
+  /** Lists the files. Rejects if the image or copy does not exist. */
+  listFiles(of: ContentOf): Promise<readonly ContentFile[]>;
+  /** Opens a file of the list at a position in bytes. Rejects if it does not exist. */
+  openFile(of: ContentOf, file: number, from: number): Promise<NodeJS.ReadableStream & { destroy(): void }>;
+}
