@@ -23,7 +23,7 @@ import { claimReconciler } from "./dns/claimreconciler.ts";
 import { pastClaims } from "./dns/claimtable.ts";
 import { dnsMetrics } from "./dns/metrics.ts";
 import { type FetchZone, fetchZone } from "./dns/migrate.ts";
-import { createZonePublisher } from "./dns/publisher.ts";
+import { createZonePublisher, type ZonePublisher } from "./dns/publisher.ts";
 import { delegationReconciler, historyPruner } from "./dns/reconciler.ts";
 import { dnsRoutes } from "./dns/routes.ts";
 import { retiredZones } from "./dns/table.ts";
@@ -61,6 +61,8 @@ import { createWebhooks, type Webhooks } from "./webhook/worker.ts";
 export interface ServiceOptions {
   readonly store: Store;
   readonly nameserver: Nameserver;
+  /** The publisher of its zones, if it was started before; closed with the service. */
+  readonly zones?: ZonePublisher;
   readonly router: Router;
   readonly clock: Clock;
   /** In [0, 1). */
@@ -137,7 +139,7 @@ export function createService(options: ServiceOptions): Service {
   const feed = createFeed({ store, clock, log, age: days * 1440 * minute, count, taken: () => webhooks.processed() });
   const pruneTime = createPruneTime(store, clock);
   const authenticator = createAuthenticator(store, clock);
-  const zones = createZonePublisher({ store, nameserver, nameServers: dnsNames, log });
+  const { zones = createZonePublisher({ store, nameserver, nameServers: dnsNames, log }) } = options;
   const metrics = dnsMetrics(nameserver);
   const networkSettings = { ...options.networks, deviceOf: (nic: number) => machines.deviceOf(nic) };
   const networks = createNetworks({

@@ -12,13 +12,16 @@ import { openSealer } from "./account/key.ts";
 import { parseAddresses } from "./base/address.ts";
 import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
+import { releaseMemory } from "./base/memory.ts";
 import { ensureSecretFile } from "./base/secretfile.ts";
 import type { Config } from "./config.ts";
+import { createZonePublisher } from "./dns/publisher.ts";
 import { listAllDomains } from "./dns/table.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin/builtin.ts";
 import { closedExcept, resolversFor } from "./drivers/router/model/closedaddresses.ts";
 import { createThreadSender } from "./drivers/webhook/thread.ts";
 import type { Host } from "./host.ts";
+import { withoutStorage } from "./http/diskspace.ts";
 import { release } from "./release.ts";
 import { createService } from "./service.ts";
 import { hintOfToken, startText } from "./starttext.ts";
@@ -70,6 +73,13 @@ export async function startService(
     transfer: config.dns.transfer,
     log,
   }).catch(throwNaming("BRUME_DNS_LISTEN"));
+  // Queries are answered before the engines of the host are ready.
+  const zones = createZonePublisher({
+    store,
+    nameserver,
+    nameServers: config.dns.names,
+    log: withoutStorage(log),
+  });
   const { opened, forwarders } = config.network;
   const { machines, images, consoles, router, description, onReturn, close } = await openHost();
   for (const line of !introduces ? [] : [...description.machines.lines, ...description.router.lines])
@@ -83,6 +93,7 @@ export async function startService(
   const service = createService({
     store,
     nameserver,
+    zones,
     router,
     machines,
     images,
@@ -146,6 +157,8 @@ export async function startService(
   const address = await service.listen(config.listen.host, config.listen.port).catch((error: unknown) => {
     throw explain(error as NodeJS.ErrnoException, config.listen);
   });
+  // All zones were loaded.
+  releaseMemory();
   const dns = (await nameserver.observe()).address;
   const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 }).catch(unlessStorage([]));
   const url = `${config.tls ? "https" : "http"}://${address}`;

@@ -195,7 +195,16 @@ export function createZonePublisher({
     problem = loading;
     // Read before the zones, so that zones which change meanwhile are compared again.
     const newest = await newestEvent();
-    await readAllZones(store.read, { nameServers, log }, publishZones);
+    // The next zones are read while the name server applies the last ones.
+    let publishing: Promise<void> = Promise.resolve();
+    await readAllZones(store.read, { nameServers, log }, async (zones) => {
+      const before = publishing;
+      publishing = publishZones(zones);
+      // Its failure is thrown by the next call or below.
+      publishing.catch(() => {});
+      await before;
+    });
+    await publishing;
     await nameserver.loaded();
     problem = null;
     comparedUpTo = newest;

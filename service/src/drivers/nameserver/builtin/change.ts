@@ -10,6 +10,7 @@
 import type { RecordSet, Soa, ZoneChange } from "../interface.ts";
 import { lowerCase, NAME_LIMIT, writeName } from "../wire/name.ts";
 import { maxRdataSize, RDATA_LIMIT, writeFullName, writeRdata } from "../wire/rdata.ts";
+import type { Size } from "./table.ts";
 import { createZone, isNewer, putBytes, SET_HEADER, TYPE, type Zone } from "./zone.ts";
 import type { Zones } from "./zones.ts";
 
@@ -19,6 +20,8 @@ const FIRST_SIZE = 1 << 16;
 const KEPT_SIZE = 1 << 20;
 /** Sets of a complete zone that are read between two checks of the sockets. */
 const STEP = 256;
+/** Sets by which the size of a complete zone is estimated. */
+const SAMPLE = 1024;
 
 /** A buffer of encoded changes. */
 export interface Batch {
@@ -166,6 +169,15 @@ export function* applyBatch(
     putBytes(zone, bytes, owner, ownerEnd, type, bytes, at, size === SET_HEADER ? at : at + size);
     at += size;
   };
+  /** Returns the space for the next sets, by their first names if they are many. */
+  const sizeOf = (count: number): Size => {
+    const start = at;
+    const read = Math.min(count, SAMPLE);
+    for (let i = 0; i < read; i++) skipSet();
+    const size = read === 0 ? 0 : ((at - start) / read) * count;
+    at = start;
+    return { names: count, bytes: Math.ceil(size) };
+  };
   const skipSet = (): void => {
     at += 1 + (bytes[at] as number);
     const size = nextU32();
@@ -191,7 +203,8 @@ export function* applyBatch(
       served.push(old?.authority.serial ?? 0);
     } else if (isComplete || old === undefined) {
       const counts = old?.counts ?? new Array<number>(16).fill(0);
-      const zone = createZone(name, authority, counts, { group, identity, seed: zones.seed });
+      const size = sizeOf(count);
+      const zone = createZone(name, authority, counts, { group, identity, seed: zones.seed, size });
       for (let i = 0; i < count; i++) {
         nextSet(zone);
         if (i % STEP === STEP - 1) yield;

@@ -49,10 +49,22 @@ export interface Table {
   depth: number;
 }
 
-/** Creates an empty table. `seed` is a random number that prevents clients from choosing names with equal hashes. */
-export function createTable(seed: number): Table {
-  const segment = { slots: new Int32Array(2 * FIRST_SEGMENT), used: 0, depth: 0 };
-  return { seed: seed | 0, chunks: [createChunk(FIRST_CHUNK)], tail: 0, directory: [segment], depth: 0 };
+/** Expected contents of a table: names, and bytes of all owners and sets. */
+export interface Size {
+  readonly names: number;
+  readonly bytes: number;
+}
+
+/**
+ * Creates an empty table for the expected contents. `seed` is a random number that prevents clients from choosing names with equal hashes.
+ */
+export function createTable(seed: number, { names, bytes }: Size = { names: 0, bytes: 0 }): Table {
+  let slots = FIRST_SEGMENT;
+  while (slots < SEGMENT && slots * 3 < names * 4) slots *= 2;
+  const segment = { slots: new Int32Array(2 * slots), used: 0, depth: 0 };
+  // Each entry has a header and is rounded up.
+  const chunk = createChunk(Math.min(CHUNK, Math.max(FIRST_CHUNK, (bytes + names * (ENTRY + 3) + 3) & ~3)));
+  return { seed: seed | 0, chunks: [chunk], tail: 0, directory: [segment], depth: 0 };
 }
 
 function createChunk(size: number): Chunk {

@@ -15,6 +15,7 @@ import {
   ownerEnd,
   ownerStart,
   reserve,
+  type Size,
   setBelow,
   setsSize,
   type Table,
@@ -77,12 +78,13 @@ export interface ZoneOptions {
   readonly group?: number;
   readonly identity?: number;
   readonly seed?: number;
+  readonly size?: Size;
 }
 
 /** Creates a zone without records. */
 export function createZone(name: string, authority: Authority, counts: number[], options: ZoneOptions = {}): Zone {
   const { group = 0, identity = 0, seed = 0 } = options;
-  const table = createTable(seed);
+  const table = createTable(seed, options.size);
   return { name, authority, generation: 1, table, owners: 0, cuts: 0, stars: 0, group, identity, counts };
 }
 
