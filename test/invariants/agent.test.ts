@@ -3,7 +3,12 @@
  * doubled event. The conformance suites of the drivers run over the agent, too (`machine.test.ts`, `router.test.ts`).
  */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type AgentClient, connectAgent } from "../../service/src/agent/client.ts";
 import { contract } from "../../service/src/agent/contract/contract.ts";
@@ -180,6 +185,41 @@ describe("requests", () => {
     await third.machines.observe();
     await assert.rejects(second.machines.observe(), isCode("stale_fence"));
   });
+});
+
+const isRoot = process.getuid?.() === 0;
+if (!isRoot) console.log("identity of processes at the agent's socket: not tried, needs root");
+
+test("only root and the user of the control plane can use the socket", { skip: !isRoot }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-peer-"));
+  const drivers = withSimulated({});
+  const agent = createAgent({ drivers, description: description(), release: "test", log: silentLog });
+  t.after(async () => {
+    await agent.close();
+    rmSync(folder, { recursive: true });
+  });
+  const [path, own, other] = [join(folder, "socket"), 65_533, 65_532];
+  chmodSync(folder, 0o755);
+  await agent.listenUnix(path, { uid: own, gid: own });
+  const { mode, uid } = statSync(path);
+  assert.deepEqual([mode & 0o777, uid], [0o600, own]);
+  /** Returns what a process of this user gets from the socket. */
+  const askAs = async (uid: number): Promise<string> => {
+    const child = spawn("curl", ["-s", "-d", "{}", "--unix-socket", path, "http://agent/session/hello"], {
+      uid,
+      gid: uid,
+    });
+    let text = "";
+    child.stdout.on("data", (part) => (text += String(part)));
+    await once(child, "close");
+    return text;
+  };
+  assert.match(await askAs(own), /input_invalid/);
+  assert.equal(await askAs(other), "");
+  // Even if the mode is changed.
+  chmodSync(path, 0o666);
+  assert.equal(await askAs(other), "");
+  assert.match(await askAs(own), /input_invalid/);
 });
 
 describe("connection", () => {

@@ -3,13 +3,13 @@
  * it; the real driver runs real guests.
  */
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, it } from "node:test";
 import type { MachineSpec, PowerEvent } from "../../service/src/drivers/machine/interface.ts";
 import type { QemuDriver } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { drivers, type Subject } from "../support/machinedrivers.ts";
 import { imageName, machine, statusOf, until, untilReady } from "../support/machinelab.ts";
 
-for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
+for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
   if (hindrance !== null) console.log(`machine conformance, ${driver}: skipped, ${hindrance}`);
   describe(driver, { skip: hindrance ?? false }, () => {
     let subject: Subject;
@@ -31,6 +31,10 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       for (const { id } of (await machines.observe()).machines) await machines.remove(id);
       assert.deepEqual((await machines.observe()).machines, []);
       told.length = 0;
+    };
+
+    const test = (title: string, run: () => Promise<void>): void => {
+      if (only?.test(title) ?? true) it(title, run);
     };
 
     before(async () => {

@@ -136,9 +136,22 @@ async function real(far: (tag: string) => Far = () => near): Promise<Subject> {
   };
 }
 
-export const drivers: Record<string, { readonly start: () => Promise<Subject>; readonly hindrance: string | null }> = {
+interface Driver {
+  readonly start: () => Promise<Subject>;
+  readonly hindrance: string | null;
+  /** Titles of the tests that it runs; absent: all. */
+  readonly only?: RegExp;
+}
+
+export const drivers: Readonly<Record<string, Driver>> = {
   simulated: { start: () => simulated(), hindrance: null },
   "simulated, behind an agent's socket": { start: () => simulated(behind("unix", "sim")), hindrance: null },
   "simulated, behind an agent's TLS": { start: () => simulated(behind("tls", "sim")), hindrance: null },
   "real, with guests": { start: () => real(), hindrance: "hindrance" in found ? found.hindrance : null },
+  "real, with guests, behind an agent's socket": {
+    start: () => real((tag) => behind("unix", tag)),
+    hindrance: "hindrance" in found ? found.hindrance : null,
+    // The slow ones differ in the driver only.
+    only: /^(a disk is created once|a life cycle|a reset is done once|an unexpected exit|removing is complete)/,
+  },
 };
