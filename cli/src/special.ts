@@ -175,7 +175,7 @@ export const specialCommands: readonly Command[] = [
   special(
     "ssh",
     "Log in to a server with SSH",
-    "Runs the program `ssh` with the address and the user of the server. Arguments after `--` are passed to it.",
+    "Runs the program `ssh` with the address and the user of the server. What follows `--` is the command to run in the guest.",
     {
       args: [server],
       flags: [

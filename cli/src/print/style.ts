@@ -56,3 +56,7 @@ export function widthOf(text: string): number {
 
 /** Replaces control characters, so that data cannot control the terminal. */
 export const safe = (text: string): string => text.replaceAll(/[^\P{Cc}\n\t]/gu, "\uFFFD");
+
+/** Returns the output of a console as plain text: without carriage returns and without sequences that move the cursor or set colours. */
+export const plainText = (text: string): string =>
+  safe(text.replaceAll("\r", "").replaceAll(/\p{Cc}\[[\d;?]*[A-Za-z]/gu, ""));

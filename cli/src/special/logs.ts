@@ -1,5 +1,5 @@
 /** `brume logs`: the serial log of a server. */
-import { safe } from "../print/style.ts";
+import { plainText } from "../print/style.ts";
 import { idArgument, isOn, numberFlag, type Run } from "../session.ts";
 import { pause } from "../time.ts";
 
@@ -16,9 +16,7 @@ export const run: Run = async (session) => {
       },
       { signal: host.signal },
     );
-  // Guests colour their console; a file or a terminal gets the text only.
-  const write = (text: string) =>
-    host.out.write(safe(text.replaceAll("\r\n", "\n").replaceAll(/\p{Cc}\[[\d;?]*[A-Za-z]/gu, "")));
+  const write = (text: string) => host.out.write(plainText(text));
   if (!isOn(session, "follow")) {
     const text = await read(tail);
     write(text === "" || text.endsWith("\n") ? text : `${text}\n`);
