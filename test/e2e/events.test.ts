@@ -324,7 +324,7 @@ onEveryDatabase(
         let frame = await stream.next();
         while (frame?.startsWith(":")) frame = await stream.next();
         assert.equal(frame, null);
-        const ExpiresAt = new Date(Date.now() + 400).toISOString();
+        const ExpiresAt = new Date(Date.now() + 3000).toISOString();
         const passing = await harness.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
         const expiring = await openStream(harness, "/event", {}, passing.Token);
         for (frame = await expiring.next(); frame !== null; ) frame = await expiring.next();

@@ -100,7 +100,7 @@ const says =
   };
 
 async function asExpired({ harness }: CodeFixture): Promise<Seen> {
-  const ExpiresAt = new Date(Date.now() + 300).toISOString();
+  const ExpiresAt = new Date(Date.now() + 3000).toISOString();
   const made = await harness.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
   await harness.client.waitFor("readBalance", {}, { until: () => Date.now() > Date.parse(ExpiresAt) });
   return harness.callerOf(made.Token).request("GET /dns");
