@@ -1,5 +1,5 @@
 /** Shared by backup, export and import: selects and opens the database, and prints messages. */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ParseArgsOptionsConfig } from "node:util";
 import { parseArgs } from "node:util";
@@ -22,7 +22,9 @@ export interface Location {
 /** Returns the selected database: `given`, else that of `BRUME_DATABASE` or `BRUME_DATA`. */
 export function locate(given: string | undefined): Location {
   const { databaseUrl, dataFolder } = loadConfig(process.env);
-  const address = given ?? databaseUrl ?? join(dataFolder, databaseName);
+  const file = join(dataFolder, databaseName);
+  // In the folder of two processes it is a link to the file of the control plane.
+  const address = given ?? databaseUrl ?? (existsSync(file) ? realpathSync(file) : file);
   const shown = isUrl(address) ? address.replace(/:[^:@/]*@/, ":…@") : address;
   return { address, isPostgres: isUrl(address), shown };
 }

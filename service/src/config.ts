@@ -32,7 +32,7 @@ export interface Config {
   /** Sealing key, 64 hexadecimal characters; null: the file `key` in the data folder. */
   readonly key: string | null;
   readonly logLevel: LogLevel;
-  /** 1: one process. 2: as root, a control plane without rights and an agent with them. */
+  /** 2: as root, an agent that drives the host, and a control plane without its rights. 1: one process. */
   readonly processes: number;
   readonly dns: DnsConfig;
   /** Titles of the locations; the first is the default. */
@@ -103,7 +103,7 @@ export function loadConfig(environment: Environment): Config {
     token: readHex("BRUME_TOKEN"),
     key: readHex("BRUME_KEY"),
     logLevel: level as LogLevel,
-    processes: readInteger("BRUME_PROCESSES", 1, 2, 1),
+    processes: readInteger("BRUME_PROCESSES", 2, 2, 1),
     dns: readDns(settings),
     locations,
     network: readNetwork(settings, locations.length),

@@ -18,6 +18,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { ensureSecretFile } from "../../service/src/base/secretfile.ts";
 import { needsConversion, prepareFolder } from "../../service/src/launch/folder.ts";
 import { connect } from "../../service/src/store/sqlite.ts";
 
@@ -44,6 +45,7 @@ function createOld(): string {
   for (const [name, content] of files) writeFileSync(join(folder, name), content, { mode: 0o600 });
   writeFileSync(join(folder, "key"), `${"a".repeat(64)}\n`, { mode: 0o600 });
   writeFileSync(join(folder, "token"), `${"b".repeat(64)}\n`, { mode: 0o600 });
+  writeFileSync(join(folder, "url"), "http://127.0.0.1:8080\n");
   return folder;
 }
 
@@ -64,6 +66,7 @@ function assertDivided(folder: string): void {
     const { uid, gid, mode, nlink } = lstatSync(join(folder, "control", name));
     assert.deepEqual([uid, gid, mode & 0o777, nlink], [account.uid, account.gid, 0o600, 1], name);
   }
+  assert.equal(readlinkSync(join(folder, "url")), "control/url");
   const own = statSync(join(folder, "control"));
   assert.deepEqual([own.uid, own.mode & 0o777], [account.uid, 0o700]);
   for (const end of ["-wal", "-shm"]) assert.ok(!existsSync(join(folder, `brume.db${end}`)));
@@ -120,6 +123,10 @@ test("a new folder is divided before it has files", { skip }, () => {
   const folder = join(root, "new", "data");
   prepareFolder(folder, account);
   assert.deepEqual([statSync(folder).uid, statSync(folder).mode & 0o777], [0, 0o700]);
+  assert.equal(readlinkSync(join(folder, "token")), "control/token");
+  // A service in one process creates its files through the links.
+  const { value, isNew } = ensureSecretFile(folder, "token");
+  assert.deepEqual([isNew, readFileSync(join(folder, "control/token"), "utf8")], [true, `${value}\n`]);
   assert.equal(readlinkSync(join(folder, "token")), "control/token");
 });
 

@@ -7,7 +7,10 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { requireAccount } from "../../service/src/launch/account.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
+import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
+import { readAccount } from "../../service/src/launch/account.ts";
 import { createServerHost, hindrance, type ServerHost, until } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`the two processes of the service: not tried, ${hindrance}`);
@@ -23,6 +26,8 @@ function halvesOf(supervisor: number): Readonly<Record<string, number>> {
     }),
   );
 }
+
+const account = () => readAccount() ?? assert.fail("the user of the control plane does not exist");
 
 const field = (pid: number, name: string): string =>
   new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]?.trim() ?? "";
@@ -53,6 +58,13 @@ function startPing(space: string, address: string): { end(): Promise<readonly nu
 describe("two processes", { skip: hindrance ?? false, concurrency: false }, () => {
   let host: ServerHost;
   let server = { id: 0, address: "", pid: 0 };
+  /** The engines of a network with tunnels, as text. */
+  let engines = "";
+  let edge = "";
+  async function readEngines(): Promise<string> {
+    const found = ["charon-systemd", "wireguard-go"].map((program) => findDaemons(exec, edge, program));
+    return JSON.stringify(await Promise.all(found));
+  }
   const control = () => halvesOf(host.brume.pid)["control"] ?? assert.fail("the control plane does not run");
   const agent = () => halvesOf(host.brume.pid)["agent"] ?? assert.fail("the agent does not run");
   const answers = () =>
@@ -62,10 +74,11 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
         () => false,
       ),
     );
-  /** The guest is the same process, the API knows that it runs, and changes of servers and networks work. */
+  /** The guest and the engines of tunnels are the same processes, the API knows that it runs, and changes of servers and networks work. */
   async function assertWell(name: string): Promise<void> {
     await answers();
     assert.equal(host.pidOf(server.id), server.pid);
+    assert.equal(await readEngines(), engines);
     const { State, IsPowerOn } = await host.read(server.id);
     assert.deepEqual([State, IsPowerOn], ["Active", true]);
     const { Id } = await host.client.createPublicNetwork({ body: { Name: name } }, { wait: 60 });
@@ -78,6 +91,22 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
     host = await createServerHost();
     const { ID, IP } = await host.create({ Name: "kept" });
     server = { id: ID, address: IP ?? "", pid: host.pidOf(ID) ?? 0 };
+    const network = await host.client.createPublicNetwork({ body: { Name: "tunnels" } }, { wait: 60 });
+    const Tunnels = [
+      { Name: "a", PeerNetwork: "10.24.1.0/24", PeerEndpoint: "198.18.0.2" },
+      {
+        Name: "b",
+        Type: "WireGuard" as const,
+        PeerNetwork: "10.24.2.0/24",
+        PeerPublicKey: Buffer.alloc(32, 7).toString("base64"),
+      },
+    ];
+    await host.client.configureVpn({ path: { id: network.Id }, body: { Tunnels } }, { wait: 60 });
+    edge = namespaceOf(host.tag, network.Id);
+    await until("both engines run", async () => {
+      engines = await readEngines();
+      return engines.match(/"pid"/g)?.length === 2;
+    });
   });
   after(() => host?.close());
 
@@ -89,7 +118,7 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
     assert.ok(host.brume.log.some(({ process, msg }) => process === "control" && msg === "ready"));
     await assertWell("converted");
     assert.deepEqual(await ping.end(), []);
-    const { uid } = requireAccount();
+    const { uid } = account();
     for (const name of ["control", "control/brume.db", "control/key"])
       assert.equal(statSync(join(host.brume.folder, name)).uid, uid, name);
     for (const name of ["", "servers", "images"]) assert.equal(statSync(join(host.brume.folder, name)).uid, 0, name);
@@ -97,7 +126,7 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
 
   test("the control plane has no right but to serve", () => {
     const pid = control();
-    const { uid, gid } = requireAccount();
+    const { uid, gid } = account();
     assert.deepEqual(field(pid, "Uid").split("\t"), Array(4).fill(String(uid)));
     assert.deepEqual(field(pid, "Gid").split("\t"), Array(4).fill(String(gid)));
     assert.equal(field(pid, "Groups"), "");
@@ -138,7 +167,7 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
       [],
     );
     // Written from inside, as its user.
-    const { uid, gid } = requireAccount();
+    const { uid, gid } = account();
     const attempt = `const fs = require("node:fs"); const written = [];
 for (const path of ["/tmp", "/var/tmp", "/dev/shm", "/run", "/", "/etc", ...process.argv.slice(1)])
   try { fs.writeFileSync(path + "/brume-written", ""); fs.unlinkSync(path + "/brume-written"); written.push(path); } catch {}
@@ -232,6 +261,7 @@ console.log(JSON.stringify(written));`;
     await host.brume.start();
     await until("the server runs again", async () => host.pidOf(server.id) !== null);
     server = { ...server, pid: host.pidOf(server.id) ?? 0 };
+    await until("the engines run again", async () => (engines = await readEngines()).match(/"pid"/g)?.length === 2);
     await assertWell("after-down");
   });
 });

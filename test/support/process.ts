@@ -93,8 +93,8 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     BRUME_DNS_TRANSFER: "127.0.0.1",
     // Only host tests change the networks of this host.
     BRUME_SIMULATE: "1",
-    // Tests of two processes set 2.
-    BRUME_PROCESSES: "1",
+    // Tests of two processes set 2; TEST_PROCESSES=2 runs all tests of real engines with two.
+    BRUME_PROCESSES: process.env["TEST_PROCESSES"] ?? "1",
     ...(database !== null && { BRUME_DATABASE: database.address }),
     ...options.environment,
   };

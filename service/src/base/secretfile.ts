@@ -1,7 +1,18 @@
 /** Secrets in files next to the database: the sealing key and the first token. Each has 64 hexadecimal characters and mode 600. */
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
-import { dirname, join } from "node:path";
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { syncPathNow } from "./fsync.ts";
 
 export interface KeptSecret {
@@ -31,6 +42,12 @@ export function readSecret(folder: string, name: string): string | null {
   return text;
 }
 
+/** Returns the target of a symbolic link, which need not exist, else the path itself. */
+function followLink(path: string): string {
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink ? resolve(dirname(path), readlinkSync(path)) : path;
+}
+
 /**
  * Reads the secret, and creates it if it is missing. The file is complete and synced before it gets its name, so that a crash or a
  * second process cannot leave two secrets or an incomplete one. Throws as `readSecret` does.
@@ -38,7 +55,7 @@ export function readSecret(folder: string, name: string): string | null {
 export function ensureSecretFile(folder: string, name: string): KeptSecret {
   const known = readSecret(folder, name);
   if (known !== null) return { value: known, isNew: false };
-  const path = join(folder, name);
+  const path = followLink(join(folder, name));
   const draft = `${path}.${process.pid}`;
   const file = openSync(draft, "wx", 0o600);
   writeSync(file, `${randomBytes(32).toString("hex")}\n`);

@@ -49,8 +49,8 @@ const programs = ["setpriv", "umount"];
 const programFolders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 export interface Confined {
-  /** An empty folder, the mount point of the private root. Null: the process sees the files of the host. */
-  readonly base: string | null;
+  /** An empty folder, the mount point of the private root. */
+  readonly base: string;
   readonly account: Account;
   /** Whether it may listen on ports below 1024. */
   readonly lowPorts: boolean;
@@ -89,7 +89,6 @@ export function confine({ base, account, lowPorts, readable, writable }: Confine
     "--no-new-privs",
     ...argv,
   ];
-  if (base === null) return command;
   const shown = outermost([...libraries.filter(existsSync), ...programs.map(programPath), ...settings(), ...readable]);
   const mounts = [...shown.flatMap((path) => ["ro", path, path]), "rw", writable, writable];
   return [

@@ -4,7 +4,7 @@
  *
  *     <data>/                 root, 700
  *     <data>/control/         brume, 700: brume.db, brume.db-wal, key, token, tmp/
- *     <data>/brume.db, key, token     symbolic links into control/, for operators and scripts
+ *     <data>/brume.db, key, token, url     symbolic links into control/, for operators and scripts
  *
  * A folder of an earlier release is converted at the start. A crash leaves it in a state that the next start completes: until the link
  * `<data>/brume.db` exists, the files in `<data>` count, and those in `control/` are hard links to them.
@@ -33,6 +33,8 @@ import type { Account } from "./account.ts";
 const controlName = "control";
 const database = "brume.db";
 const secrets = ["key", "token"] as const;
+/** Address of the API, written at each start; the command line reads it. */
+const address = "url";
 /** Files that belong to the database and are removed with it. */
 const companions = ["-wal", "-shm"] as const;
 /** Files that root may have created in `control/`, for example a restored database. */
@@ -107,7 +109,7 @@ export function prepareFolder(dataFolder: string, account: Account): void {
   // An operator deletes the token to get a new one.
   const token = look(join(dataFolder, "token"));
   if (token === undefined) rmSync(join(control, "token"), { force: true });
-  for (const name of [...secrets, database])
+  for (const name of [...secrets, address, database])
     if (look(join(dataFolder, name))?.isSymbolicLink() !== true)
       placeLink(join(dataFolder, name), join(controlName, name));
   for (const end of [...companions, ".lock", ".holder"]) rmSync(join(dataFolder, database + end), { force: true });

@@ -7,10 +7,10 @@ import { fileURLToPath } from "node:url";
 import { createLog, type Log } from "../base/log.ts";
 import type { Endpoint } from "../config/value.ts";
 import type { Config } from "../config.ts";
-import { createExec } from "../drivers/exec.ts";
+import { createExec, type Exec } from "../drivers/exec.ts";
 import { requireNames } from "../drivers/router/linux/installations.ts";
 import { tagOf } from "../drivers/router/model/name.ts";
-import { type Account, requireAccount } from "./account.ts";
+import { type Account, accountName, readAccount } from "./account.ts";
 import { controlFolder, needsConversion, prepareFolder } from "./folder.ts";
 import type { Plan } from "./plan.ts";
 import { readTls } from "./tls.ts";
@@ -58,8 +58,10 @@ function codeStamp(): string {
 export async function becomeSupervisor(config: Config, environment: NodeJS.ProcessEnv): Promise<never> {
   const { dataFolder, databaseUrl, tls } = config;
   const tag = tagOf(dataFolder);
-  requireNames({ exec: createExec(), tag, dataFolder }, true);
-  const account = requireAccount();
+  const exec = createExec();
+  requireNames({ exec, tag, dataFolder }, true);
+  requireReadable();
+  const account = await ensureAccount(exec);
   if (tls !== null) await readTls(tls);
   if (needsConversion(dataFolder)) await convert(dataFolder, account, createLog(config.logLevel, "supervisor"));
   else prepareFolder(dataFolder, account);
@@ -100,6 +102,30 @@ export async function becomeSupervisor(config: Config, environment: NodeJS.Proce
     process.execPath,
     [process.execPath, supervisor, JSON.stringify(plan)],
     Object.fromEntries(own) as Record<string, string>,
+  );
+}
+
+/** Throws if other users may not read the code, as after a clone with a umask of 077. Folders above the project do not matter. */
+function requireReadable(): void {
+  for (const path of [main, join(project, "node_modules"), join(project, "api/src"), process.execPath]) {
+    const status = statSync(path);
+    const needed = status.isDirectory() ? 0o005 : 0o004;
+    if ((status.mode & needed) !== needed)
+      throw new Error(
+        `The user ${accountName} may not read ${path}. Run "chmod -R go+rX ${project}", or set BRUME_PROCESSES=1.`,
+      );
+  }
+}
+
+/** Returns the user of the control plane. A start without npm, as by systemd after an update, may be the first that needs it. */
+async function ensureAccount(exec: Exec): Promise<Account> {
+  const account = readAccount();
+  if (account !== null) return account;
+  await exec.run(["sh", join(project, "scripts/setup"), "user"]).catch(() => {});
+  const created = readAccount();
+  if (created !== null) return created;
+  throw new Error(
+    `The system user ${accountName}, which the control plane runs as, does not exist and could not be created. Create a system user and group of this name, or set BRUME_PROCESSES=1.`,
   );
 }
 

@@ -43,15 +43,16 @@ function createFolders(): void {
   chmodSync(base, 0o700);
 }
 
-/** Returns whether the host permits a private root. */
-function hasPrivateRoot(): boolean {
+/** Continues as a service in one process if the host, such as some containers, permits no private root. Real networks need the same right. */
+function requirePrivateRoot(): void {
   const [program = "", ...rest] = trial;
   const { status, stderr, error } = spawnSync(program, [...rest, trialText, base], { encoding: "utf8" });
-  if (status !== 0)
-    warn("The control plane can read files of the host: this host permits no private root.", {
-      reason: error?.message ?? stderr.trim(),
-    });
-  return status === 0;
+  if (status === 0) return;
+  warn("The service runs as one process with all rights: this host permits no private root for the control plane.", {
+    reason: error?.message ?? stderr.trim(),
+  });
+  const environment = { ...process.env, BRUME_PROCESSES: "1" } as Record<string, string>;
+  process.execve?.(process.execPath, [process.execPath, ...plan.commands.control.slice(1, -1)], environment);
 }
 
 function environmentOf({ set, omit }: Environment): NodeJS.ProcessEnv {
@@ -60,12 +61,12 @@ function environmentOf({ set, omit }: Environment): NodeJS.ProcessEnv {
 }
 
 createFolders();
-const root = hasPrivateRoot() ? base : null;
+requirePrivateRoot();
 const readable = [...plan.readable, agentFolder];
 const commands: Readonly<Record<Name, readonly string[]>> = {
   agent: plan.commands.agent,
   control: confine(
-    { base: root, account, lowPorts: plan.lowPorts, readable, writable: plan.controlFolder },
+    { base, account, lowPorts: plan.lowPorts, readable, writable: plan.controlFolder },
     plan.commands.control,
   ),
 };
