@@ -4,6 +4,7 @@ import { execFile, execFileSync, spawnSync } from "node:child_process";
 import {
   cpSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readlinkSync,
@@ -72,6 +73,18 @@ test("the bundle contains no schema library", () => {
   const { size } = statSync(join(clone, "cli/dist/brume.js"));
   assert.ok(size < 60_000, `${size} bytes in the first module`);
   assert.equal(spawnSync("grep", ["-rl", "typebox", join(clone, "cli/dist")], { encoding: "utf8" }).stdout, "");
+});
+
+test("the npm package installs into an empty project and depends on nothing", async () => {
+  const project = join(clone, "project");
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), '{"private":true}');
+  await run("npm", ["pack", "--workspace", "cli", "--pack-destination", clone, "--loglevel=error"], { cwd: root });
+  const [packed = ""] = globSync("brume-cli-*.tgz", { cwd: clone });
+  const options = ["--offline", "--ignore-scripts", "--loglevel=error"];
+  await run("npm", ["install", ...options, join(clone, packed)], { cwd: project });
+  const { stdout } = await run(join(project, "node_modules/.bin/brume"), ["--version"], { env });
+  assert.match(stdout, /^brume \d/);
 });
 
 test("set-up links the command, and replaces neither programs nor links of others", () => {
