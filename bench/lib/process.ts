@@ -49,7 +49,7 @@ export async function untilReady(url: string, headers: Readonly<Record<string, s
     const response = await fetch(url, { headers }).catch(() => null);
     await response?.arrayBuffer();
     if (response?.ok) return performance.now() - begun;
-    if (performance.now() - begun > 60_000) throw new Error(`${url} does not respond`);
+    if (performance.now() - begun > 300_000) throw new Error(`${url} does not respond`);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }

@@ -94,3 +94,13 @@ test("a catalog zone exists if its name is configured", () => {
   assert.equal(transferOf({ BRUME_DNS_CATALOG: "Catalog.Brume.Invalid." }).catalog, "catalog.brume.invalid");
   assert.throws(() => transferOf({ BRUME_DNS_CATALOG: "a b" }), /BRUME_DNS_CATALOG must be/);
 });
+
+test("the simulated host has the capacity of its setting", () => {
+  const hostOf = (BRUME_SIMULATED_HOST?: string) => loadConfig({ BRUME_SIMULATED_HOST }).simulatedHost;
+  assert.deepEqual(hostOf(), { cores: 64, memory: 1_048_576, disk: 65_536 });
+  assert.deepEqual(hostOf("4096/16384/1000000"), { cores: 4096, memory: 16_777_216, disk: 1_000_000 });
+  for (const bad of ["64", "64/1024", "0/1024/65536", "64/1024/65536/1", "64/1 TB/65536"])
+    assert.throws(() => hostOf(bad), {
+      message: /^BRUME_SIMULATED_HOST must be CORES\/RAM\/DISK with RAM and disk in GB/,
+    });
+});

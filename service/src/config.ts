@@ -54,6 +54,8 @@ export interface Config {
   readonly keep: Keep;
   /** Simulates servers and networks instead of creating them on the host. */
   readonly simulate: boolean;
+  /** Capacity of the simulated host: cores, MB of memory, GB of disk. */
+  readonly simulatedHost: { readonly cores: number; readonly memory: number; readonly disk: number };
   /** Variables that start with `BRUME_` and are not settings. */
   readonly unknown: readonly string[];
 }
@@ -61,6 +63,18 @@ export interface Config {
 /** Levels of the log, the most important first. */
 export const logLevels = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof logLevels)[number];
+
+/** Parses `CORES/RAM/DISK`, with RAM and disk in GB. */
+function parseHost(value: string): Config["simulatedHost"] {
+  const [, cores, ram, disk] = /^([1-9]\d{0,5})\/([1-9]\d{0,7})\/([1-9]\d{0,8})$/.exec(value) ?? [];
+  if (cores === undefined)
+    throw new ConfigError(
+      "BRUME_SIMULATED_HOST",
+      "CORES/RAM/DISK with RAM and disk in GB, such as 64/1024/65536",
+      value,
+    );
+  return { cores: Number(cores), memory: Number(ram) * 1024, disk: Number(disk) };
+}
 
 /** Reads all settings. Throws `ConfigError` for the first invalid one. */
 export function loadConfig(environment: Environment): Config {
@@ -117,6 +131,7 @@ export function loadConfig(environment: Environment): Config {
     diskLow: readInteger("BRUME_DISK_LOW", 1000, 100_000_000),
     keep: parseKeep(read("BRUME_KEEP") ?? ""),
     simulate: readInteger("BRUME_SIMULATE", 0, 1) === 1,
+    simulatedHost: parseHost(read("BRUME_SIMULATED_HOST") ?? "64/1024/65536"),
     unknown: settings.unread(),
   };
   return Object.freeze(config);

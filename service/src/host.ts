@@ -81,6 +81,7 @@ export async function openHost(
     backups,
     isOwn: isOwnFolder,
     diskLimits: config.disk,
+    simulatedHost: config.simulatedHost,
     random: Math.random,
   });
   const [found, { driver, kind, detail, lines }] = await Promise.all([startRouter(driverOptions), choice]).catch(

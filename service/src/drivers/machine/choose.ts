@@ -9,7 +9,7 @@ import type { Exec } from "../exec.ts";
 import type { BackupPlace } from "./image/folder.ts";
 import { listImages } from "./image/manifest.ts";
 import { createOperatorImages, prepareImages } from "./image/operatorimages.ts";
-import type { MachineDriver } from "./interface.ts";
+import type { Capacity, MachineDriver } from "./interface.ts";
 import { type Canary, virtualisation } from "./qemu/accelerator.ts";
 import { detectMachine } from "./qemu/detect.ts";
 import { listServers, makeServers } from "./qemu/folder.ts";
@@ -26,6 +26,8 @@ export interface ChooseOptions {
   readonly dataFolder: string;
   /** True if the operator requested simulated servers. */
   readonly simulate: boolean;
+  /** Capacity of the simulated host: cores, MB of memory, GB of disk. Default: that of the simulated driver. */
+  readonly simulatedHost?: Omit<Capacity, "diskFree">;
   readonly diskLimits: DiskLimits;
   readonly backups: BackupPlace | null;
   /**
@@ -65,7 +67,8 @@ async function findCanary(images: string): Promise<Canary | null> {
 
 /** Returns the driver for this host. Throws if there are servers on disk that this host cannot run. */
 export async function chooseMachines(options: ChooseOptions): Promise<ChosenMachines> {
-  const { exec, tag, dataFolder, simulate, log, now, random } = options;
+  const { exec, tag, dataFolder, simulate, simulatedHost: host, log, now, random } = options;
+  const sized = host && { capacity: { ...host, diskFree: host.disk } };
   const servers = join(dataFolder, "servers");
   const images = join(dataFolder, "images");
   const simulated = (reason: string): ChosenMachines => {
@@ -76,7 +79,7 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
     }
     return {
       driver: {
-        ...createSim({ now, tag, images: null, file: join(dataFolder, "machines.json") }),
+        ...createSim({ now, tag, images: null, file: join(dataFolder, "machines.json"), ...sized }),
         ...createOperatorImages(options, true),
       },
       kind: "sim",

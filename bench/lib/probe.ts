@@ -1,0 +1,104 @@
+/** Measures requests to a service from outside: response time, processor time and memory of the service, and the waits of a prober meanwhile. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { join } from "node:path";
+import type { Brume } from "./brume.ts";
+import type { Waits } from "./prober.ts";
+
+/** A response without its body. */
+export interface Response {
+  readonly status: number;
+  readonly bytes: number;
+  readonly ms: number;
+  /** The body, at most this many characters of it. */
+  readonly text: string;
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+const kept = 1_000_000;
+
+/** Sends a request and reads the whole response. Rejects if the status is not 2xx. */
+export function send(
+  brume: Pick<Brume, "url" | "token">,
+  method: string,
+  path: string,
+  options: { readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
+): Promise<Response> {
+  const begun = performance.now();
+  const headers = { authorization: `Bearer ${brume.token}`, ...options.headers };
+  return new Promise((resolve, reject) => {
+    const sent = request(brume.url + path, { agent, method, headers }, (response) => {
+      let bytes = 0;
+      let text = "";
+      response.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (text.length < kept) text += chunk.toString("latin1");
+      });
+      response.on("error", reject);
+      response.on("end", () => {
+        const status = response.statusCode ?? 0;
+        if (status < 200 || status > 299) reject(new Error(`${method} ${path}: ${status} ${text.slice(0, 400)}`));
+        else resolve({ status, bytes, ms: performance.now() - begun, text });
+      });
+    });
+    sent.on("error", reject);
+    sent.end(options.body === undefined ? undefined : JSON.stringify(options.body));
+  });
+}
+
+/** Returns the milliseconds of processor time of a process so far. */
+export function processorTime(pid: number | undefined): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+const statusOf = (pid: number | undefined, name: string): number =>
+  Number(new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+/** What an act cost. */
+export interface Cost<T> {
+  readonly result: T;
+  readonly ms: number;
+  /** Milliseconds of processor time of the service. */
+  readonly processor: number;
+  /** MB by which the resident memory of the service was above that before, at most. */
+  readonly memory: number;
+  readonly waits: Waits;
+}
+
+/** A running prober. */
+export interface Prober {
+  measure<T>(act: () => Promise<T>): Promise<Cost<T>>;
+  /** Returns the waits of all measured acts. */
+  close(): void;
+}
+
+/** Starts a prober of the service. `name`: a name that its name server serves. */
+export async function startProber(brume: Brume, name: string): Promise<Prober> {
+  const child: ChildProcess = fork(join(import.meta.dirname, "prober.ts"), [brume.url, String(brume.dnsPort), name]);
+  const { pid } = brume.program.child;
+  const take = async (): Promise<Waits> => {
+    child.send("take");
+    const [waits] = (await once(child, "message")) as [Waits];
+    return waits;
+  };
+  await take();
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  return {
+    async measure(act) {
+      await take();
+      // Sets the peak to the present value.
+      writeFileSync(`/proc/${pid}/clear_refs`, "5");
+      const memory = statusOf(pid, "VmRSS");
+      const before = processorTime(pid);
+      const begun = performance.now();
+      const result = await act();
+      const ms = performance.now() - begun;
+      const processor = processorTime(pid) - before;
+      return { result, ms, processor, memory: statusOf(pid, "VmHWM") - memory, waits: await take() };
+    },
+    close: () => child.disconnect(),
+  };
+}

@@ -1,0 +1,273 @@
+/**
+ * Measures whether costs grow with what exists: an installation with a zone of 1,000,000 records, 20,000 simulated servers, 5,000 networks
+ * and 1,000,000 events, compared with 1 % of it, and what large reads cost the requests beside them. Prints a table and exits with 1 if a
+ * limit is missed. `npm run bench -- size`; `npm run bench -- size 10` measures with 10 % instead of 100 %.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort, startBrume } from "./lib/brume.ts";
+import { type Line, medianOf, report } from "./lib/figures.ts";
+import { type Cost, processorTime, type Response, send, startProber } from "./lib/probe.ts";
+import { start, untilReady } from "./lib/process.ts";
+import { fillSize, type Size, settings } from "./lib/sizefill.ts";
+
+const largest = Number(process.argv[2] ?? 100);
+const scales = [1, 10, 100].filter((scale) => scale <= largest);
+const sizeOf = (scale: number): Size => ({
+  records: scale * 10_000,
+  servers: scale * 200,
+  networks: scale * 50,
+  events: scale * 10_000,
+});
+
+const changes = 60;
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const json = { "content-type": "application/json" };
+/** A response that the cache does not have. */
+const uncached = { prefer: "handling=strict" };
+
+/** Reads that return much, or search in much. */
+const reads = [
+  { name: "zone as JSON", path: "/dns/1", headers: {} },
+  { name: "zone as zone file", path: "/dns/1", headers: { accept: "text/dns" } },
+  { name: "/metrics", path: "/metrics", headers: {} },
+  { name: "page of events", path: "/event?limit=100", headers: {} },
+  { name: "page of events of a type", path: "/event?limit=100&type=network.changed", headers: {} },
+  { name: "servers by name", path: "/server?name=server-77&limit=10", headers: {} },
+  { name: "servers by state", path: "/server?state=Failed&limit=10", headers: {} },
+  { name: "servers by label", path: "/server?label=env%3Dnone&limit=10", headers: {} },
+  { name: "all servers", path: "/server", headers: {} },
+  { name: "100 public networks", path: "/publicnetwork?limit=100", headers: {} },
+] as const;
+
+interface Figures {
+  readonly startMs: number;
+  readonly quietMs: number;
+  readonly memory: number;
+  readonly reads: ReadonlyMap<string, Cost<Response>>;
+  /** Milliseconds by name of the change. */
+  readonly changes: ReadonlyMap<string, number>;
+  /** Milliseconds of processor time for a list of 50 servers. */
+  readonly list: number;
+  readonly bare: number;
+  readonly firewall: number;
+  readonly waits: { readonly p99: number; readonly most: number; readonly dns: number };
+}
+
+async function at(scale: number): Promise<Figures> {
+  const folder = mkdtempSync(join(tmpdir(), "brume-size-"));
+  try {
+    // The first start creates the schema and the shared network.
+    await (await startBrume(folder, settings)).stop();
+    const filling = performance.now();
+    await fillSize(folder, sizeOf(scale));
+    console.log(`${scale} %: filled in ${Math.round((performance.now() - filling) / 1000)} s`);
+    const brume = await startBrume(folder, settings);
+    const { pid } = brume.program.child;
+    const begun = performance.now();
+    for (let before = processorTime(pid); ; ) {
+      await wait(1000);
+      const now = processorTime(pid);
+      // The drift checks and samples remain.
+      if (now - before < 300 || performance.now() - begun > 60_000) break;
+      before = now;
+    }
+    const quietMs = brume.startMs + performance.now() - begun - 1000;
+    const memory = brume.program.memory();
+    const prober = await startProber(brume, "h1.large.example");
+    const all: Cost<unknown>[] = [];
+    const measure = async <T>(name: string, act: () => Promise<T>): Promise<Cost<T>> => {
+      const cost = await prober.measure(act);
+      all.push(cost);
+      const { http, dns } = cost.waits;
+      console.log(
+        `${scale} %: ${name}: ${cost.ms.toFixed(1)} ms, processor ${cost.processor} ms, memory +${cost.memory.toFixed(0)} MB, longest wait ${http.most.toFixed(1)} ms, DNS ${dns.most.toFixed(1)} ms`,
+      );
+      return cost;
+    };
+    await measure("nothing for 10 s", () => wait(10_000));
+
+    const measured = new Map<string, Cost<Response>>();
+    for (const { name, path, headers } of reads)
+      measured.set(name, await measure(name, () => send(brume, "GET", path, { headers: { ...uncached, ...headers } })));
+
+    const times = new Map<string, number>();
+    const untilEnded = async (ids: readonly number[], state: "Active" | "gone"): Promise<void> => {
+      for (const id of ids)
+        for (;;) {
+          const now = await send(brume, "GET", `/server/${id}`, { headers: uncached }).catch(() => null);
+          if (state === "gone" ? now === null : JSON.parse(now?.text ?? "{}").State === "Active") break;
+          await wait(20);
+        }
+    };
+    const repeated = async (
+      name: string,
+      count: number,
+      act: (index: number) => Promise<number>,
+      after?: () => Promise<void>,
+    ) => {
+      const took: number[] = [];
+      const cost = await measure(name, async () => {
+        for (let index = 0; index < count; index++) took.push(await act(index));
+        await after?.();
+      });
+      times.set(`${name}: response`, medianOf(took));
+      times.set(`${name}: processor time`, cost.processor / count);
+    };
+    const created: number[] = [];
+    const post = async (path: string, body: object) => {
+      const response = await send(brume, "POST", path, { body, headers: json });
+      return { ms: response.ms, answer: JSON.parse(response.text) as { ID: number } };
+    };
+    await repeated(
+      "POST /server",
+      changes,
+      async (index) => {
+        const { ms, answer } = await post("/server", { Name: `new-${index}`, CPU: 1, RAM: 128, HDD: 1 });
+        created.push(answer.ID);
+        return ms;
+      },
+      () => untilEnded(created, "Active"),
+    );
+    await repeated(
+      "DELETE /server",
+      changes,
+      async (index) => (await send(brume, "DELETE", `/server/${created[index]}`)).ms,
+      () => untilEnded(created, "gone"),
+    );
+    await repeated(
+      "POST /server-batch of 100",
+      3,
+      async (index) => {
+        const body = { Name: `batch-${index}-{n}`, Count: 100, CPU: 1, RAM: 128, HDD: 1 };
+        return (await post("/server-batch", body)).ms;
+      },
+      async () => {
+        for (;;) {
+          const left = await send(brume, "GET", "/server?state=New&limit=1", { headers: uncached });
+          if (left.text === "[]") break;
+          await wait(100);
+        }
+      },
+    );
+    await repeated(
+      "POST /publicnetwork",
+      changes,
+      async (index) => (await post("/publicnetwork", { Name: `new-${index}` })).ms,
+    );
+
+    const Rules = Array.from({ length: 10_000 }, (_, index) => ({
+      ...{
+        Name: `rule ${index}`,
+        Action: "Allow",
+        Protocol: "Tcp",
+        Source: `198.${51 + (index >> 14)}.${(index >> 6) & 255}.0/24`,
+      },
+      ...{
+        SourcePort: "any",
+        Destination: "internal",
+        DestinationPort: `${8000 + (index % 1000)}-${9000 + (index % 1000)}`,
+      },
+    }));
+    const firewall = await measure("PUT of 10,000 rules", () =>
+      send(brume, "PUT", "/publicnetwork/2/firewall", { body: { Rules }, headers: json }).then(
+        ({ status }) => status,
+        () => 0,
+      ),
+    );
+
+    const count = 400;
+    const list = await measure("400 lists of 50 servers", async () => {
+      let bytes = 0;
+      for (let index = 0; index < count; index++)
+        ({ bytes } = await send(brume, "GET", "/server?limit=50", { headers: uncached }));
+      return bytes;
+    });
+    const bare = await bareTime(list.result, count);
+    prober.close();
+    const most = (pick: (cost: Cost<unknown>) => number) => Math.max(...all.map(pick));
+    const waits = {
+      p99: most(({ waits: { http } }) => http.p99),
+      most: most(({ waits: { http } }) => http.most),
+      dns: most(({ waits: { dns } }) => dns.most),
+    };
+    await brume.stop();
+    return {
+      ...{ startMs: brume.startMs, quietMs, memory, reads: measured, changes: times },
+      ...{ list: list.processor / count, bare, firewall: firewall.result, waits },
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Returns the milliseconds of processor time of a response of as many bytes from a bare server. */
+async function bareTime(bytes: number, count: number): Promise<number> {
+  const port = await freePort();
+  const program = start([process.execPath, join(import.meta.dirname, "lib/bare.ts"), String(port), String(bytes)]);
+  const bare = { url: `http://127.0.0.1:${port}`, token: "" };
+  await untilReady(bare.url);
+  for (let index = 0; index < count; index++) await send(bare, "GET", "/");
+  const before = processorTime(program.child.pid);
+  for (let index = 0; index < 10 * count; index++) await send(bare, "GET", "/");
+  const spent = processorTime(program.child.pid) - before;
+  await program.stop();
+  return spent / (10 * count);
+}
+
+const measured: Figures[] = [];
+for (const scale of scales) measured.push(await at(scale));
+const [small] = measured;
+const large = measured.at(-1);
+if (small === undefined || large === undefined) throw new Error("the size must be 1 to 100");
+
+console.table(
+  Object.fromEntries(
+    [...small.changes.keys(), ...reads.map(({ name }) => name)].map((name) => [
+      name,
+      Object.fromEntries(
+        measured.map((figures, index) => [
+          `${scales[index]} %, ms`,
+          (figures.changes.get(name) ?? figures.reads.get(name)?.ms ?? 0).toFixed(2),
+        ]),
+      ),
+    ]),
+  ),
+);
+
+const lines: Line[] = [
+  { what: "longest wait of /healthz beside everything else", value: large.waits.most, limit: 100, unit: "ms" },
+  { what: "99 % of these waits, in the worst case", value: large.waits.p99, limit: 20, unit: "ms" },
+  { what: "longest wait of a DNS query", value: large.waits.dns, limit: 100, unit: "ms" },
+  ...[...large.reads].map(([what, { memory }]) => ({
+    what: `memory for: ${what}`,
+    value: memory,
+    limit: 20,
+    unit: "MB",
+  })),
+  ...[...small.changes].map(([name, before]) => ({
+    what: `${name}, ${scales.at(-1)} % compared with 1 %`,
+    value: (large.changes.get(name) ?? Number.NaN) / before,
+    limit: 1.5,
+    unit: "times",
+  })),
+  {
+    what: "processor time for 50 servers, part of a bare server",
+    value: large.bare / large.list,
+    limit: 0.15,
+    unit: "",
+    atLeast: true,
+  },
+  {
+    what: "10,000 firewall rules fit in a request: status",
+    value: large.firewall,
+    limit: 200,
+    unit: "",
+    atLeast: true,
+  },
+  { what: "start to ready", value: large.startMs, limit: 3000, unit: "ms" },
+  { what: "start to quiet", value: large.quietMs, limit: 10_000, unit: "ms" },
+  { what: "memory after the start", value: large.memory, limit: 400, unit: "MB" },
+];
+process.exitCode = report(lines) ? 0 : 1;
