@@ -97,7 +97,10 @@ async function at(scale: number): Promise<Figures> {
       for (const id of ids)
         for (;;) {
           const now = await send(brume, "GET", `/server/${id}`, { headers: uncached }).catch(() => null);
-          if (state === "gone" ? now === null : JSON.parse(now?.text ?? "{}").State === "Active") break;
+          if (
+            state === "gone" ? now === null : (JSON.parse(now?.text ?? "{}") as { State?: string }).State === "Active"
+          )
+            break;
           await wait(20);
         }
     };
@@ -158,17 +161,13 @@ async function at(scale: number): Promise<Figures> {
     );
 
     const Rules = Array.from({ length: 10_000 }, (_, index) => ({
-      ...{
-        Name: `rule ${index}`,
-        Action: "Allow",
-        Protocol: "Tcp",
-        Source: `198.${51 + (index >> 14)}.${(index >> 6) & 255}.0/24`,
-      },
-      ...{
-        SourcePort: "any",
-        Destination: "internal",
-        DestinationPort: `${8000 + (index % 1000)}-${9000 + (index % 1000)}`,
-      },
+      Name: `rule ${index}`,
+      Action: "Allow",
+      Protocol: "Tcp",
+      Source: `198.${51 + (index >> 14)}.${(index >> 6) & 255}.0/24`,
+      SourcePort: "any",
+      Destination: "internal",
+      DestinationPort: `${8000 + (index % 1000)}-${9000 + (index % 1000)}`,
     }));
     const firewall = await measure("PUT of 10,000 rules", () =>
       send(brume, "PUT", "/publicnetwork/2/firewall", { body: { Rules }, headers: json }).then(
@@ -194,8 +193,15 @@ async function at(scale: number): Promise<Figures> {
     };
     await brume.stop();
     return {
-      ...{ startMs: brume.startMs, quietMs, memory, reads: measured, changes: times },
-      ...{ list: list.processor / count, bare, firewall: firewall.result, waits },
+      startMs: brume.startMs,
+      quietMs,
+      memory,
+      reads: measured,
+      changes: times,
+      list: list.processor / count,
+      bare,
+      firewall: firewall.result,
+      waits,
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -15,7 +15,12 @@ export const ruleProtocols = ["Any", "Tcp", "Udp", "TcpAndUdp", "Icmp"] as const
 export type RuleProtocol = (typeof ruleProtocols)[number];
 
 /** Limits (docs/spec.md#defaults-and-limits). `rules` is the maximum of the quota, whose default is 500. */
-export const firewallLimits = { rules: 10_000, items: 64, confirmSeconds: { minimum: 10, maximum: 3600 } } as const;
+export const firewallLimits = {
+  rules: 10_000,
+  items: 64,
+  bytes: 16 * 2 ** 20,
+  confirmSeconds: { minimum: 10, maximum: 3600 },
+} as const;
 
 const counter = (description: string) => nullable(integer(0, Number.MAX_SAFE_INTEGER, { description }));
 

@@ -20,7 +20,7 @@ import {
   word,
   wordsFilter,
 } from "./common.ts";
-import { Firewall, FirewallInput, FirewallVerdict, PacketInput } from "./firewall.ts";
+import { Firewall, FirewallInput, FirewallVerdict, firewallLimits, PacketInput } from "./firewall.ts";
 import { operations } from "./operation.ts";
 import { peerDialectNames, Tunnel, TunnelPeer, TunnelStatus, Vpn } from "./vpn.ts";
 import { WorkError } from "./work.ts";
@@ -267,6 +267,7 @@ export const networkOperations = operations({
       'Replaces all rules atomically: every packet is judged by the old set or by the new one. Connections that the new set allows continue; others are closed. With `ConfirmWithin`, the last confirmed set returns unless a request confirms the new one in time: `{"Confirm":true}`, or the same set without `ConfirmWithin`.',
     params: publicParam,
     body: FirewallInput,
+    bodyBytes: firewallLimits.bytes,
     answer: PublicNetwork,
     etag: true,
     resultOperation: "readPublicNetwork",
@@ -283,6 +284,7 @@ export const networkOperations = operations({
       "Returns the verdict on the first packet of a connection, by the stored rules or by the given ones. Changes nothing.",
     params: publicParam,
     body: PacketInput,
+    bodyBytes: firewallLimits.bytes,
     answer: FirewallVerdict,
     readOnlyPost: true,
   },

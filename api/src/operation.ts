@@ -46,6 +46,8 @@ export interface Operation {
   /** Filters and options of the query. Paging and `dryRun` are added by kind of operation. */
   readonly query?: TObject;
   readonly body?: TObject;
+  /** Most bytes of the body, if its elements are limited by number. Default: the limit of the service, 1 MiB. */
+  readonly bodyBytes?: number;
   /** Schema of the JSON response; `null`: the response is empty. */
   readonly answer: TSchema | null;
   /** Media type of a response that is not JSON, or of a second form that `Accept` selects. */

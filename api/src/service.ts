@@ -1,6 +1,6 @@
 /** Health, readiness, metrics and API reference of the service. */
 import { Type } from "typebox";
-import { boolean, list, text, word } from "./common.ts";
+import { boolean, list, optional, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
 
 /** Response of `/readyz`: the state of the service and the result of each check. */
@@ -53,6 +53,9 @@ export const serviceOperations = operations({
     access: "metrics:read",
     observes: true,
     summary: "Get metrics in the Prometheus format",
+    query: Type.Object({
+      servers: optional(boolean({ description: "`true`: also the metrics of each server, which may be megabytes." })),
+    }),
     answer: text(),
     media: "text/plain",
   },

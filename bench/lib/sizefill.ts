@@ -4,7 +4,6 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Insertable } from "kysely";
 import { parseAddresses } from "../../service/src/base/address.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
 import { ensureSecretFile } from "../../service/src/base/secretfile.ts";
@@ -33,17 +32,13 @@ export const settings = {
 const together = 500;
 const committed = 10_000;
 
-async function insertMany<Name extends keyof Tables>(
+async function insertMany(
   store: Store,
-  table: Name,
+  table: keyof Tables,
   count: number,
   row: (index: number) => object,
 ): Promise<void> {
-  const insert = (tx: Tx, rows: readonly object[]) =>
-    tx
-      .insertInto(table)
-      .values(rows as readonly Insertable<Tables[Name]>[])
-      .execute();
+  const insert = (tx: Tx, rows: readonly object[]) => tx.insertInto(table).values(rows).execute();
   for (let from = 0; from < count; from += committed)
     await store.write(async (tx) => {
       for (let at = from; at < Math.min(count, from + committed); at += together)
@@ -65,7 +60,13 @@ export async function fillSize(folder: string, { records, servers, networks, eve
   const zone = { project_id: 1, name: "large.example", ascii: "large.example", subtree: "example.large." };
   await insertMany(store, "domain", 1, () => ({
     ...zone,
-    ...{ serial, record_count: records, is_delegate: 0, import_report: null, created: now, labels: "{}", version: 1 },
+    serial,
+    record_count: records,
+    is_delegate: 0,
+    import_report: null,
+    created: now,
+    labels: "{}",
+    version: 1,
   }));
   await insertMany(store, "record", records, (index) => ({
     domain_id: 1,
@@ -74,7 +75,10 @@ export async function fillSize(folder: string, { records, servers, networks, eve
     node: `h${index}.`,
     ttl: 300,
     value: `192.0.${index % 250}.${(index >> 8) % 250}`,
-    ...{ serial, created: now, labels: "{}", version: 1 },
+    serial,
+    created: now,
+    labels: "{}",
+    version: 1,
   }));
 
   const password = createSealer(Buffer.from(ensureSecretFile(folder, "key").value, "hex")).seal("k7Rw2mQx9TzB4nLc");
@@ -83,15 +87,40 @@ export async function fillSize(folder: string, { records, servers, networks, eve
   if (shared === undefined) throw new Error("there is no shared network");
   const size = { cpu: 1, ram: 128, hdd: 1, held_cpu: 1, held_ram: 128, held_hdd: 1 };
   await insertMany(store, "server", servers, (index) => ({
-    ...{ project_id: 1, batch_id: null, name: `server-${index + 1}`, host_name: `server-${index + 1}` },
-    ...{ state: "Active", is_on: 1, ...size, is_high_performance: 0, hdd_type: "SSD", location: "Local" },
-    ...{ image_id: image.id, image_name: image.name, family: "Linux", admin_password: password, user_data: null },
-    ...{ disk_version: 1, boot: 1, is_protected: 0, is_backup_active: 0, backup_period: 7, backed_up: null },
-    ...{ error: null, created: now, labels, version: 1 },
+    project_id: 1,
+    batch_id: null,
+    name: `server-${index + 1}`,
+    host_name: `server-${index + 1}`,
+    state: "Active",
+    is_on: 1,
+    ...size,
+    is_high_performance: 0,
+    hdd_type: "SSD",
+    location: "Local",
+    image_id: image.id,
+    image_name: image.name,
+    family: "Linux",
+    admin_password: password,
+    user_data: null,
+    disk_version: 1,
+    boot: 1,
+    is_protected: 0,
+    is_backup_active: 0,
+    backup_period: 7,
+    backed_up: null,
+    error: null,
+    created: now,
+    labels,
+    version: 1,
   }));
   await insertMany(store, "link", servers, (index) => ({
-    ...{ network_id: shared.id, server_id: index + 1, host_name: `server-${index + 1}`, bandwidth: 100 },
-    ...{ ip: pack(4, unpack(shared.gateway ?? "") + BigInt(index + 1)), state: "Active", created: now },
+    network_id: shared.id,
+    server_id: index + 1,
+    host_name: `server-${index + 1}`,
+    bandwidth: 100,
+    ip: pack(4, unpack(shared.gateway ?? "") + BigInt(index + 1)),
+    state: "Active",
+    created: now,
   }));
 
   const pool = parseAddresses(settings.BRUME_PUBLIC_POOL);
@@ -109,9 +138,15 @@ export async function fillSize(folder: string, { records, servers, networks, eve
 
   const data = JSON.stringify({ ID: 1, Name: "server-1", State: "Active", Labels: { env: "bench" } });
   await insertMany(store, "event", events, (index) => ({
-    ...{ type: index % 10 === 0 ? "network.changed" : "server.changed", date: now, project_id: 1 },
-    ...{ resource: index % 10 === 0 ? "network" : "server", resource_id: (index % servers) + 1, parent_id: null },
-    ...{ token_id: 1, request_id: null, data },
+    type: index % 10 === 0 ? "network.changed" : "server.changed",
+    date: now,
+    project_id: 1,
+    resource: index % 10 === 0 ? "network" : "server",
+    resource_id: (index % servers) + 1,
+    parent_id: null,
+    token_id: 1,
+    request_id: null,
+    data,
   }));
   const rows = await store.read.selectFrom("server").selectAll().orderBy("id").execute();
   const places = await store.read.selectFrom("link").select(["id", "server_id"]).execute();
@@ -121,15 +156,24 @@ export async function fillSize(folder: string, { records, servers, networks, eve
   const running = { boot: 1, version: 1, startedAt: now, maxCpus: 1, maxMemory: 2048, minCpus: 1, minMemory: 128 };
   const power = { ...running, isEmulated: true, cpus: 1, memory: 128, share: 1, exit: null };
   const machines = rows.map((row) => ({
-    ...{ id: row.id, label: { uuid: uuidOf(row), name: row.name, cpus: 1, memory: 128, image: "tiny" } },
-    ...{ disks: [{ version: 1, gb: 1, content: "" }], power: { ...power, nics: [nics.get(row.id)] } },
-    ...{ logs: [], deaf: false, trouble: null },
+    id: row.id,
+    label: { uuid: uuidOf(row), name: row.name, cpus: 1, memory: 128, image: "tiny" },
+    disks: [{ version: 1, gb: 1, content: "" }],
+    power: { ...power, nics: [nics.get(row.id)] },
+    logs: [],
+    deaf: false,
+    trouble: null,
   }));
   writeFileSync(join(folder, "machines.json"), JSON.stringify({ servers: machines, images: [] }));
 }
 
 const many = 100_000_000;
 const quotas = JSON.stringify({
-  ...{ Servers: many, CPU: many, RAM: many, HDD: many, PublicNetworks: many },
-  ...{ RecordsPerDomain: 1_000_000, FirewallRules: 10_000 },
+  Servers: many,
+  CPU: many,
+  RAM: many,
+  HDD: many,
+  PublicNetworks: many,
+  RecordsPerDomain: 1_000_000,
+  FirewallRules: 10_000,
 });

@@ -32,7 +32,7 @@ export interface HealthOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  readonly machines: Pick<MachineStatusCache, "look">;
+  readonly machines: Pick<MachineStatusCache, "lookAt">;
   readonly networks: Pick<NetworkStatusCache, "last">;
   readonly zones: Pick<ZonePublisher, "loadProblem">;
   readonly metrics: DnsMetrics;
@@ -70,7 +70,7 @@ export function createHealth(options: HealthOptions): Health {
   return {
     async check() {
       isDatabaseUp = await checkDatabase();
-      const machine = machines.look().then(
+      const machine = machines.lookAt([]).then(
         ({ ready, detail }) => ({ ready, detail }),
         () => ({ ready: false, detail: "the server driver does not respond" }),
       );

@@ -2,6 +2,7 @@
  * Composition root of the service without its drivers: `createService` connects features, engine and HTTP server. `main.ts` passes
  * the real drivers and database. Tests pass a new database and simulated drivers, and run the same code.
  */
+import { tmpdir } from "node:os";
 import type { Location } from "@brume/api/catalog.ts";
 import { contract } from "@brume/api/contract.ts";
 import { limits } from "@brume/api/dns.ts";
@@ -45,13 +46,13 @@ import { createHttp, type HttpLimits } from "./http/server.ts";
 import { createTickets } from "./http/tickets.ts";
 import { createNetworks, type NetworkSettings } from "./network/networks.ts";
 import { importFlow } from "./server/flow/import.ts";
-import { addServerMetrics } from "./server/metrics.ts";
+import { addServerMetrics, printServerMetrics } from "./server/metrics.ts";
 import { capacityOf } from "./server/model/capacity.ts";
 import { retiredRows } from "./server/orphantable.ts";
 import { allServerRoutes } from "./server/routes.ts";
 import { createSampler } from "./server/sampler.ts";
 import { createServers } from "./server/servers.ts";
-import { sumAll } from "./server/table.ts";
+import { sumAll } from "./server/sumtable.ts";
 import { StorageError, type Store } from "./store/db.ts";
 import { webhookRoutes } from "./webhook/routes.ts";
 import { endedDeliveries } from "./webhook/table.ts";
@@ -238,7 +239,7 @@ export function createService(options: ServiceOptions): Service {
         ipv6: options.networks.publicPool6 !== null,
         async capacity(db) {
           // Without a response of the machine driver no capacity is free.
-          const status = await servers.machineStatus.look().catch(() => null);
+          const status = await servers.machineStatus.lookAt([]).catch(() => null);
           return capacityOf(
             status?.capacity ?? { cores: 0, memory: 0, disk: 0, diskFree: 0 },
             await sumAll(db),
@@ -248,7 +249,7 @@ export function createService(options: ServiceOptions): Service {
       }),
       ...allServerRoutes(context, sampler, importing, importer),
       ...dnsRoutes(
-        { clock, zones, nameServers: dnsNames, fetchZone: options.fetchZone ?? fetch },
+        { clock, zones, nameServers: dnsNames, snapshot: store.snapshot, fetchZone: options.fetchZone ?? fetch },
         delegation,
         claimTools,
       ),
@@ -272,6 +273,8 @@ export function createService(options: ServiceOptions): Service {
         ms,
       ),
     registry: metrics.registry,
+    serverMetrics: () => printServerMetrics(sampler),
+    spoolFolder: options.disk?.folder ?? tmpdir(),
     lenient: options.lenientHttp,
     tls: options.tls,
     ...(options.limits !== undefined && { limits: options.limits }),

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Orphan } from "@brume/api/orphan.ts";
+import { deleteLink, listLinksOfServer } from "../../service/src/network/table.ts";
 import { deleteServer, findAnyServer } from "../../service/src/server/table.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 import { machine, until } from "../support/machinelab.ts";
@@ -33,7 +34,7 @@ onEveryDatabase("orphans", (harness) => {
   /** Deletes the rows of a server, as after a restore of an earlier state. */
   const forget = (id: number) =>
     harness.brume.store.write(async (tx) => {
-      await tx.deleteFrom("link").where("server_id", "=", id).execute();
+      for (const link of await listLinksOfServer(tx, id)) await deleteLink(tx, link.id);
       await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", id).execute();
       await deleteServer(tx, id);
     });

@@ -171,9 +171,12 @@ onSqlite(
         let text = "";
         while (!text.includes(`brume_server_up{server="${made.ID}"} 1`)) {
           await pass(harness, clock, 11);
-          text = (await harness.request("GET /metrics")).text;
+          text = (await harness.request("GET /metrics?servers=true")).text;
         }
         assert.match(text, /brume_servers\{state="Active"\} \d+/);
+        const plain = (await harness.request("GET /metrics")).text;
+        assert.match(plain, /^brume_servers_total\{metric="brume_server_up"\} [1-9]\d*$/m);
+        assert.doesNotMatch(plain, /brume_server_up\{server=/);
         assert.match(text, new RegExp(`brume_server_memory_bytes\\{server="${made.ID}"\\} ${128 * 2 ** 20}`));
       });
     });

@@ -1,5 +1,6 @@
 /** Requests that change servers and networks and would succeed, for the invariant of dry runs. */
 import type { OperationName } from "@brume/api/contract.ts";
+import { deleteLink, listLinksOfServer } from "../../service/src/network/table.ts";
 import { deleteServer } from "../../service/src/server/table.ts";
 import type { Harness } from "../support/harness.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";
@@ -73,7 +74,7 @@ export async function prepareRequests({
   const lost = [await server("adopted"), await server("removed")];
   await brume.store.write(async (tx) => {
     for (const id of lost) {
-      await tx.deleteFrom("link").where("server_id", "=", id).execute();
+      for (const link of await listLinksOfServer(tx, id)) await deleteLink(tx, link.id);
       await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", id).execute();
       await deleteServer(tx, id);
     }

@@ -1,10 +1,13 @@
 /** Reconciler invariants for the reconcilers of networks: apply, removal, and revert of an unconfirmed firewall. */
+import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { test } from "node:test";
 import { parseAddresses } from "../../service/src/base/address.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
-import type { NetworkSpec } from "../../service/src/drivers/router/interface.ts";
+import type { NetworkSpec, Port } from "../../service/src/drivers/router/interface.ts";
 import { createSim, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
-import { type NetworkAggregate, specsOf } from "../../service/src/network/aggregate.ts";
+import { type NetworkAggregate, readAggregate, specsOf } from "../../service/src/network/aggregate.ts";
+import { raiseGeneration } from "../../service/src/network/change.ts";
 import { driftReconciler } from "../../service/src/network/drift.ts";
 import { defaultFirewall } from "../../service/src/network/model/firewall/firewall.ts";
 import { renderNetworkSpec } from "../../service/src/network/model/networkspec.ts";
@@ -15,11 +18,15 @@ import {
   deleteNetwork,
   findNetwork,
   insertNetwork,
+  listLinksOfServer,
   type NetworkRow,
   newNetworkRow,
   updateNetwork,
 } from "../../service/src/network/table.ts";
+import { joinNetwork, leaveNetworks, shapeLink } from "../../service/src/server/flow/network.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
+import { databases, startDatabase } from "../support/databases.ts";
+import { withSeed } from "../support/random.ts";
 import { type ReconcilerFixture, testReconciler } from "./reconciler-invariants.ts";
 
 const sealer = createSealer(randomBytes(32));
@@ -147,6 +154,66 @@ testReconciler("an unconfirmed firewall", async (store): Promise<ReconcilerFixtu
     changes: () => changes,
   };
 });
+
+for (const kind of databases)
+  test(`${kind}: after any changes of links the router has the same ports as after a complete apply`, async () => {
+    const database = await startDatabase(kind);
+    const { store } = database;
+    const router = createSim(clock.now);
+    const { id } = await networkOf(store);
+    const apply = networkReconciler({ store, clock, router, render, locate });
+    const context = { clock, networks: { apply, live: createNetworkStatusCache(router) } };
+    let complete = 0;
+    const whole = router.apply;
+    router.apply = (spec, onRepair) => {
+      complete += 1;
+      return whole(spec, onRepair);
+    };
+    const reconcile = async () => {
+      const run = { subject: id, attempt: 1, signal: new AbortController().signal };
+      const kept = await apply.run(run);
+      await store.write(async (tx) => kept?.save?.(tx));
+    };
+    /** Changes the links in a transaction, which is rolled back if `undone`. */
+    const change = (act: (tx: Tx) => Promise<unknown>, undone: boolean) =>
+      store
+        .write(async (tx) => {
+          await act(tx);
+          if (undone) throw new Error("undone");
+        })
+        .catch((error: unknown) => assert.match(String(error), /undone/));
+    try {
+      await reconcile();
+      await withSeed(async ({ below, chance }) => {
+        for (let round = 0; round < 60; round++) {
+          const server = 1 + below(10);
+          const undone = chance(20);
+          const [link] = await listLinksOfServer(store.read, server);
+          const join = { server, hostName: `host-${round}`, now: 0, pointer: "/IP" };
+          if (link === undefined) await change((tx) => joinNetwork(context, tx, id, join), undone);
+          else if (chance(50)) await change((tx) => leaveNetworks(context, tx, server), undone);
+          else await change((tx) => shapeLink(context, tx, server, link.id, 1 + below(1000)), undone);
+          // Another change of the network, which no list of ports describes.
+          if (chance(5))
+            await change(async (tx) => {
+              const row = await findNetwork(tx, id);
+              const bandwidth = 1 + below(1000);
+              if (row) await raiseGeneration(tx, apply, row, { bandwidth }, { by: "service", now: 0 });
+            }, chance(50));
+          if (chance(50)) await reconcile();
+        }
+        await reconcile();
+        const aggregate = await readAggregate(store.read, await findNetwork(store.read, id));
+        const [image] = router.images();
+        assert.ok(aggregate !== undefined && image !== undefined);
+        const byId = (one: Port, other: Port) => one.id - other.id;
+        assert.deepEqual({ ...image, ports: [...image.ports].sort(byId) }, render(aggregate));
+        assert.ok(complete < 20, `${complete} complete applies`);
+      });
+    } finally {
+      await database.close();
+    }
+  });
 
 testReconciler("a network on the host without a row", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();

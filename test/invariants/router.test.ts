@@ -139,6 +139,33 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual(await subject.send(7, null, [packet({ destination: "10.64.0.12" })], late), [false]);
     });
 
+    test("single ports change only from the known generation, and like a complete apply", async () => {
+      if (router.applyPorts === undefined || router.observePort === undefined) return;
+      await apply();
+      const late = port(3, "10.64.0.12");
+      const change = { id: 7, from: generation, generation: generation + 1, ports: [late], removed: [one.id] };
+      assert.equal(await router.applyPorts({ ...change, from: generation - 1 }), false);
+      assert.equal(await router.applyPorts({ ...change, id: 4711 }), false);
+      await assert.rejects(router.applyPorts({ ...change, ports: [{ ...late, addresses: ["10.64.0.12; drop"] }] }));
+      assert.equal((await status())?.generation, generation);
+      await subject.plug(image(), late);
+      assert.equal(await router.applyPorts(change), true);
+      generation += 1;
+      const seen = await status();
+      assert.deepEqual([seen?.generation, seen?.complete, seen?.ports.map(({ id }) => id)], [generation, true, [2, 3]]);
+      for (const { id } of [two, late])
+        assert.deepEqual(
+          await router.observePort(7, id),
+          seen?.ports.find((each) => each.id === id),
+        );
+      assert.equal(await router.observePort(7, one.id), null);
+      const to = (destination: string) => packet({ destination });
+      assert.deepEqual(await subject.send(7, null, [to("10.64.0.12")], late), [true]);
+      assert.deepEqual(await subject.send(7, null, [to("10.64.0.10")], one), [false]);
+      await subject.plug(image(), one);
+      await apply();
+    });
+
     test("without a firewall all packets pass in both directions", async () => {
       await apply({ firewall: { ...firewall(rule({ allow: false })), enabled: false } });
       assert.deepEqual(await subject.send(7, null, [packet({}), http()], one), [true, true]);

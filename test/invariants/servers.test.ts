@@ -5,7 +5,8 @@ import { find, list } from "../../service/src/engine/task.ts";
 import { insertLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
 import { deathsWithin } from "../../service/src/server/flow/reconcile.ts";
 import { showAction } from "../../service/src/server/model/show.ts";
-import { findAnyServer, sumProject } from "../../service/src/server/table.ts";
+import { sumProject } from "../../service/src/server/sumtable.ts";
+import { findAnyServer } from "../../service/src/server/table.ts";
 import { imageRow } from "../support/rows.ts";
 import { by, eventsOf, minute, readJson, serverInvariant } from "../support/serverenginefixture.ts";
 

@@ -89,6 +89,7 @@ export function createCrashableStore(store: Store): CrashableStore {
     foreignWrites: () => store.foreignWrites(),
     alone: store.alone,
     read: store.read,
+    snapshot: () => store.snapshot(),
     unavailable: () => store.unavailable(),
     blocked: () => store.blocked(),
     close: () => store.close(),

@@ -13,9 +13,10 @@ import {
   type SimulatedMachines,
 } from "../../service/src/drivers/machine/sim/sim.ts";
 import { createSim as createRouter, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
-import type { Flow, Reconciler, Run } from "../../service/src/engine/flow.ts";
+import type { Flow, Run } from "../../service/src/engine/flow.ts";
 import { find, type Task } from "../../service/src/engine/task.ts";
 import { renderNetworkSpec } from "../../service/src/network/model/networkspec.ts";
+import type { NetworkReconciler } from "../../service/src/network/portchanges.ts";
 import { networkReconciler } from "../../service/src/network/reconciler.ts";
 import { createNetworkStatusCache } from "../../service/src/network/statuscache.ts";
 import { insertNetwork, listLinksOfServer, type NetworkRow } from "../../service/src/network/table.ts";
@@ -33,7 +34,7 @@ export interface ServerFixture {
   /** Networks of the fixture's location; the first is the shared network. */
   readonly networks: readonly NetworkRow[];
   /** The reconciler of networks. */
-  readonly apply: Reconciler;
+  readonly apply: NetworkReconciler;
   /** Returns true if port 22 of the guests sends an SSH banner. */
   sendsBanner: () => boolean;
   /** Returns the spec of a small server, with these fields replaced. */

@@ -69,7 +69,7 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
     transport,
     headers: caller.headers,
     log,
-    observe: requests.observe,
+    observe: () => requests.observe(),
     async returned(isNew) {
       if (isNew) welcome = await greet();
       log("info", isNew ? "The host agent has restarted." : "The host agent is back.", { release: welcome.release });
@@ -87,10 +87,10 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
   return {
     machines: {
       ...requests,
-      async observe(): Promise<MachinesStatus> {
+      async observe(only?: readonly number[]): Promise<MachinesStatus> {
         const since = follower.last;
-        const status = await requests.observe();
-        follower.saw(status, since);
+        const status = await requests.observe(only);
+        if (only === undefined) follower.saw(status, since);
         return status;
       },
       deviceOf: (nic) => deviceOf(welcome.description.tag, nic),

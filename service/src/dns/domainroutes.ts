@@ -10,6 +10,7 @@ import type { Reconciler } from "../engine/flow.ts";
 import { requestReconcile } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
+import { json } from "../http/reply.ts";
 import type { Reader } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
 import { fullZone, nextSerial } from "./apply.ts";
@@ -26,6 +27,7 @@ import { requireFreeName } from "./names.ts";
 import type { DnsContext } from "./recordroutes.ts";
 import * as table from "./table.ts";
 import { appendVersion } from "./version.ts";
+import { largeZone, streamJson, streamZoneFile } from "./zonestream.ts";
 
 type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "deleteDomain";
 
@@ -40,6 +42,8 @@ function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; Zone
     errors.push(fieldError("/Migrate", "fields_conflict", "Migrate must not be true if ZoneFile is given."));
   return errors;
 }
+
+const zoneFileType = "text/dns; charset=us-ascii";
 
 /** Maximum number of reads of a domain that keeps changing. */
 const maxReads = 5;
@@ -149,15 +153,27 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
     },
     readDomain: {
       async read({ params, caller, otherMedia }, db) {
+        const found = await getDomain(db, caller, params.id);
+        if (found.record_count >= largeZone) {
+          const { served } = zones;
+          const stream = { caller, domain: found.id, snapshot: tools.snapshot, served, nameServers };
+          const body = otherMedia ? streamZoneFile(stream) : streamJson(stream);
+          const type = otherMedia ? zoneFileType : json;
+          return {
+            answer: showDomain(found, [], served(found.ascii), nameServers),
+            tag: domainTag(found),
+            text: { type, body },
+          };
+        }
         const { row, records } = await readTogether(db, caller, params.id);
-        const found = {
+        const result = {
           answer: showDomain(row, otherMedia ? [] : records, zones.served(row.ascii), nameServers),
           tag: domainTag(row),
         };
-        if (!otherMedia) return found;
+        if (!otherMedia) return result;
         const soa = automaticSoa(row.ascii, nameServers);
         const body = printZone(row.ascii, soa, row.serial, nameServers, records.map(printedOf));
-        return { ...found, text: { type: "text/dns; charset=us-ascii", body } };
+        return { ...result, text: { type: zoneFileType, body } };
       },
     },
     createDomain: afterPreparing({

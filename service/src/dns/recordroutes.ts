@@ -7,7 +7,7 @@ import type { FieldError } from "@brume/api/errors.ts";
 import type { Clock } from "../base/clock.ts";
 import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import type { ChangeResult, Handlers, Request, ResourceChange } from "../http/handler.ts";
-import type { Tx } from "../store/db.ts";
+import type { Snapshot, Tx } from "../store/db.ts";
 import { canSeeRecord, findVisibleDomain, getDomain, getRecord, requireRecordAccess } from "./access.ts";
 import { type Applied, type Author, applyChanges, showChange } from "./apply.ts";
 import type { FetchZone } from "./migrate.ts";
@@ -22,6 +22,8 @@ export interface DnsContext {
   readonly zones: ZonePublisher;
   /** Host names of the automatic NS sets. */
   readonly nameServers: readonly string[];
+  /** Opens a snapshot of the database, for reads that take many turns. */
+  readonly snapshot: () => Promise<Snapshot>;
   /** Fetches the records of a domain (ASCII) from its present name servers. */
   readonly fetchZone: FetchZone;
 }

@@ -170,6 +170,33 @@ const listDomainRecords = prepare<{ domain: number }>()((db, p) =>
   db.selectFrom("record").selectAll().where("domain_id", "=", p("domain")),
 );
 
+/** The first `limit` records of a domain with an id above `after`. */
+export const pageRecordsById = prepare<{ domain: number; after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("record")
+    .selectAll()
+    .where("domain_id", "=", p("domain"))
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
+
+/** The first `limit` records of a domain by node. */
+export const firstRecordsByNode = prepare<{ domain: number; limit: number }>()((db, p) =>
+  db.selectFrom("record").selectAll().where("domain_id", "=", p("domain")).orderBy("node").limit(p("limit")),
+);
+
+/** The same for nodes after `after`. */
+export const pageRecordsByNode = prepare<{ domain: number; after: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom("record")
+    .selectAll()
+    .where("domain_id", "=", p("domain"))
+    .where("node", ">", p("after"))
+    .orderBy("node")
+    .limit(p("limit")),
+);
+
 /** The columns of a record that the name server serves. */
 export type ServedRow = Pick<RecordRow, "type" | "owner" | "ttl" | "value">;
 

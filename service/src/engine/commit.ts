@@ -42,6 +42,7 @@ export function observeCommits(store: Store): ObservedStore {
     foreignWrites: () => store.foreignWrites(),
     alone: store.alone,
     read: store.read,
+    snapshot: () => store.snapshot(),
     unavailable: () => store.unavailable(),
     blocked: () => store.blocked(),
     close: () => store.close(),

@@ -7,6 +7,7 @@ import type { Expression, ExpressionBuilder, Selectable, SqlBool } from "kysely"
 import { sql } from "kysely";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createTurn } from "../base/turn.ts";
 import { journal, type Reader, type Tx } from "../store/db.ts";
 import type { EventTable } from "../store/schema/infrastructure.ts";
 import type { Tables } from "../store/schema.ts";
@@ -185,14 +186,26 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
 
   const stop = store.onCommit("event", notify);
   return {
-    after(filter, after, limit) {
-      const query = store.read.selectFrom("event").selectAll().where("id", ">", after);
-      return query
-        .where("project_id", "=", filter.project)
-        .where((row) => row.and(conditions(row, filter)))
-        .orderBy("id")
-        .limit(limit)
-        .execute();
+    async after(filter, after, limit) {
+      const select = (from: number, to: number, most: number) =>
+        store.read
+          .selectFrom("event")
+          .selectAll()
+          .where("id", ">", from)
+          .where("id", "<=", to)
+          .where("project_id", "=", filter.project)
+          .where((row) => row.and(conditions(row, filter)))
+          .orderBy("id")
+          .limit(most)
+          .execute();
+      // Resources have an index; other conditions may match few of many events, which are read in parts.
+      if (filter.resources !== undefined) return select(after, Number.MAX_SAFE_INTEGER, limit);
+      const rows: EventRow[] = [];
+      for await (const { from, to } of eventWindows(store.read, after)) {
+        rows.push(...(await select(from, to, limit - rows.length)));
+        if (rows.length >= limit) break;
+      }
+      return rows;
     },
     async oldest() {
       const row = await store.read.selectFrom("event").select("id").orderBy("id").limit(1).executeTakeFirst();
@@ -219,6 +232,26 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
       listeners.clear();
     },
   };
+}
+
+/** Ids of one query over events: searching them takes less than a slice. */
+const windowSize = 5000;
+
+/**
+ * Yields ranges of ids above `after` (from, excluded, to, included) that together contain all events, in order. Other work runs between
+ * two ranges. The last one has no end, so that it contains the newest events.
+ */
+export async function* eventWindows(db: Reader, after: number): AsyncGenerator<{ from: number; to: number }> {
+  const edge = async (direction: "asc" | "desc") =>
+    (await db.selectFrom("event").select("id").orderBy("id", direction).limit(1).executeTakeFirst())?.id ?? 0;
+  const last = await edge("desc");
+  const turn = createTurn();
+  for (let from = Math.max(after, (await edge("asc")) - 1); ; from += windowSize) {
+    const isLast = from + windowSize >= last;
+    yield { from, to: isLast ? Number.MAX_SAFE_INTEGER : from + windowSize };
+    if (isLast) return;
+    if (turn.isOver()) await turn.next();
+  }
 }
 
 function conditions(row: ExpressionBuilder<Tables, "event">, filter: EventFilter): Expression<SqlBool>[] {

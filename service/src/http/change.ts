@@ -54,7 +54,10 @@ export function show(result: ReadResult<unknown>, print: Print = JSON.stringify)
   const { answer, tag, text } = result;
   const status = result.status ?? 200;
   const headers = tag === undefined ? [] : ["ETag", `"${tag}"`];
-  if (text !== undefined) return { status, type: text.type, body: text.body, headers };
+  if (text !== undefined) {
+    if (typeof text.body !== "string") throw new Error("only a read may return its body in pieces");
+    return { status, type: text.type, body: text.body, headers };
+  }
   if (answer === undefined) return { status, type: null, body: "", headers };
   return { status, type: json, body: print(answer) ?? "null", headers };
 }

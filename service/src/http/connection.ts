@@ -78,7 +78,8 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     }
     if (reply instanceof Promise) return serveLater(exchange, reply, begun);
     recordDuration(exchange, reply, begun);
-    finish(exchange, reply);
+    // Neither a cached response nor an error has a large body.
+    void finish(exchange, reply);
     return null;
   }
 
@@ -95,8 +96,8 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
       if (reply.status === 401) await delayRejection(exchange);
     }
     recordDuration(exchange, reply, begun);
-    if (reply !== null) finish(exchange, reply);
-    else await whenClosed(exchange.response);
+    if (reply === null) await whenClosed(exchange.response);
+    else await finish(exchange, reply);
   }
 
   function recordDuration({ bound }: Exchange, reply: Reply | null, begun: number): void {
@@ -130,7 +131,8 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     if (ms > 0) await stop.race(sleep(ms, undefined, { ref: false }));
   }
 
-  function finish(exchange: Exchange, reply: Reply): void {
+  /** Sends the response. Returns a promise if its body is large. */
+  function finish(exchange: Exchange, reply: Reply): Promise<void> | null {
     const { request, response, connection, head, headers } = exchange;
     if (exchange.applied !== "") headers.push("Preference-Applied", exchange.applied);
     if (exchange.dryRun) headers.push("X-Dry-Run", "true");
@@ -154,14 +156,19 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     if (connection.broken !== null || head.upgrade !== undefined) response.shouldKeepAlive = false;
     if (unread && !response.shouldKeepAlive) lingerAtEnd(connection.socket);
     else if (unread) endLate(request, limits.bodyTime);
-    try {
-      send(request, response, exchange.id, reply, headers);
-    } catch (error) {
+    const failed = (error: unknown): void => {
       log("error", "A response could not be sent.", { request: exchange.id, error });
       connection.socket.destroy();
+    };
+    let sending: Promise<void> | null = null;
+    try {
+      sending = send(request, response, exchange.id, reply, headers);
+    } catch (error) {
+      failed(error);
     }
     // Limits the wait for a client that does not read its response.
-    if (response.writableLength > 0) connection.socket.setTimeout(stallTime(limits));
+    if (response.writableLength > 0 || sending !== null) connection.socket.setTimeout(stallTime(limits));
+    return sending?.catch(failed) ?? null;
   }
 
   function endRequest(connection: Connection, response: ServerResponse): void {

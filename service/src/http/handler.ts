@@ -69,8 +69,8 @@ export interface ReadResult<A> {
   readonly answer: A;
   /** ETag without quotes. */
   readonly tag?: string;
-  /** A body in the second media type of the operation, instead of `answer`. */
-  readonly text?: { readonly type: string; readonly body: string };
+  /** A body in this media type, instead of `answer`. A read may return the pieces of a large body. */
+  readonly text?: { readonly type: string; readonly body: string | AsyncIterable<string> };
   /** Status instead of 200. Only readiness uses it: its body contains the failed checks. */
   readonly status?: 503;
 }

@@ -26,6 +26,26 @@ export interface Facets<T> {
   parts?(row: T): number;
 }
 
+/** Returns the page of a request without filters, which SQL can select directly; null: the request needs the complete list. */
+export function plainPage(
+  query: ListQuery & Readonly<Record<string, unknown>>,
+): { readonly limit: number; readonly after: number } | null {
+  const { limit, cursor, ...filters } = query;
+  if (limit === undefined && cursor === undefined) return null;
+  if (Object.values(filters).some((value) => value !== undefined)) return null;
+  return { limit: limit ?? defaultLimit, after: cursor === undefined ? 0 : decodeCursor(cursor).id };
+}
+
+/** Cuts a page of `limit` rows out of `rows`, which may contain one more. */
+export function cutPage<T extends { readonly id: number }>(
+  rows: readonly T[],
+  limit: number,
+): { readonly items: readonly T[]; readonly next: string | null } {
+  const items = rows.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.id }) : null };
+}
+
 /** Rows of a page if the request has a `cursor` but no `limit`. */
 export const defaultLimit = 100;
 

@@ -11,7 +11,7 @@ import { type Bound, readIds } from "./bind.ts";
 import { auditRow, type ChangeTools, executeChange, show } from "./change.ts";
 import { type Exchange, originOf } from "./exchange.ts";
 import type { Streams } from "./feed.ts";
-import type { AuditRow, Caller, ListPage, Request } from "./handler.ts";
+import type { AuditRow, Caller, ListPage, ReadResult, Request } from "./handler.ts";
 import {
   accepts,
   type Head,
@@ -34,6 +34,7 @@ import { queryFault, readQuery } from "./read/query.ts";
 import { type ReplayTools, repeat, repeatLater } from "./replay.ts";
 import { json, preflight, type Reply, success } from "./reply.ts";
 import type { CachedResponse, ResponseCache } from "./responsecache.ts";
+import { collect, printList } from "./streambody.ts";
 
 /** Limits of the size and time of a request. */
 export interface Limits extends PayloadLimits {
@@ -53,6 +54,8 @@ export interface PipelineTools extends ChangeTools, ReplayTools {
   readonly keys: IdempotencyKeys;
   readonly streams: Streams;
   readonly cache: ResponseCache;
+  /** Folder for the files of large responses. */
+  readonly spoolFolder: string;
   /** Returns why the service does not respond now (starting, stopping); null: it is ready. */
   readonly unready: () => string | null;
   /** Adds the row of a request that changed nothing to the audit. */
@@ -81,11 +84,12 @@ export function createPipeline(tools: PipelineTools): Respond {
 
     // 1. The head is within its limits and readable, and Content-Length is within the limit of the body.
     const route = readTarget(tools, exchange);
-    if (Number(head.contentLength) > limits.body) throw tooLarge(limits.body);
+    const bound = route === null || route === "*" ? undefined : findOperation(tools, route, method);
+    const most = bound?.operation.bodyBytes ?? limits.body;
+    if (Number(head.contentLength) > most) throw tooLarge(most);
     requireFraming(head);
 
     // 2. The service is ready.
-    const bound = route === null || route === "*" ? undefined : findOperation(tools, route, method);
     const unready = tools.unready();
     if (unready !== null && bound?.alwaysAnswers !== true) throw new ApiError("not_ready", unready);
 
@@ -128,7 +132,9 @@ export function createPipeline(tools: PipelineTools): Respond {
     if (bound.operation.access !== "open") requireAccess(bound, caller, exchange);
 
     // 8. The body is read and decoded.
-    const bytes = hasBody(head) ? await receive(exchange, limits, turnEnd, bound.fields !== null) : noBytes;
+    const bytes = hasBody(head)
+      ? await receive(exchange, { ...limits, body: most }, turnEnd, bound.fields !== null)
+      : noBytes;
     const read = bound.fields === null ? nothingRead : readBody(bound, bytes, head, strict);
 
     // 9. The idempotency key is valid, and this request is the first that uses it.
@@ -165,8 +171,8 @@ export function createPipeline(tools: PipelineTools): Respond {
         return null;
       }
       const moment = tools.cache.moment();
-      const reply = await readAnswer(bound, request, store.read, route);
-      if (!bound.cached) return reply;
+      const reply = await readAnswer(bound, request, store.read, route, tools.spoolFolder);
+      if (!bound.cached || reply.file !== undefined) return reply;
       const counted = { ...reply, length: Buffer.byteLength(reply.body) };
       tools.cache.store(exchange, moment, { token: token ?? "", caller, bound, reply: counted });
       return counted;
@@ -205,9 +211,15 @@ function replyFromCache(tools: PipelineTools, exchange: Exchange, cached: Cached
   return reply;
 }
 
-async function readAnswer({ name, handler }: Bound, request: Request, db: Reader, route: Known): Promise<Reply> {
-  if (handler.list !== undefined) return showPage(await handler.list(request, db), route);
-  if (handler.read !== undefined) return show(await handler.read(request, db));
+async function readAnswer(
+  { name, handler }: Bound,
+  request: Request,
+  db: Reader,
+  route: Known,
+  folder: string,
+): Promise<Reply> {
+  if (handler.list !== undefined) return showPage(await handler.list(request, db), route, folder);
+  if (handler.read !== undefined) return showRead(await handler.read(request, db), folder);
   throw new Error(`Operation ${name} has no handler.`);
 }
 
@@ -350,15 +362,19 @@ async function replay(
   return reply;
 }
 
-async function showPage({ items, total, next }: ListPage<unknown>, route: Known): Promise<Reply> {
-  const headers = ["X-Total-Count", String(total)];
-  if (next !== null) headers.push("Link", linkNext(route.path, route.query, next));
-  return success(json, await textOf(items), headers);
+/** Returns the response to a read. `folder`: for a large body. */
+async function showRead(result: ReadResult<unknown>, folder: string): Promise<Reply> {
+  const { text } = result;
+  if (text === undefined || typeof text.body === "string") return show(result);
+  const body = await collect(text.body, folder);
+  if (typeof body === "string") return show({ ...result, text: { type: text.type, body } });
+  return { ...show({ ...result, text: { type: text.type, body: "" } }), file: body };
 }
 
-async function textOf(items: ListPage<unknown>["items"]): Promise<string> {
-  if (!(Symbol.asyncIterator in items)) return JSON.stringify(items);
-  const texts: string[] = [];
-  for await (const item of items) texts.push(JSON.stringify(item));
-  return `[${texts.join(",")}]`;
+async function showPage({ items, total, next }: ListPage<unknown>, route: Known, folder: string): Promise<Reply> {
+  const headers = ["X-Total-Count", String(total)];
+  if (next !== null) headers.push("Link", linkNext(route.path, route.query, next));
+  if (!(Symbol.asyncIterator in items)) return success(json, JSON.stringify(items), headers);
+  const body = await collect(printList(items), folder);
+  return typeof body === "string" ? success(json, body, headers) : { ...success(json, "", headers), file: body };
 }

@@ -6,6 +6,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:ht
 import { describeProblem } from "@brume/api/errors.ts";
 import { ApiError } from "../base/error.ts";
 import { StorageError } from "../store/db.ts";
+import type { FileBody } from "./streambody.ts";
 
 /** A response before it is sent. */
 export interface Reply {
@@ -13,6 +14,8 @@ export interface Reply {
   /** Null: an empty body. */
   readonly type: string | null;
   readonly body: string;
+  /** A large body, instead of `body`. */
+  readonly file?: FileBody;
   /** Bytes of the body, if they are known. */
   readonly length?: number;
   /** Alternating names and values, in addition to the headers of every response. */
@@ -92,23 +95,30 @@ export function head(requestId: string, type: string | null): string[] {
   return list;
 }
 
-/** Sends `reply`, with the headers `more`, as the response to a request. `HEAD` gets only the headers. */
+/**
+ * Sends `reply`, with the headers `more`, as the response to a request. `HEAD` gets only the headers. Returns a promise if a
+ * large body is still to be sent.
+ */
 export function send(
   request: IncomingMessage,
   response: ServerResponse,
   requestId: string,
   reply: Reply,
   more: readonly string[],
-): void {
+): Promise<void> | null {
   const list = head(requestId, reply.type);
-  const length = reply.length ?? Buffer.byteLength(reply.body);
+  const { file } = reply;
+  const length = file?.bytes ?? reply.length ?? Buffer.byteLength(reply.body);
   list.push("Content-Length", String(length));
   for (const text of reply.headers) list.push(text);
   for (const text of more) list.push(text);
   response.writeHead(reply.status, list);
+  if (file !== undefined && request.method !== "HEAD") return file.send(response);
+  void file?.close();
   if (request.method === "HEAD" || reply.body === "") response.end();
   // As many bytes as characters: the body is ASCII, and `latin1` is the cheaper encoding.
   else response.end(reply.body, length === reply.body.length ? "latin1" : "utf8");
+  return null;
 }
 
 /**

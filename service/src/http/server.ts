@@ -2,10 +2,12 @@
  * Creates the HTTP server: connects node:http to the pipeline and creates the parts they share (limits, streams, metrics, idempotency
  * keys). Each connection processes one request at a time. Closing the server waits for the requests that run.
  */
+
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import { tmpdir } from "node:os";
 import type { Operation } from "@brume/api/operation.ts";
 import type { Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
@@ -96,6 +98,10 @@ export interface HttpOptions {
   readonly requestIds?: () => string;
   /** Accept header lines that end in a bare LF. */
   readonly lenient?: boolean;
+  /** Yields the metrics of each server in the Prometheus format. */
+  readonly serverMetrics?: () => AsyncIterable<string>;
+  /** Folder for the files of large responses. Default: the temporary folder of the host. */
+  readonly spoolFolder?: string;
   /** Certificate chain and key as PEM; null: no TLS. */
   readonly tls?: { readonly certificate: string; readonly key: string } | null;
   readonly limits?: Partial<HttpLimits>;
@@ -114,6 +120,8 @@ export interface Http {
 
 /** Milliseconds that an idle connection stays open when the service stops, for a request that is under way. */
 const idleGrace = 250;
+
+async function* noPieces(): AsyncGenerator<string> {}
 
 /** Creates the HTTP server. Throws if an operation has no handler. */
 export function createHttp(options: HttpOptions): Http {
@@ -152,7 +160,7 @@ export function createHttp(options: HttpOptions): Http {
     return readiness();
   };
   const handlers: Readonly<Record<string, AnyHandler>> = {
-    ...serviceHandlers(readReadiness, options.documents, metrics.text),
+    ...serviceHandlers(readReadiness, options.documents, metrics.text, options.serverMetrics ?? noPieces),
     listEvents: createEventList(feed, filterEvent),
     ...options.handlers,
   };
@@ -206,6 +214,7 @@ export function createHttp(options: HttpOptions): Http {
     limiter,
     keys,
     cache: createResponseCache(options.freshness ?? (() => null)),
+    spoolFolder: options.spoolFolder ?? tmpdir(),
     streams,
     unready,
     stop,

@@ -13,11 +13,20 @@ export interface Documents {
   docs(): string;
 }
 
-/** Creates the handlers. `readiness` checks the service; `metrics` resolves to the Prometheus text. */
+async function* joinAfter(first: string, rest: AsyncIterable<string>): AsyncGenerator<string> {
+  yield first;
+  yield* rest;
+}
+
+/**
+ * Creates the handlers. `readiness` checks the service; `metrics` resolves to the Prometheus text, and `serverMetrics` yields the text of
+ * the metrics of each server.
+ */
 export function serviceHandlers(
   readiness: () => Promise<Readiness>,
   documents: Documents,
   metrics: () => Promise<string>,
+  serverMetrics: () => AsyncIterable<string>,
 ): Handlers<keyof typeof serviceOperations> {
   return {
     readHealth: { read: async () => ({ answer: { Status: "ok" } }) },
@@ -32,10 +41,11 @@ export function serviceHandlers(
       read: async () => ({ answer: "", text: { type: "text/html; charset=utf-8", body: documents.docs() } }),
     },
     readMetrics: {
-      read: async () => ({
-        answer: "",
-        text: { type: "text/plain; version=0.0.4; charset=utf-8", body: await metrics() },
-      }),
+      async read({ query }) {
+        const all = await metrics();
+        const body = query.servers === true ? joinAfter(all, serverMetrics()) : all;
+        return { answer: "", text: { type: "text/plain; version=0.0.4; charset=utf-8", body } };
+      },
     },
   };
 }

@@ -3,11 +3,11 @@
  * module raises a generation. It also publishes the events of all other changes of a network by the service.
  */
 import { append } from "../engine/event.ts";
-import type { Reconciler } from "../engine/flow.ts";
 import { type ReconcileRequest, requestReconcile } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
 import { readAggregate } from "./aggregate.ts";
 import { showForEvent } from "./model/show.ts";
+import type { NetworkReconciler } from "./portchanges.ts";
 import * as table from "./table.ts";
 
 /** Who changes the network; it decides who publishes the event. */
@@ -30,16 +30,18 @@ export const nextGeneration = ({ generation }: Pick<table.NetworkRow, "generatio
 
 /**
  * Stores `fields` with a new generation and requests its reconcile. Changes of links and tunnels are in their tables already.
- * The caller holds `lockNetwork`.
+ * `links`: the only links that differ from the generation before; null: anything may differ. The caller holds `lockNetwork`.
  */
 export async function raiseGeneration(
   tx: Tx,
-  apply: Reconciler,
+  apply: NetworkReconciler,
   row: table.NetworkRow,
   fields: Partial<table.NetworkRow>,
   origin: Origin,
+  links: readonly number[] | null = null,
 ): Promise<RaisedGeneration> {
   const change = { ...fields, generation: nextGeneration(row) };
+  apply.changes.note(row.id, change.generation, links);
   await table.updateNetwork(tx, row.id, change);
   const network = { ...row, ...change };
   const task = await requestReconcile(tx, apply, row.id);

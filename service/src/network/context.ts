@@ -19,6 +19,7 @@ import { raiseGeneration } from "./change.ts";
 import { createFirewallParser, firewallOf } from "./model/firewall/firewall.ts";
 import type { Locate } from "./model/outside.ts";
 import { showForEvent, showPublicNetwork } from "./model/show.ts";
+import type { NetworkReconciler } from "./portchanges.ts";
 import type { NetworkStatusCache } from "./statuscache.ts";
 import * as table from "./table.ts";
 
@@ -45,7 +46,7 @@ export interface NetworkContext {
   /** UDP port of the first edge with WireGuard. */
   readonly wireguardPort: number;
   /** The reconciler that applies one network. */
-  readonly apply: Reconciler;
+  readonly apply: NetworkReconciler;
   /** The reconciler that restores the previous firewall if a new one is not confirmed in time. */
   readonly confirm: Reconciler;
   readonly ended: Ended;

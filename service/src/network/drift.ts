@@ -12,6 +12,7 @@ import type { Store, Tx } from "../store/db.ts";
 import { emitNetworkEvent } from "./change.ts";
 import { showStatus } from "./model/vpn/status.ts";
 import { readTunnel } from "./model/vpn/tunnel.ts";
+import type { NetworkReconciler } from "./portchanges.ts";
 import { recordError } from "./reconciler.ts";
 import type { NetworkStatusCache } from "./statuscache.ts";
 import * as table from "./table.ts";
@@ -24,7 +25,7 @@ export interface DriftOptions {
   readonly router: Router;
   readonly live: NetworkStatusCache;
   /** The reconciler that applies one network. */
-  readonly apply: Reconciler;
+  readonly apply: NetworkReconciler;
   readonly nat: Translated;
 }
 
@@ -62,6 +63,7 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
     if (row.error !== null) return;
     await table.updateNetwork(tx, id, { applied: Math.min(applied, status?.generation ?? 0) });
     await recordError(tx, id, `${drift} Repairing.`, clock.now());
+    apply.changes.forget(id);
     await requestReconcile(tx, apply, id);
   }
 
@@ -85,7 +87,8 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
           await emitNetworkEvent(tx, row, "limited", now);
       });
     }
-    for (const id of refusals.keys()) if (!networks.some((network) => network.id === id)) refusals.delete(id);
+    const present = new Set(networks.map(({ id }) => id));
+    for (const id of refusals.keys()) if (!present.has(id)) refusals.delete(id);
   }
 
   /** Publishes `tunnel.up` and `tunnel.down` for tunnels whose state differs from the stored one. */

@@ -4,10 +4,10 @@
  */
 import type { Range } from "../base/address.ts";
 import type { Log } from "../base/log.ts";
-import type { Reconciler } from "../engine/flow.ts";
 import type { Store, Tx } from "../store/db.ts";
 import { raiseGeneration } from "./change.ts";
 import { find6 } from "./model/plan.ts";
+import type { NetworkReconciler } from "./portchanges.ts";
 import * as table from "./table.ts";
 
 /** Options of `ensureIpv6`. */
@@ -15,7 +15,7 @@ export interface Ipv6Options {
   readonly store: Store;
   readonly log: Log;
   readonly publicPool6: Range | null;
-  readonly apply: Reconciler;
+  readonly apply: NetworkReconciler;
 }
 
 /** Assigns missing /64s, each with a new generation and an event. Logs a warning if the pool is exhausted. */

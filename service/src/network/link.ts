@@ -4,11 +4,13 @@
  */
 import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import type { Tx } from "../store/db.ts";
+import { listAddressCounts } from "./addresstable.ts";
 import {
   addressOf,
   cidrOf,
   countServerAddresses,
   findFreeAddress,
+  findFreeBlock,
   pack,
   readAddress4,
   serverRangeOf,
@@ -65,8 +67,8 @@ const networkFull = (network: table.NetworkRow, wanted: number, free: number): A
 
 /** Throws `network_full` unless the network has `wanted` free addresses for servers. The caller holds `lockNetwork`. */
 export async function requireFreeAddresses(tx: Tx, network: table.NetworkRow, wanted: number): Promise<void> {
-  const { first, last } = serverRangeOf(network);
-  const taken = await table.countAddresses(tx, network.id, pack(4, first), pack(4, last));
+  const counts = await listAddressCounts(tx, network.id);
+  const taken = counts.reduce((sum, count) => sum + count.taken, 0);
   const free = countServerAddresses(network, network.gateway) - taken;
   if (wanted > free) throw networkFull(network, wanted, free);
 }
@@ -75,9 +77,13 @@ export async function requireFreeAddresses(tx: Tx, network: table.NetworkRow, wa
 async function takeAddress(tx: Tx, network: table.NetworkRow, input: LinkSpec): Promise<string> {
   if (!input.ip) {
     const count = (first: string, last: string) => table.countAddresses(tx, network.id, first, last);
-    const ip = await findFreeAddress(network, network.gateway, count);
-    if (ip === null) throw networkFull(network, 1, 0);
-    return ip;
+    const within = findFreeBlock(network, network.gateway, await listAddressCounts(tx, network.id));
+    const ip = within && (await findFreeAddress(network, network.gateway, count, within));
+    if (ip !== null) return ip;
+    // The numbers may be wrong if another program has changed the database; the links are always right.
+    const counted = await findFreeAddress(network, network.gateway, count);
+    if (counted === null) throw networkFull(network, 1, 0);
+    return counted;
   }
   const wanted = readAddress4(input.ip);
   const range = serverRangeOf(network);

@@ -9,6 +9,7 @@ import type { Router, Translated } from "../drivers/router/interface.ts";
 import type { Reconciler } from "../engine/flow.ts";
 import { type Ended, requestReconcile } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
+import { recountAddresses } from "./addresstable.ts";
 import { type NetworkAggregate, specsOf } from "./aggregate.ts";
 import type { NetworkContext } from "./context.ts";
 import { driftReconciler } from "./drift.ts";
@@ -111,6 +112,7 @@ export function createNetworks(options: NetworkOptions) {
     /** Runs once at the start of the service: creates the shared networks, assigns missing /64s, and applies all networks. */
     async begin() {
       await store.write((tx) => clampTimes(tx, clock.now(), blockQuarantine));
+      await store.write(recountAddresses);
       await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, apply }, clock.now());
       await ensureIpv6({ store, log, publicPool6, apply }, clock.now());
       await applyAll();

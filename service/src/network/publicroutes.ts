@@ -3,8 +3,9 @@ import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
 import { ApiError, fieldError } from "../base/error.ts";
 import { requestReconcile } from "../engine/task.ts";
-import type { Handlers } from "../http/handler.ts";
-import { takePage } from "../http/list.ts";
+import type { Caller, Handlers } from "../http/handler.ts";
+import { cutPage, plainPage, takePage } from "../http/list.ts";
+import type { Reader } from "../store/db.ts";
 import { readAggregate } from "./aggregate.ts";
 import {
   changePublic,
@@ -49,23 +50,38 @@ const retryAfter = 60;
 export function publicRoutes(context: NetworkContext): Handlers<Names> {
   const { store, clock, locations, pools, apply } = context;
 
+  /** Yields the networks one by one: each may have thousands of rules. */
+  async function* show(caller: Caller, db: Reader, rows: readonly table.NetworkRow[]) {
+    const secrets = sealerFor(context, caller);
+    for (const row of rows) {
+      const aggregate = await readAggregate(db, row);
+      if (aggregate !== undefined) yield showPublicNetwork(aggregate, { live: null, secrets });
+    }
+  }
+
   return {
     listPublicNetworks: {
       async list({ query, caller }, db) {
-        const rows = await table.listNetworksOf(db, caller.projectId, "public");
+        const plain = plainPage(query);
+        const rows =
+          plain === null
+            ? await table.listNetworksOf(db, caller.projectId, "public")
+            : await table.pageNetworks(db, caller.projectId, "public", plain.after, plain.limit + 1);
+        if (plain !== null) {
+          const { items, next } = cutPage(rows, plain.limit);
+          return {
+            items: show(caller, db, items),
+            total: await table.countNetworks(db, caller.projectId, "public"),
+            next,
+          };
+        }
         const page = takePage(rows.filter(inLocation(query.location)), query, {
           id: (row) => row.id,
           name: (row) => row.name,
           state: publicState,
           labels: (row) => JSON.parse(row.labels) as Record<string, string>,
         });
-        const secrets = sealerFor(context, caller);
-        const items = [];
-        for (const row of page.items) {
-          const aggregate = await readAggregate(db, row);
-          if (aggregate !== undefined) items.push(showPublicNetwork(aggregate, { live: null, secrets }));
-        }
-        return { ...page, items };
+        return { ...page, items: show(caller, db, page.items) };
       },
     },
     readPublicNetwork: {

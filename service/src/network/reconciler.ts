@@ -5,7 +5,7 @@
  * the first must not delay that deadline.
  */
 import { taskErrors, type WorkError } from "@brume/api/work.ts";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, steadyOf } from "../base/clock.ts";
 import type { NetworkSpec, Router } from "../drivers/router/interface.ts";
 import { append, type NewEvent } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
@@ -13,6 +13,7 @@ import type { Store, Tx } from "../store/db.ts";
 import { type NetworkAggregate, readAggregate } from "./aggregate.ts";
 import { emitNetworkEvent, raiseAbove, raiseGeneration } from "./change.ts";
 import type { Locate } from "./model/outside.ts";
+import { createPortChanges, type NetworkReconciler } from "./portchanges.ts";
 import * as table from "./table.ts";
 
 export interface ReconcilerOptions {
@@ -34,7 +35,11 @@ const concurrency = 4;
 export const blockQuarantine = 60_000;
 
 /** Creates the reconciler that applies one network, or removes it from the host and the database when it is deleted. */
-export function networkReconciler({ store, clock, router, render, locate }: ReconcilerOptions): Reconciler {
+export function networkReconciler({ store, clock, router, render, locate }: ReconcilerOptions): NetworkReconciler {
+  const changes = createPortChanges();
+  /** Steady time of the next complete apply, in ms, by network. */
+  const compareAt = new Map<number, number>();
+
   /** Applies the spec and resolves to the applied generation. Calls `onRepair` with the name of each part that was repaired. */
   async function applySpec(aggregate: NetworkAggregate, onRepair: (part: string) => void): Promise<number> {
     const applied = await router.apply(render(aggregate), onRepair);
@@ -44,45 +49,96 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
     return next === undefined ? applied : router.apply(render(next), onRepair);
   }
 
-  return defineReconciler({
+  /**
+   * Passes only the ports that may have changed to the driver. Resolves to the applied generation; null: the network must be applied
+   * completely, because another change is not applied, the driver cannot change single ports, or the complete comparison is due.
+   */
+  async function applyChangedPorts(network: table.NetworkRow): Promise<number | null> {
+    const { id, generation, state, error } = network;
+    const changed = changes.take(id, generation, steadyOf(clock));
+    if (changed === null || router.applyPorts === undefined || state !== "Active" || error !== null) return null;
+    if (network.applied !== changed.from) return null;
+    const links = await table.listLinksById(store.read, id, changed.links);
+    const { ports } = render({ network, links, tunnels: [] });
+    const present = new Set(links.map((link) => link.id));
+    const removed = changed.links.filter((link) => !present.has(link));
+    const applied = await router.applyPorts({ id, from: changed.from, generation, ports, removed });
+    return applied ? generation : null;
+  }
+
+  /** Applies what has changed. Resolves to the applied generation, and with a complete apply to its repairs and its outside address. */
+  async function applyNetwork(network: table.NetworkRow): Promise<Applied | undefined> {
+    const partly = await applyChangedPorts(network);
+    if (partly !== null) return { generation: partly, complete: null };
+    const aggregate = await readAggregate(store.read, network);
+    if (aggregate === undefined) return undefined;
+    const repaired = new Set<string>();
+    const generation = await applySpec(aggregate, (part) => repaired.add(part));
+    const outside = await locate(aggregate.network, aggregate.tunnels);
+    return { generation, complete: { network: aggregate.network, repaired: [...repaired], outside } };
+  }
+
+  const reconciler = defineReconciler({
     name: "network.apply",
     subject: "network",
     period: Number.POSITIVE_INFINITY,
     concurrency,
     pause: { first: 500, factor: 2, most: 30_000 },
     async run({ subject }) {
-      const aggregate = await readAggregate(store.read, await table.findNetwork(store.read, subject));
-      if (aggregate === undefined || aggregate.network.state === "Deleting") {
+      const network = await table.findNetwork(store.read, subject);
+      if (network === undefined || network.state === "Deleting") {
+        changes.forget(subject);
         await router.remove(subject);
         return { gone: true, save: (tx) => deleteRows(tx, subject, clock.now()) };
       }
-      let applied: number;
-      const repaired = new Set<string>();
+      let done: Applied | undefined;
       try {
-        applied = await applySpec(aggregate, (part) => repaired.add(part));
+        done = await applyNetwork(network);
       } catch (error) {
-        await store.write((tx) => noteFailure(tx, aggregate.network, error as Error, clock.now()));
+        changes.forget(subject);
+        await store.write((tx) => noteFailure(tx, network, error as Error, clock.now()));
         throw error;
       }
-      const outside = await locate(aggregate.network, aggregate.tunnels);
-      const periods = Math.max(1, (await table.countAllNetworks(store.read)) / networksPerPeriod);
+      // Deleted while it was read: the request of the deletion follows.
+      if (done === undefined) return { at: clock.now() };
+      const { generation, complete } = done;
+      const now = steadyOf(clock);
+      if (complete !== null) {
+        const periods = Math.max(1, (await table.countAllNetworks(store.read)) / networksPerPeriod);
+        compareAt.set(subject, now + periods * period);
+      }
+      const next = compareAt.get(subject) ?? now;
+      changes.applied(subject, generation, next);
       return {
-        at: Math.round(clock.now() + periods * period),
+        at: Math.round(clock.now() + Math.max(0, next - now)),
         async save(tx) {
-          if (repaired.size > 0) await noteRepair(tx, subject, [...repaired], clock.now());
-          await noteApplied(tx, subject, applied, clock.now());
-          await noteOutside(tx, aggregate.network, outside, clock.now());
+          if (complete !== null && complete.repaired.length > 0)
+            await noteRepair(tx, subject, complete.repaired, clock.now());
+          await noteApplied(tx, subject, generation, clock.now());
+          if (complete !== null) await noteOutside(tx, complete.network, complete.outside, clock.now());
         },
       };
     },
   });
+  return { ...reconciler, changes };
+}
+
+/** What a run has applied. */
+interface Applied {
+  readonly generation: number;
+  /** Null: only ports were applied. */
+  readonly complete: {
+    readonly network: table.NetworkRow;
+    readonly repaired: readonly string[];
+    readonly outside: string | null;
+  } | null;
 }
 
 export interface ConfirmOptions {
   readonly store: Store;
   readonly clock: Clock;
   /** The reconciler that applies one network. */
-  readonly apply: Reconciler;
+  readonly apply: NetworkReconciler;
 }
 
 /** Creates the reconciler that restores the last confirmed firewall at the deadline. Requested when such a firewall is set. */
@@ -114,7 +170,7 @@ async function raiseAboveApplied(tx: Tx, id: number, applied: number): Promise<N
 }
 
 /** Restores the last confirmed firewall, with a new generation and an event, if its deadline has passed. */
-async function restoreFirewall(tx: Tx, apply: Reconciler, id: number, now: number): Promise<void> {
+async function restoreFirewall(tx: Tx, apply: NetworkReconciler, id: number, now: number): Promise<void> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
   if (row === undefined || row.confirm_by === null || row.confirm_by > now || row.fallback === null) return;

@@ -3,13 +3,15 @@
  * next one: no caller gets a state that was read before its call. One network can be observed without the others.
  */
 import { coalesce } from "../base/coalesce.ts";
-import type { NetworkStatus, Router, RouterStatus } from "../drivers/router/interface.ts";
+import type { NetworkStatus, PortStatus, Router, RouterStatus } from "../drivers/router/interface.ts";
 
 export interface NetworkStatusCache {
   /** Observes all networks, beginning after the call. Rejects if the router driver does not respond within 30 s. */
   observe(): Promise<RouterStatus>;
   /** Observes one network; null: the router driver does not respond within 2 s, or does not have the network. */
   of(network: number): Promise<NetworkStatus | null>;
+  /** Observes one port of a network; null: the router driver does not respond within 2 s, or does not have the port. */
+  portOf(network: number, port: number): Promise<PortStatus | null>;
   /** Returns the readiness at the last observation of all networks, which the drift check makes every 5 s. */
   last(): Pick<RouterStatus, "ready" | "detail">;
 }
@@ -45,13 +47,20 @@ export function createNetworkStatusCache(router: Router): NetworkStatusCache {
     return observer;
   };
 
+  const of = (network: number): Promise<NetworkStatus | null> =>
+    observerOf(network)().then(
+      ({ networks }) => networks.find(({ id }) => id === network) ?? null,
+      () => null,
+    );
+
   return {
     observe: coalesce(observeAll),
-    of: (network) =>
-      observerOf(network)().then(
-        ({ networks }) => networks.find(({ id }) => id === network) ?? null,
-        () => null,
-      ),
+    of,
+    async portOf(network, port) {
+      if (router.observePort !== undefined)
+        return inTime(router.observePort(network, port), oneTimeout).catch(() => null);
+      return (await of(network))?.ports.find(({ id }) => id === port) ?? null;
+    },
     last: () => last,
   };
 }

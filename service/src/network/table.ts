@@ -2,6 +2,7 @@
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { LinkTable, NetworkTable, TunnelTable } from "../store/schema/network.ts";
+import { countAddress } from "./addresstable.ts";
 import { defaultFirewall } from "./model/firewall/firewall.ts";
 import type { StoredBlock } from "./model/plan.ts";
 
@@ -60,6 +61,26 @@ const listOwned = prepare<{ project: number; kind: NetworkRow["kind"] }>()((db, 
 /** Returns the networks of the project and kind, by id. */
 export const listNetworksOf = (db: Reader, project: number, kind: NetworkRow["kind"]): Promise<NetworkRow[]> =>
   listOwned.all(db, { project, kind });
+
+const pageOwned = prepare<{ project: number; kind: NetworkRow["kind"]; after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("network")
+    .selectAll()
+    .where("project_id", "=", p("project"))
+    .where("kind", "=", p("kind"))
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
+
+/** Returns the first `limit` networks of the project and kind with an id above `after`. */
+export const pageNetworks = (
+  db: Reader,
+  project: number,
+  kind: NetworkRow["kind"],
+  after: number,
+  limit: number,
+): Promise<NetworkRow[]> => pageOwned.all(db, { project, kind, after, limit });
 
 /** Returns all networks, by id; the host must have exactly these. */
 export const listAllNetworks = (db: Reader): Promise<NetworkRow[]> =>
@@ -210,6 +231,20 @@ const linksOfNetwork = prepare<{ network: number }>()((db, p) =>
 /** Returns the links of a network, by id. */
 export const listLinks = (db: Reader, network: number): Promise<LinkRow[]> => linksOfNetwork.all(db, { network });
 
+/** Returns the existing links of a network among `ids`. */
+export async function listLinksById(db: Reader, network: number, ids: readonly number[]): Promise<LinkRow[]> {
+  const found: LinkRow[] = [];
+  for (const id of ids) {
+    const link = await linkById.first(db, { network, id });
+    if (link !== undefined) found.push(link);
+  }
+  return found;
+}
+
+const linkById = prepare<{ network: number; id: number }>()((db, p) =>
+  db.selectFrom("link").selectAll().where("id", "=", p("id")).where("network_id", "=", p("network")),
+);
+
 const linksBetween = prepare<{ network: number; first: string; last: string }>()((db, p) =>
   db
     .selectFrom("link")
@@ -238,15 +273,24 @@ const linksOfServer = prepare<{ server: number }>()((db, p) =>
 /** Returns the links of a server, by id. */
 export const listLinksOfServer = (db: Reader, server: number): Promise<LinkRow[]> => linksOfServer.all(db, { server });
 
-export const insertLink = (tx: Tx, row: Insertable<LinkTable>): Promise<LinkRow> =>
-  tx.insertInto("link").values(row).returningAll().executeTakeFirstOrThrow();
+export async function insertLink(tx: Tx, row: Insertable<LinkTable>): Promise<LinkRow> {
+  const link = await tx.insertInto("link").values(row).returningAll().executeTakeFirstOrThrow();
+  await countAddress(tx, link.network_id, link.ip, 1);
+  return link;
+}
 
-export async function updateLink(tx: Tx, id: number, change: Updateable<LinkTable>): Promise<void> {
+/** Changes a link, but not its address, which is counted. */
+export async function updateLink(
+  tx: Tx,
+  id: number,
+  change: Omit<Updateable<LinkTable>, "ip" | "network_id">,
+): Promise<void> {
   await tx.updateTable("link").set(change).where("id", "=", id).execute();
 }
 
 export async function deleteLink(tx: Tx, id: number): Promise<void> {
-  await tx.deleteFrom("link").where("id", "=", id).execute();
+  const link = await tx.deleteFrom("link").where("id", "=", id).returningAll().executeTakeFirst();
+  if (link !== undefined) await countAddress(tx, link.network_id, link.ip, -1);
 }
 
 const tunnelsOf = prepare<{ network: number }>()((db, p) =>

@@ -9,7 +9,8 @@ import type { Capacity, MachinesStatus } from "../drivers/machine/interface.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import type { ServerContext } from "./context.ts";
 import { capacityOf, type Demand, requireCapacity, requireQuotas } from "./model/capacity.ts";
-import { lockCapacity, sumAll, sumProject } from "./table.ts";
+import { sumAll, sumProject } from "./sumtable.ts";
+import { lockCapacity } from "./table.ts";
 
 /** The host as observed before the transaction. */
 export interface HostCapacity {
@@ -20,9 +21,9 @@ export interface HostCapacity {
   reach(server: number): { readonly cpus: number; readonly memory: number } | null;
 }
 
-/** Observes the host now. */
-export const readHost = (context: ServerContext): Promise<HostCapacity> =>
-  hostOf(context, context.servers.machineStatus.look());
+/** Observes the host now, and the VMs of these servers. */
+export const readHost = (context: ServerContext, ...servers: number[]): Promise<HostCapacity> =>
+  hostOf(context, context.servers.machineStatus.lookAt(servers));
 
 /** Uses the last observation if it is recent. Sufficient where only the free capacity counts. */
 export const readHostCached = (context: ServerContext): Promise<HostCapacity> =>

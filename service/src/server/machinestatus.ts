@@ -4,6 +4,7 @@
  */
 import { type Clock, steadyOf } from "../base/clock.ts";
 import { coalesce } from "../base/coalesce.ts";
+import { forEachInTurns } from "../base/turn.ts";
 import type { MachineStatus, Machines, MachinesStatus } from "../drivers/machine/interface.ts";
 
 /** Observed status of the VMs, by id of the server. */
@@ -14,8 +15,14 @@ export interface MachineStatusCache {
   of(id: number): MachineStatus | null;
   /** Observes all VMs; the observation starts after the call. Rejects if the driver fails. */
   look(): Promise<MachinesStatus>;
+  /** Observes the host and only the VMs of these servers. Rejects if the driver fails. */
+  lookAt(ids: readonly number[]): Promise<MachinesStatus>;
+  /** True if the driver reported a start or end of the VM since the last observation of all began, which may be older than the report. */
+  hasReported(id: number): boolean;
   /** Resolves to the last observation if it is at most 6 s old, else to a new one. For requests that need only the host as a whole. */
   recent(): Promise<MachinesStatus>;
+  /** Returns the servers whose VM has started or ended since the last call. */
+  takeReported(): readonly number[];
   /** Stops listening to the driver. */
   close(): void;
 }
@@ -32,12 +39,15 @@ export function createMachineStatusCache(
   const power = new Map<number, boolean>();
   /** Servers with a report since the current observation started; the observation may be older than the report. */
   let reported = new Set<number>();
+  /** Servers with a report that `takeReported` has not returned yet. */
+  let unchecked = new Set<number>();
   let last = new Map<number, MachineStatus>();
   let observed: { readonly at: number; readonly status: MachinesStatus } | null = null;
 
   const stop = machines.onPower(({ id, exit }) => {
     power.set(id, exit === null);
     reported.add(id);
+    unchecked.add(id);
     changed(id, exit === null);
   });
 
@@ -46,11 +56,16 @@ export function createMachineStatusCache(
     const at = steadyOf(clock);
     try {
       const status = await machines.observe();
-      observed = { at, status };
-      last = new Map(status.machines.map((machine) => [machine.id, machine]));
-      for (const id of power.keys()) if (!last.has(id) && !reported.has(id)) power.delete(id);
-      for (const machine of status.machines)
+      const seen = new Map<number, MachineStatus>();
+      await forEachInTurns(status.machines, (machine) => {
+        seen.set(machine.id, machine);
         if (!reported.has(machine.id)) power.set(machine.id, machine.power !== "off");
+      });
+      observed = { at, status };
+      last = seen;
+      await forEachInTurns([...power.keys()], (id) => {
+        if (!seen.has(id) && !reported.has(id)) power.delete(id);
+      });
       return status;
     } catch (error) {
       observed = null;
@@ -59,10 +74,34 @@ export function createMachineStatusCache(
   }
   const look = coalesce(observe);
 
+  async function lookAt(ids: readonly number[]): Promise<MachinesStatus> {
+    const status = await machines.observe(ids).catch((error: unknown) => {
+      observed = null;
+      throw error;
+    });
+    if (observed !== null) {
+      const { ready, detail, capacity } = status;
+      observed = { at: observed.at, status: { ...observed.status, ready, detail, capacity } };
+    }
+    for (const id of ids) last.delete(id);
+    for (const machine of status.machines) {
+      last.set(machine.id, machine);
+      power.set(machine.id, machine.power !== "off");
+    }
+    return status;
+  }
+
   return {
     power: (id) => power.get(id) ?? false,
     of: (id) => last.get(id) ?? null,
     look,
+    lookAt,
+    takeReported() {
+      const ids = [...unchecked];
+      unchecked = new Set();
+      return ids;
+    },
+    hasReported: (id) => reported.has(id),
     recent: async () => (observed !== null && steadyOf(clock) - observed.at < maxAge ? observed.status : look()),
     close: stop,
   };

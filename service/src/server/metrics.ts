@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { Store } from "../store/db.ts";
 import { countKinds } from "./orphantable.ts";
 import type { Sampler, ServerSample } from "./sampler.ts";
-import { countStates, listCrashes, listFailedBackups, listServerStates } from "./table.ts";
+import { countStates, listCrashes, listFailedBackups, listTroubled } from "./table.ts";
 
 /** Registers the metrics. */
 export function addServerMetrics(registry: Registry, store: Store, sampler: Sampler): void {
@@ -41,8 +41,7 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
       registers: [],
       async collect() {
         this.reset();
-        for (const { id, condition } of await listServerStates(store.read))
-          if (condition !== "Normal") this.set({ server: id, condition }, 1);
+        for (const { id, condition } of await listTroubled(store.read)) this.set({ server: id, condition }, 1);
       },
     }),
   );
@@ -70,54 +69,76 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
       },
     }),
   );
-  const gauge = (name: string, help: string, read: (sample: ServerSample) => number | null): void =>
-    registry.registerMetric(
-      new Gauge({
-        name,
-        help,
-        labelNames: ["server"],
-        registers: [],
-        collect() {
-          this.reset();
-          for (const [server, value] of valuesOf(read)) this.set({ server }, value);
-        },
-      }),
-    );
-  const counter = (name: string, help: string, read: (sample: ServerSample) => number | null): void =>
-    registry.registerMetric(
-      new Counter({
-        name,
-        help,
-        labelNames: ["server"],
-        registers: [],
-        collect() {
-          this.reset();
-          for (const [server, value] of valuesOf(read)) this.inc({ server }, value);
-        },
-      }),
-    );
-  function* valuesOf(read: (sample: ServerSample) => number | null): Generator<readonly [number, number]> {
+  const sums = (): Record<keyof typeof series, number> => {
+    const all = Object.fromEntries(Object.keys(series).map((name) => [name, 0])) as Record<keyof typeof series, number>;
+    for (const sample of sampler.last().values())
+      for (const [name, { read }] of Object.entries(series)) all[name as keyof typeof series] += read(sample) ?? 0;
+    return all;
+  };
+  const total = new Gauge({
+    name: "brume_servers_total",
+    help: "Sums over all servers of the metrics that GET /metrics?servers=true returns for each.",
+    labelNames: ["metric"],
+    registers: [],
+    collect() {
+      for (const [metric, value] of Object.entries(sums())) this.set({ metric }, value);
+    },
+  });
+  registry.registerMetric(total);
+}
+
+interface Series {
+  readonly type: "gauge" | "counter";
+  readonly help: string;
+  /** Null: not measured. */
+  readonly read: (sample: ServerSample) => number | null;
+}
+
+const bytesOf = (key: "diskRead" | "diskWritten" | "netIn" | "netOut", help: string): Series => ({
+  type: "counter",
+  help,
+  read: ({ counters }) => counters?.[key] ?? null,
+});
+
+/** Metrics of each server, by name. */
+const series = {
+  brume_server_up: {
+    type: "gauge",
+    help: "1 if the VM runs.",
+    read: ({ status }) => Number(status.power === "running"),
+  },
+  brume_server_memory_bytes: {
+    type: "gauge",
+    help: "Memory in use as the guest reports it, else memory of the VM on the host.",
+    read: ({ status: { usage } }) => (usage === null ? null : (usage.memory ?? usage.resident) * 2 ** 20),
+  },
+  brume_server_cpu_seconds_total: {
+    type: "counter",
+    help: "CPU time since the VM started, in seconds of one core.",
+    read: ({ counters }) => (counters === null ? null : counters.cpuTime / 1000),
+  },
+  brume_server_disk_read_bytes_total: bytesOf("diskRead", "Bytes read from the disk since the VM started."),
+  brume_server_disk_written_bytes_total: bytesOf("diskWritten", "Bytes written to the disk since the VM started."),
+  brume_server_received_bytes_total: bytesOf("netIn", "Bytes received over all NICs."),
+  brume_server_sent_bytes_total: bytesOf("netOut", "Bytes sent over all NICs."),
+} as const satisfies Readonly<Record<string, Series>>;
+
+/** Lines that are joined to one piece. */
+const joined = 200;
+
+/** Yields the metrics of each server in the Prometheus format, from the last sample. */
+export async function* printServerMetrics(sampler: Pick<Sampler, "last">): AsyncGenerator<string> {
+  for (const [name, { type, help, read }] of Object.entries(series) as [string, Series][]) {
+    let text = `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
+    let lines = 0;
     for (const [server, sample] of sampler.last()) {
       const value = read(sample);
-      if (value !== null) yield [server, value];
+      if (value === null) continue;
+      text += `${name}{server="${server}"} ${value}\n`;
+      if (++lines % joined !== 0) continue;
+      yield text;
+      text = "";
     }
+    yield text;
   }
-
-  gauge("brume_server_up", "1 if the VM runs.", ({ status }) => Number(status.power === "running"));
-  gauge(
-    "brume_server_memory_bytes",
-    "Memory in use as the guest reports it, else memory of the VM on the host.",
-    ({ status: { usage } }) => (usage === null ? null : (usage.memory ?? usage.resident) * 2 ** 20),
-  );
-  counter("brume_server_cpu_seconds_total", "CPU time since the VM started, in seconds of one core.", ({ counters }) =>
-    counters === null ? null : counters.cpuTime / 1000,
-  );
-  const bytes = {
-    disk_read: ["diskRead", "Bytes read from the disk since the VM started."],
-    disk_written: ["diskWritten", "Bytes written to the disk since the VM started."],
-    received: ["netIn", "Bytes received over all NICs."],
-    sent: ["netOut", "Bytes sent over all NICs."],
-  } as const;
-  for (const [name, [key, help]] of Object.entries(bytes))
-    counter(`brume_server_${name}_bytes_total`, help, ({ counters }) => counters?.[key] ?? null);
 }

@@ -39,7 +39,7 @@ export function monitorRoutes(context: ServerContext, sampler: Sampler): Handler
       },
     },
     openConsole: afterPreparing({
-      prepare: () => readHost(context),
+      prepare: ({ params }) => readHost(context, params.id),
       async change({ params, body, caller, dryRun, origin, expect }, tx) {
         const server = await getServer(tx, caller, params.id);
         expect(serverTag(server));

@@ -21,7 +21,8 @@ import {
   type OrphanRow,
   retire,
 } from "./orphantable.ts";
-import { findAnyServer, listServerStates, listStrayLinks } from "./table.ts";
+import { listServerStates } from "./serverstates.ts";
+import { findAnyServer, listStrayLinks } from "./table.ts";
 
 /** Milliseconds between runs, and milliseconds for a guest to shut down. */
 const period = 5000;
@@ -81,7 +82,8 @@ export function createOrphans(context: FlowContext): Orphans {
     const { ready, machines: seen } = await machineStatus.look();
     if (!ready) throw new Error("the server driver is not ready");
     const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
-    const known = new Set((await listServerStates(store.read)).map(({ id }) => id));
+    const known = new Set<number>();
+    for await (const page of listServerStates(store.read)) for (const { id } of page) known.add(id);
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
     return [
       ...seen.filter(({ id }) => !known.has(id)).map(serverOf),

@@ -1,9 +1,10 @@
 /**
- * Reconciler of servers: observes all VMs every 5 s, and at once when one has started or ended. A crashed VM is restarted, a server whose
+ * Reconciler of servers: observes all VMs every 5 s, and one at once when it has started or ended. A crashed VM is restarted, a server whose
  * guest shut down stays off, and after a reboot of the host the servers that were on are started. All changes run as tasks in the queue
  * of the server, and are queued only if the queue is empty.
  */
 
+import { steadyOf } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { MachineStatus } from "../drivers/machine/interface.ts";
 import { defineReconciler, type Flow, type Reconciler } from "../engine/flow.ts";
@@ -15,8 +16,8 @@ import { emitServerEvent } from "./flow/events.ts";
 import { readTail } from "./flow/guest.ts";
 import { deathsWithin, hasJustFailed, queueReconcile } from "./flow/reconcile.ts";
 import { changeServer } from "./flow/serverrow.ts";
-
-import { findAnyServer, listServerStates, type ServerRow, type ServerStateRow, updateServer } from "./table.ts";
+import { listServerStates } from "./serverstates.ts";
+import { findAnyServer, listServerStatesOf, type ServerRow, type ServerStateRow, updateServer } from "./table.ts";
 
 /** Milliseconds between observations. */
 const period = 5000;
@@ -25,6 +26,9 @@ const mostRestarts = 3;
 const restartTime = 600_000;
 /** Milliseconds from a failed reconcile of a server to the next. */
 const reconcilePause = 60_000;
+
+/** Most servers that are observed without all others. */
+const mostAlone = 500;
 
 /** What a server needs, see `needOf`. */
 export type Need = "nothing" | "reconcile" | "off" | "restart";
@@ -111,6 +115,38 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
     });
   }
 
+  /** Compares a server with its VM, and queues what it needs. */
+  async function check(server: ServerStateRow, status: MachineStatus | null): Promise<void> {
+    if ((status?.trouble ?? "Normal") !== server.condition) await noteCondition(server, status);
+    const need = needOf(server, status);
+    if (need === "nothing") return;
+    const output = need === "restart" ? await readTail(context, server.id) : null;
+    await store.write((tx) => act(tx, server, status, need, output));
+  }
+
+  async function checkAll(): Promise<void> {
+    const { ready } = await machineStatus.look();
+    if (!ready) return;
+    for await (const page of listServerStates(store.read))
+      for (const server of page) {
+        const status = machineStatus.of(server.id);
+        const isSettled = (status?.trouble ?? "Normal") === server.condition && needOf(server, status) === "nothing";
+        // A VM that has started or ended since is checked in the next run.
+        if (!isSettled && !machineStatus.hasReported(server.id)) await check(server, status);
+      }
+  }
+
+  async function checkSome(ids: readonly number[]): Promise<void> {
+    const { ready, machines } = await machineStatus.lookAt(ids);
+    if (!ready) return;
+    const statusOf = new Map(machines.map((status) => [status.id, status]));
+    for (const server of await listServerStatesOf(store.read, ids))
+      await check(server, statusOf.get(server.id) ?? null);
+  }
+
+  /** Steady time of the last complete check, in ms. */
+  let completed = Number.NEGATIVE_INFINITY;
+
   return defineReconciler({
     name: "server.watch",
     subject: "servers",
@@ -118,18 +154,18 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
     period,
     pause: { first: period, factor: 1, most: period },
     async run() {
-      const { ready, machines } = await machineStatus.look();
-      if (!ready) return;
-      const statusOf = new Map(machines.map((status) => [status.id, status]));
-      const servers = await listServerStates(store.read);
-      for (const server of servers) {
-        const status = statusOf.get(server.id) ?? null;
-        await noteCondition(server, status);
-        const need = needOf(server, status);
-        if (need === "nothing") continue;
-        const output = need === "restart" ? await readTail(context, server.id) : null;
-        await store.write((tx) => act(tx, server, status, need, output));
+      const ids = machineStatus.takeReported();
+      const now = steadyOf(clock);
+      const isComplete = ids.length === 0 || ids.length > mostAlone || now - completed >= period;
+      if (!isComplete) {
+        await checkSome(ids);
+        return { at: clock.now() + period - (now - completed) };
       }
+      // If this run fails, the next one is complete too.
+      completed = Number.NEGATIVE_INFINITY;
+      await checkAll();
+      completed = now;
+      return {};
     },
   });
 }

@@ -4,8 +4,10 @@
  */
 import { type SqlBool, sql } from "kysely";
 import { type Clock, steadyOf } from "../base/clock.ts";
+import { createTurn, forEachInTurns } from "../base/turn.ts";
 import type { MachineStatus, MachinesStatus } from "../drivers/machine/interface.ts";
 import type { NetworkStatus, RouterStatus } from "../drivers/router/interface.ts";
+import { skipFreshness } from "../engine/commit.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
 import { prepare, type Reader, type Store, type Tx } from "../store/db.ts";
@@ -63,51 +65,75 @@ interface CurrentRow {
 export function createSampler({ store, clock, pruneTime, machines, networks }: SamplerOptions): Sampler {
   let samples: ReadonlyMap<number, ServerSample> = new Map();
   let current = new Map<number, CurrentRow>();
+  /** Rows of earlier five minutes that are not stored yet. */
+  let leaving: ReadonlyMap<number, CurrentRow> = new Map();
+  /** Start of the first row since the start of the service: only its first points may be stored already. */
+  let first: number | null = null;
 
   async function sample(): Promise<void> {
     const [{ machines: all }, router] = await Promise.all([machines.look(), networks.observe().catch(() => null)]);
     const at = clock.now();
     const measured = steadyOf(clock);
-    const links = await store.read.selectFrom("link").select(["id", "server_id"]).execute();
-    const traffic = trafficOf(router?.networks ?? [], links);
-    if ([...current.values()].some(({ start }) => start !== rowStart(at))) await flush();
+    const start = rowStart(at);
+    const traffic = await trafficOf(router?.networks ?? [], store.read);
+    for (const row of current.values()) {
+      if (row.start !== start) await flush();
+      break;
+    }
+    const stored = first === null || first === start ? await readStored(start) : null;
+    first ??= start;
     const now = new Map<number, ServerSample>();
-    for (const status of all) {
+    await forEachInTurns(all, (status) => {
       const { id, usage, since } = status;
       const { netIn = 0, netOut = 0 } = traffic.get(id) ?? {};
       const counters = usage === null ? null : { at: measured, since: since ?? 0, ...usage, netIn, netOut };
       now.set(id, { status, counters });
-      if (usage === null || counters === null) continue;
+      if (usage === null || counters === null) return;
       const before = samples.get(id)?.counters ?? undefined;
-      put(
-        (await currentRowOf(id, rowStart(at))).figures,
-        at,
-        pointOf(before, counters, usage.memory ?? usage.resident),
-      );
-    }
+      const row = current.get(id) ?? { start, figures: stored?.get(id) ?? emptyFigures() };
+      current.set(id, row);
+      put(row.figures, at, pointOf(before, counters, usage.memory ?? usage.resident));
+    });
     samples = now;
   }
 
-  /** Returns the current row of a server. After a restart, its first points are stored already. */
-  async function currentRowOf(server: number, start: number): Promise<CurrentRow> {
-    const known = current.get(server);
-    if (known !== undefined) return known;
-    const [stored] = await listRows.all(store.read, { server, from: start, to: start });
-    const own = { start, figures: stored === undefined ? emptyFigures() : decode(stored.figures) };
-    current.set(server, own);
-    return own;
+  /** Returns the figures of the rows with this start that an earlier run of the service has stored, by id of the server. */
+  async function readStored(start: number): Promise<ReadonlyMap<number, Figures>> {
+    const found = new Map<number, Figures>();
+    for (let after = 0; ; ) {
+      const rows = await pageStored.all(store.read, { start, after, limit: pageRows });
+      await forEachInTurns(rows, ({ server_id, figures }) => void found.set(server_id, decode(figures)));
+      if (rows.length < pageRows) return found;
+      after = rows.at(-1)?.server_id ?? after;
+    }
   }
 
+  /** Writes the current rows in short transactions, so that other writers run in between. */
   async function flush(): Promise<void> {
     if (current.size === 0) return;
-    const rows = current;
+    const rows = [...current].sort(([one], [other]) => one - other);
+    leaving = current;
     current = new Map();
     const now = await pruneTime.read();
-    await store.write(async (tx) => {
-      const servers = new Set((await tx.selectFrom("server").select("id").execute()).map(({ id }) => id));
-      for (const [server, { start, figures }] of rows) if (servers.has(server)) await save(tx, server, start, figures);
-      await thin(tx, now);
-    });
+    const turn = createTurn();
+    for (let from = 0; from < rows.length; from += savedTogether) {
+      const part = rows.slice(from, from + savedTogether);
+      const ids = { first: part[0]?.[0] ?? 0, last: part.at(-1)?.[0] ?? 0 };
+      await store.write(async (tx) => {
+        skipFreshness(tx);
+        const servers = new Set((await serversBetween.all(tx, ids)).map(({ id }) => id));
+        for (const [server, { start, figures }] of part)
+          if (servers.has(server))
+            await save.run(tx, { server, start, points: rowTime / pointTime, figures: encode(figures) });
+      });
+      if (turn.isOver()) await turn.next();
+    }
+    leaving = new Map();
+    for (let done = 0; done < mostThinned; ) {
+      const count = await store.write((tx) => thin(tx, now));
+      done += count;
+      if (count < thinnedTogether) break;
+    }
   }
 
   return {
@@ -122,9 +148,8 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
     async rows(db, server, from, to) {
       const stored = await listRows.all(db, { server, from: rowStart(from), to });
       const rows = stored.map(({ start, figures }) => ({ start, figures: decode(figures) }));
-      const own = current.get(server);
-      if (own === undefined) return rows;
-      return [...rows.filter(({ start }) => start !== own.start), own];
+      const own = [leaving.get(server), current.get(server)].filter((row) => row !== undefined);
+      return [...rows.filter(({ start }) => own.every((row) => row.start !== start)), ...own];
     },
     last: () => samples,
     flush,
@@ -132,20 +157,38 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
 }
 
 /** Returns the bytes into and out of each server over all its NICs. Bytes that a NIC sends count as out. */
-function trafficOf(
+async function trafficOf(
   networks: readonly NetworkStatus[],
-  links: readonly { readonly id: number; readonly server_id: number }[],
-): Map<number, { netIn: number; netOut: number }> {
-  const serverOf = new Map(links.map(({ id, server_id }) => [id, server_id]));
-  const traffic = new Map<number, { netIn: number; netOut: number }>();
-  for (const { id, sent, received } of networks.flatMap(({ ports }) => ports)) {
-    const server = serverOf.get(id);
-    if (server === undefined) continue;
-    const { netIn, netOut } = traffic.get(server) ?? { netIn: 0, netOut: 0 };
-    traffic.set(server, { netIn: netIn + received.bytes, netOut: netOut + sent.bytes });
+  db: Reader,
+): Promise<Map<number, { netIn: number; netOut: number }>> {
+  const serverOf = new Map<number, number>();
+  for (let after = 0; ; ) {
+    const links = await pageLinks.all(db, { after, limit: pageRows });
+    await forEachInTurns(links, ({ id, server_id }) => void serverOf.set(id, server_id));
+    if (links.length < pageRows) break;
+    after = links.at(-1)?.id ?? after;
   }
+  const traffic = new Map<number, { netIn: number; netOut: number }>();
+  for (const { ports } of networks)
+    await forEachInTurns(ports, ({ id, sent, received }) => {
+      const server = serverOf.get(id);
+      if (server === undefined) return;
+      const { netIn, netOut } = traffic.get(server) ?? { netIn: 0, netOut: 0 };
+      traffic.set(server, { netIn: netIn + received.bytes, netOut: netOut + sent.bytes });
+    });
   return traffic;
 }
+
+/** Rows of one query: few enough that it takes less than a slice. */
+const pageRows = 1000;
+
+const pageLinks = prepare<{ after: number; limit: number }>()((db, p) =>
+  db.selectFrom("link").select(["id", "server_id"]).where("id", ">", p("after")).orderBy("id").limit(p("limit")),
+);
+
+const serversBetween = prepare<{ first: number; last: number }>()((db, p) =>
+  db.selectFrom("server").select("id").where("id", ">=", p("first")).where("id", "<=", p("last")),
+);
 
 const listRows = prepare<{ server: number; from: number; to: number }>()((db, p) =>
   db
@@ -157,38 +200,58 @@ const listRows = prepare<{ server: number; from: number; to: number }>()((db, p)
     .orderBy("start"),
 );
 
+const pageStored = prepare<{ start: number; after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("sample")
+    .select(["server_id", "figures"])
+    .where("start", "=", p("start"))
+    .where("server_id", ">", p("after"))
+    .orderBy("server_id")
+    .limit(p("limit")),
+);
+
+/** Rows of one transaction. */
+const savedTogether = 100;
+
 /** Inserts or replaces a row. */
-async function save(tx: Tx, server: number, start: number, figures: Figures): Promise<void> {
-  const values = { points: rowTime / pointTime, figures: encode(figures) };
-  await tx
+const save = prepare<{ server: number; start: number; points: number; figures: Uint8Array }>()((db, p) =>
+  db
     .insertInto("sample")
-    .values({ server_id: server, start, ...values })
-    .onConflict((conflict) => conflict.columns(["server_id", "start"]).doUpdateSet(values))
-    .execute();
-}
+    .values({ server_id: p("server"), start: p("start"), points: p("points"), figures: p("figures") })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["server_id", "start"])
+        .doUpdateSet((row) => ({ points: row.ref("excluded.points"), figures: row.ref("excluded.figures") })),
+    ),
+);
 
-/** Most rows that one run averages or deletes: more than reach the age in five minutes, so a backlog is reduced too. */
-const mostThinned = 1000;
+/** Most rows that one run averages or deletes, and those of one transaction. */
+const mostThinned = 100_000;
+const thinnedTogether = 200;
 
-/** Deletes rows that are too old, and reduces rows of more than a day to one point. */
-async function thin(tx: Tx, now: number): Promise<void> {
-  await sql`delete from sample where (server_id, start) in
-    (select server_id, start from sample where start < ${now - rowLife} order by start limit ${sql.lit(mostThinned)})`.execute(
-    tx,
-  );
+/** Deletes some rows that are too old, and reduces some rows of more than a day to one point. Resolves to the larger number of both. */
+async function thin(tx: Tx, now: number): Promise<number> {
+  skipFreshness(tx);
+  const { numAffectedRows = 0n } = await sql`delete from sample where (server_id, start) in
+    (select server_id, start from sample where start < ${now - rowLife} order by start
+      limit ${sql.lit(thinnedTogether)})`.execute(tx);
   const old = await tx
     .selectFrom("sample")
     .select(["server_id", "start", "figures"])
     .where(sql<SqlBool>`points > 1`)
     .where("start", "<", now - pointLife)
     .orderBy("start")
-    .limit(mostThinned)
+    .limit(thinnedTogether)
     .execute();
   for (const { server_id, start, figures } of old)
-    await tx
-      .updateTable("sample")
-      .set({ points: 1, figures: encode(coarsen(decode(figures))) })
-      .where("server_id", "=", server_id)
-      .where("start", "=", start)
-      .execute();
+    await reduce.run(tx, { server: server_id, start, figures: encode(coarsen(decode(figures))) });
+  return Math.max(Number(numAffectedRows), old.length);
 }
+
+const reduce = prepare<{ server: number; start: number; figures: Uint8Array }>()((db, p) =>
+  db
+    .updateTable("sample")
+    .set({ points: 1, figures: p("figures") })
+    .where("server_id", "=", p("server"))
+    .where("start", "=", p("start")),
+);

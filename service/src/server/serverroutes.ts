@@ -5,9 +5,8 @@ import type { ServerEdit } from "@brume/api/serverinput.ts";
 import { findImage } from "../catalog/table.ts";
 import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type ChangeResult, type Handlers, type Request } from "../http/handler.ts";
-import { defaultLimit, type ListQuery, takePage } from "../http/list.ts";
-import { decodeCursor, encodeCursor } from "../http/read/page.ts";
-import type { Tx } from "../store/db.ts";
+import { cutPage, plainPage, takePage } from "../http/list.ts";
+import type { Reader, Tx } from "../store/db.ts";
 import {
   actionOf,
   auditOnly,
@@ -23,13 +22,14 @@ import {
 import { readHost, readHostCached, requireDemand } from "./hostcapacity.ts";
 import { demandOf, growthOf } from "./model/capacity.ts";
 import { checkCopy, planCopy } from "./model/copy.ts";
-import { serverFilter } from "./model/filter.ts";
 import { checkServerInput, planServer, single } from "./model/plan.ts";
 import { checkRebuild, planRebuild, requireUnprotected } from "./model/rebuild.ts";
 import { heldWith, planResize, sizesAfter, sizesOf } from "./model/resize.ts";
 import { serverTag, withoutSecrets } from "./model/show.ts";
 import { flowName, requireQueueSlot, requireRequest, requireState, stateAfter } from "./model/state.ts";
-import { countServers, findServer, listServerKeys, listServers, pageServers, type ServerRow } from "./table.ts";
+import { filterServers } from "./serverfilter.ts";
+import { countServers } from "./sumtable.ts";
+import { findServer, listServerKeys, listServersOf, pageServers, type ServerRow } from "./table.ts";
 import { viewProject, viewServer, withoutIds } from "./view.ts";
 
 type Names =
@@ -40,6 +40,9 @@ type Names =
   | "deleteServer"
   | "copyServer"
   | "rebuildServer";
+
+/** Servers of a long list that are read and shown together: it takes less than a slice. */
+const shownTogether = 50;
 
 type RequestContext = Pick<Request, "caller" | "requestId" | "dryRun">;
 
@@ -76,34 +79,42 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
     };
   }
 
+  /** Yields these servers, some at a time. */
+  async function* showSome(caller: Caller, db: Reader, found: readonly { readonly id: number }[]) {
+    for (let from = 0; from < found.length; from += shownTogether) {
+      const ids = found.slice(from, from + shownTogether).map(({ id }) => id);
+      const rows = await listServersOf(db, caller.projectId, ids);
+      const view = await viewProject(context, db, caller, rows);
+      for (const row of rows) yield view.show(row);
+    }
+  }
+
+  /** Yields all servers of the project, some at a time. */
+  async function* showAll(caller: Caller, db: Reader) {
+    for (let after = 0; ; ) {
+      const rows = await pageServers(db, caller.projectId, after, shownTogether);
+      const view = await viewProject(context, db, caller, rows);
+      for (const row of rows) yield view.show(row);
+      if (rows.length < shownTogether) return;
+      after = rows.at(-1)?.id ?? after;
+    }
+  }
+
   return {
     listServers: {
       async list({ query, caller }, db) {
         const plain = plainPage(query);
         if (plain !== null) {
           const { limit, after } = plain;
-          const rows = await pageServers(db, caller.projectId, after, limit + 1);
-          const items = rows.slice(0, limit);
-          const last = items.at(-1);
+          const { items, next } = cutPage(await pageServers(db, caller.projectId, after, limit + 1), limit);
           const page = await viewProject(context, db, caller, items);
-          return {
-            items: items.map(page.show),
-            total: await countServers(db, caller.projectId),
-            next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.id }) : null,
-          };
+          return { items: items.map(page.show), total: await countServers(db, caller.projectId), next };
         }
-        const view = await viewProject(context, db, caller);
-        const matches = serverFilter(query);
-        const rows = (await listServers(db, caller.projectId)).filter((row) =>
-          matches(row, view.links.get(row.id) ?? []),
-        );
-        const page = takePage(rows, query, {
-          id: (row) => row.id,
-          name: (row) => row.name,
-          state: (row) => row.state,
-          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
-        });
-        return { ...page, items: page.items.map(view.show) };
+        if (Object.values(query).every((value) => value === undefined))
+          return { items: showAll(caller, db), total: await countServers(db, caller.projectId), next: null };
+        const rows = await filterServers(db, caller.projectId, query);
+        const page = takePage(rows, query, { id: (row) => row.id });
+        return { ...page, items: showSome(caller, db, page.items) };
       },
     },
     readServer: {
@@ -149,7 +160,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
       },
     }),
     updateServer: afterPreparing({
-      prepare: () => readHost(context),
+      prepare: ({ params }) => readHost(context, params.id),
       async change(request, tx, host) {
         const { params, body, caller, dryRun, expect } = request;
         const project = await openProject(tx, caller);
@@ -228,14 +239,6 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
       },
     },
   };
-}
-
-/** Returns the page of a request without filters, which SQL can select directly; null: the request needs the complete list. */
-function plainPage(query: ListQuery & Readonly<Record<string, unknown>>): { limit: number; after: number } | null {
-  const { limit, cursor, ...filters } = query;
-  if (limit === undefined && cursor === undefined) return null;
-  if (Object.values(filters).some((value) => value !== undefined)) return null;
-  return { limit: limit ?? defaultLimit, after: cursor === undefined ? 0 : decodeCursor(cursor).id };
 }
 
 /** Returns the columns that change without a step; null: none changes. */

@@ -12,7 +12,6 @@ import type { Flow, Reconciler } from "../engine/flow.ts";
 import { createPruneTime, type PruneTime } from "../engine/prunetime.ts";
 import { type Only, requestReconcile, type TaskError } from "../engine/task.ts";
 import type { NetworkEnvironment } from "../network/model/networkspec.ts";
-import type { NetworkStatusCache } from "../network/statuscache.ts";
 import type { LinkRow } from "../network/table.ts";
 import type { Store, Tx } from "../store/db.ts";
 import { backupReconciler } from "./backup.ts";
@@ -38,6 +37,7 @@ import type { ResizePlan } from "./model/resize.ts";
 import { createOrphans } from "./orphan.ts";
 import type { OrphanRow } from "./orphantable.ts";
 import { serverReconciler } from "./reconciler.ts";
+import { recountServers } from "./sumtable.ts";
 import type { BatchRow, ServerRow } from "./table.ts";
 
 /** Dependencies of `createServers`. */
@@ -53,7 +53,7 @@ export interface ServersOptions {
   readonly machines: Machines;
   readonly images: Images;
   readonly consoles: Pick<Consoles, "readLog">;
-  readonly networks: { readonly live: Pick<NetworkStatusCache, "of">; readonly apply: Reconciler };
+  readonly networks: FlowContext["networks"];
   /** The environment that the network feature uses too. */
   readonly surroundings: NetworkEnvironment;
   /** Connects from inside the network to port 22 of the address. Resolves within 2 s to whether it sends an SSH banner. */
@@ -122,8 +122,11 @@ export function createServers(options: ServersOptions) {
       backupReconciler(context, imaging, pruneTime),
       orphans.reconciler,
     ] satisfies readonly Reconciler[],
-    /** Stores the orphans on the host and reserves their ids. To be called before the first request. */
-    noteOrphans: () => orphans.note(),
+    /** Sums up the servers, stores the orphans on the host and reserves their ids. To be called before the first request. */
+    async noteOrphans() {
+      await store.write(recountServers);
+      await orphans.note();
+    },
     /** True if the VM of the server was on when last observed. */
     power: (id: number): boolean => machineStatus.power(id),
     machineStatus,

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { databases, startDatabase } from "../../../test/support/databases.ts";
 import { keyRow, serverRow } from "../../../test/support/rows.ts";
 import type { Store } from "../store/db.ts";
+import { recountServers, sumAll, sumProject } from "./sumtable.ts";
 import * as table from "./table.ts";
 
 const fresh = (more: Partial<table.ServerRow> = {}) => {
@@ -34,7 +36,7 @@ function onEach(name: string, prove: (store: Store) => Promise<void>): void {
 }
 
 onEach("what servers hold is summed by project and for the host, failed ones hold nothing", async (store) => {
-  assert.deepEqual(await table.sumProject(store.read, 1), { Servers: 0, CPU: 0, RAM: 0, HDD: 0 });
+  assert.deepEqual(await sumProject(store.read, 1), { Servers: 0, CPU: 0, RAM: 0, HDD: 0 });
   await store.write(async (tx) => {
     await table.insertServer(tx, fresh({ held_cpu: 2, held_ram: 1024, held_hdd: 20 }));
     await table.insertServer(tx, fresh({ location: "Far" }));
@@ -42,8 +44,42 @@ onEach("what servers hold is summed by project and for the host, failed ones hol
     for (const state of ["Failed", "Deleting"] as const)
       await table.insertServer(tx, fresh({ state, held_cpu: 0, held_ram: 0, held_hdd: 0 }));
   });
-  assert.deepEqual(await table.sumProject(store.read, 1), { Servers: 2, CPU: 3, RAM: 1536, HDD: 30 });
-  assert.deepEqual(await table.sumAll(store.read), { Servers: 3, CPU: 4, RAM: 2048, HDD: 40 });
+  assert.deepEqual(await sumProject(store.read, 1), { Servers: 2, CPU: 3, RAM: 1536, HDD: 30 });
+  assert.deepEqual(await sumAll(store.read), { Servers: 3, CPU: 4, RAM: 2048, HDD: 40 });
+});
+
+onEach("sums stay those of all servers after any changes", async (store) => {
+  const sums = () =>
+    store.read.selectFrom("server_sum").selectAll().where("servers", ">", 0).orderBy("project_id").execute();
+  const size = fc.nat(8);
+  const change = fc.oneof(
+    fc.record({ do: fc.constant("insert" as const), project: fc.constantFrom(1, 2), held: size }),
+    fc.record({ do: fc.constant("update" as const), at: fc.nat(), held: size }),
+    fc.record({ do: fc.constant("edit" as const), at: fc.nat() }),
+    fc.record({ do: fc.constant("delete" as const), at: fc.nat() }),
+  );
+  const heldOf = (held: number) => ({ held_cpu: held, held_ram: held * 128, held_hdd: held * 10 });
+  const run = async (changes: readonly (typeof change extends fc.Arbitrary<infer T> ? T : never)[], ids: number[]) => {
+    for (const one of changes)
+      await store.write(async (tx) => {
+        const place = "at" in one ? one.at % Math.max(1, ids.length) : 0;
+        const id = ids[place] ?? 0;
+        if (one.do === "insert")
+          ids.push((await table.insertServer(tx, fresh({ project_id: one.project, ...heldOf(one.held) }))).id);
+        else if (ids.length === 0) return;
+        else if (one.do === "update") await table.updateServer(tx, id, heldOf(one.held));
+        else if (one.do === "edit") await table.updateServer(tx, id, { name: "other" });
+        else await table.deleteServer(tx, ids.splice(place, 1)[0] ?? 0);
+      });
+    const kept = await sums();
+    await store.write(recountServers);
+    assert.deepEqual(kept, await sums());
+  };
+  const ids: number[] = [];
+  await fc.assert(
+    fc.asyncProperty(fc.array(change, { maxLength: 20 }), (changes) => run(changes, ids)),
+    { numRuns: 10 },
+  );
 });
 
 onEach("the keys of a server are those that were put in, in their order, and go with it", async (store) => {

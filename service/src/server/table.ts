@@ -1,10 +1,11 @@
 /** SQL of servers and server groups. Returns rows as stored; the modules in `model` validate and show them. */
-import { type Insertable, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
+import { type Insertable, type Selectable, type Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { SshKeyTable } from "../store/schema/catalog.ts";
 import type { LinkTable } from "../store/schema/network.ts";
 import type { ServerKeyTable, ServerTable } from "../store/schema/server.ts";
 import type { Tables } from "../store/schema.ts";
+import { countServer } from "./sumtable.ts";
 
 export type ServerRow = Selectable<ServerTable>;
 export type NewServer = Insertable<ServerTable>;
@@ -50,22 +51,48 @@ const pageOwned = prepare<{ project: number; after: number; limit: number }>()((
 export const pageServers = (db: Reader, project: number, after: number, limit: number): Promise<ServerRow[]> =>
   pageOwned.all(db, { project, after, limit });
 
-const countOwned = prepare<{ project: number }>()((db, p) =>
+/** Columns that the filters of the list read. */
+export type FilteredRow = Pick<ServerRow, "id" | "name" | "state" | "batch_id" | "location" | "labels">;
+
+/** Returns the first `limit` servers with an id greater than `after`, with the columns of the filters. */
+export const pageFiltered = prepare<{ project: number; after: number; limit: number }>()((db, p) =>
   db
     .selectFrom("server")
-    .select((e) => e.fn.countAll<number>().as("count"))
-    .where("project_id", "=", p("project")),
+    .select(["id", "name", "state", "batch_id", "location", "labels"])
+    .where("project_id", "=", p("project"))
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
 );
 
-export const countServers = async (db: Reader, project: number): Promise<number> =>
-  (await countOwned.first(db, { project }))?.count ?? 0;
+/** Returns the existing servers of the project among `ids`, by id. */
+export const listServersOf = async (db: Reader, project: number, ids: readonly number[]): Promise<ServerRow[]> =>
+  ids.length === 0
+    ? []
+    : db
+        .selectFrom("server")
+        .selectAll()
+        .where("project_id", "=", project)
+        .where("id", "in", ids)
+        .orderBy("id")
+        .execute();
 
 /** Columns that decide what exists on the host. */
 export type ServerStateRow = Pick<ServerRow, "id" | "state" | "is_on" | "boot" | "condition">;
 
-/** Returns these columns of all servers. Called every few seconds, so it reads no others. */
-export const listServerStates = (db: Reader): Promise<ServerStateRow[]> =>
-  db.selectFrom("server").select(["id", "state", "is_on", "boot", "condition"]).orderBy("id").execute();
+/** Returns up to `limit` servers after an id, with the columns that decide what exists on the host. */
+export const pageServerStates = prepare<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("server")
+    .select(["id", "state", "is_on", "boot", "condition"])
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
+
+/** Returns these columns of some servers. */
+export const listServerStatesOf = (db: Reader, ids: readonly number[]): Promise<ServerStateRow[]> =>
+  db.selectFrom("server").select(["id", "state", "is_on", "boot", "condition"]).where("id", "in", ids).execute();
 
 /** Returns the number of servers by state. */
 export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["state"], number>> {
@@ -81,6 +108,10 @@ export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["st
 export const listCrashes = (db: Reader): Promise<{ readonly id: number; readonly crashes: number }[]> =>
   db.selectFrom("server").select(["id", "crashes"]).where("crashes", ">", 0).orderBy("id").execute();
 
+/** Returns the servers whose VM does not respond, cannot write its disk or is paused. */
+export const listTroubled = (db: Reader): Promise<Pick<ServerRow, "id" | "condition">[]> =>
+  db.selectFrom("server").select(["id", "condition"]).where("condition", "!=", "Normal").orderBy("id").execute();
+
 /** Returns the servers whose last daily backup failed. */
 export const listFailedBackups = (db: Reader): Promise<{ readonly id: number }[]> =>
   db.selectFrom("server").select("id").where("backup_failed", "is not", null).orderBy("id").execute();
@@ -93,15 +124,31 @@ export const listAllServers = (db: Reader): Promise<ServerRow[]> =>
 export const listMembers = (db: Reader, batch: number): Promise<ServerRow[]> =>
   db.selectFrom("server").selectAll().where("batch_id", "=", batch).orderBy("id").execute();
 
-export const insertServer = (tx: Tx, row: NewServer): Promise<ServerRow> =>
-  tx.insertInto("server").values(row).returningAll().executeTakeFirstOrThrow();
+export async function insertServer(tx: Tx, row: NewServer): Promise<ServerRow> {
+  const server = await tx.insertInto("server").values(row).returningAll().executeTakeFirstOrThrow();
+  await countServer(tx, null, server);
+  return server;
+}
 
-export const updateServer = (tx: Tx, id: number, change: Updateable<ServerTable>): Promise<ServerRow> =>
-  tx.updateTable("server").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
+export async function updateServer(tx: Tx, id: number, change: Updateable<ServerTable>): Promise<ServerRow> {
+  const isCounted = "held_cpu" in change || "held_ram" in change || "held_hdd" in change;
+  const before = isCounted ? await findAnyServer(tx, id) : undefined;
+  const server = await tx
+    .updateTable("server")
+    .set(change)
+    .where("id", "=", id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  if (before !== undefined) await countServer(tx, before, server);
+  return server;
+}
 
 /** Deletes a server with its keys. */
 export async function deleteServer(tx: Tx, id: number): Promise<void> {
+  const before = await findAnyServer(tx, id);
+  if (before === undefined) return;
   await tx.deleteFrom("server").where("id", "=", id).execute();
+  await countServer(tx, before, null);
 }
 
 /** Replaces the keys of a server. */
@@ -153,42 +200,6 @@ export function listProjectLinks(
   if (only !== undefined) links = links.where("server.id", "in", only);
   return links.orderBy("link.id").execute();
 }
-
-/** Sums that count against quotas and capacity: cores, MB, GB. Failed servers do not count. */
-export interface Held {
-  readonly Servers: number;
-  readonly CPU: number;
-  readonly RAM: number;
-  readonly HDD: number;
-}
-
-const sumHeld = (db: Reader) =>
-  db
-    .selectFrom("server")
-    .select((e) => [
-      e.fn.countAll<number>().as("servers"),
-      e.fn.coalesce(e.fn.sum<number | string>("held_cpu"), e.val(0)).as("cpu"),
-      e.fn.coalesce(e.fn.sum<number | string>("held_ram"), e.val(0)).as("ram"),
-      e.fn.coalesce(e.fn.sum<number | string>("held_hdd"), e.val(0)).as("hdd"),
-    ])
-    // A literal, because the planner uses the partial index only for a condition that it can see.
-    .where(sql<SqlBool>`held_cpu > 0`);
-
-const heldByProject = prepare<{ project: number }>()((db, p) => sumHeld(db).where("project_id", "=", p("project")));
-const heldByAll = prepare<object>()(sumHeld);
-
-const toHeld = (row: Awaited<ReturnType<typeof heldByAll.first>>): Held => ({
-  Servers: row?.servers ?? 0,
-  CPU: Number(row?.cpu),
-  RAM: Number(row?.ram),
-  HDD: Number(row?.hdd),
-});
-
-/** Sums up the servers of a project. */
-export const sumProject = async (db: Reader, project: number): Promise<Held> =>
-  toHeld(await heldByProject.first(db, { project }));
-/** Sums up all servers on the host. */
-export const sumAll = async (db: Reader): Promise<Held> => toHeld(await heldByAll.first(db, {}));
 
 export const insertBatch = (tx: Tx, row: Insertable<ServerBatchTable>): Promise<BatchRow> =>
   tx.insertInto("server_batch").values(row).returningAll().executeTakeFirstOrThrow();

@@ -42,6 +42,8 @@ export interface Store {
    * `StorageError` when the database cannot store (disk full, connection lost).
    */
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Opens a consistent view of the committed state, for reads that take many turns. The caller closes it soon: it keeps old pages. */
+  snapshot(): Promise<Snapshot>;
   /** Returns why the database cannot be used now, as far as known; null if it can. */
   unavailable(): string | null;
   /** Returns why the last write could not be stored while reads still work; null if it was stored. */

@@ -282,6 +282,7 @@ export async function openPostgres(
     alone: exclusive,
     read: queries(createReadSession(runQuery)),
     write: writer.write,
+    snapshot: () => openPostgresSnapshot(url),
     unavailable: () => guard.unavailable()?.message ?? null,
     blocked: () => null,
     close,

@@ -23,13 +23,14 @@ import type {
   PruneTimeTable,
   TaskTable,
 } from "./schema/infrastructure.ts";
-import type { LinkTable, NetworkTable, RetiredBlockTable, TunnelTable } from "./schema/network.ts";
+import type { AddressCountTable, LinkTable, NetworkTable, RetiredBlockTable, TunnelTable } from "./schema/network.ts";
 import type {
   OrphanTable,
   RetiredTable,
   SampleTable,
   ServerBatchTable,
   ServerKeyTable,
+  ServerSumTable,
   ServerTable,
 } from "./schema/server.ts";
 import type { WebhookDeliveryTable, WebhookTable } from "./schema/webhook.ts";
@@ -53,12 +54,14 @@ export interface Tables {
   network: NetworkTable;
   retired_block: RetiredBlockTable;
   link: LinkTable;
+  address_count: AddressCountTable;
   tunnel: TunnelTable;
   sshkey: SshKeyTable;
   image: ImageTable;
   server_batch: ServerBatchTable;
   server: ServerTable;
   server_key: ServerKeyTable;
+  server_sum: ServerSumTable;
   sample: SampleTable;
   probe: ProbeTable;
   prune_time: PruneTimeTable;

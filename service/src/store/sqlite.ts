@@ -282,6 +282,7 @@ export async function openSqlite(
       alone: true,
       read: queries(readSession(reading, health.note)),
       write: writer.write,
+      snapshot: () => openSqliteSnapshot(path),
       unavailable: health.unavailable,
       blocked: health.blocked,
       close,

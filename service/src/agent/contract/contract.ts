@@ -34,8 +34,11 @@ export interface Drivers {
   readonly contents: Contents;
 }
 
-/** Methods that are no requests: subscriptions, the name of a device, the end of the driver. */
-type Local = "onPower" | "onDevice" | "deviceOf" | "close";
+/**
+ * Methods that are no requests: subscriptions, the name of a device, the end of the driver. Also those for single ports, which are optional:
+ * without them the control plane sends complete specs.
+ */
+type Local = "onPower" | "onDevice" | "deviceOf" | "close" | "applyPorts" | "observePort";
 
 /** A value as it is sent: bytes are base64. */
 type Plain<T> = T extends Uint8Array

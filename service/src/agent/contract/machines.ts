@@ -36,6 +36,9 @@ export type Machine = Static<typeof Machine>;
 const Source = Type.Union([only({ image: imageName() }), only({ server: id() })]);
 const change = oneOf(["same", "live", "nextStart"]);
 
+/** Most servers in one observation of some. */
+const mostObserved = 1000;
+
 /** The verbs, by the name of the method. */
 export const machineVerbs = verbs({
   ensureDisk: {
@@ -107,9 +110,9 @@ export const machineVerbs = verbs({
     time: times.change,
   },
   observe: {
-    summary: "Return the state of the host and of all servers",
-    args: [],
-    body: only({}),
+    summary: "Return the state of the host and of all servers, or of some",
+    args: ["only"],
+    body: only({ only: optional(list(id(), { maxItems: mostObserved })) }),
     answer: MachinesStatus,
     time: times.read,
   },

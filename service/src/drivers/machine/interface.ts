@@ -246,8 +246,11 @@ export interface Machines {
   holdDisks(id: number): Promise<string | null>;
   /** Removes the copies made by `holdDisks`, for all servers. */
   releaseDisks(): Promise<void>;
-  /** Returns the state of all servers in one call, which costs little more than the state of one. */
-  observe(): Promise<MachinesStatus>;
+  /**
+   * Returns the state of the host and all servers in one call, which costs little more than the state of one. With `only`, returns the
+   * state of these servers, at a cost that does not depend on the number of all.
+   */
+  observe(only?: readonly number[]): Promise<MachinesStatus>;
   /** Subscribes to starts and ends of all servers; unrequested ones are reported within seconds. Returns a function that unsubscribes. */
   onPower(listener: (event: PowerEvent) => void): () => void;
   /**

@@ -252,6 +252,19 @@ export interface RouterStatus {
   readonly networks: readonly NetworkStatus[];
 }
 
+/** A change of some ports, with which a network gets from one generation to another. */
+export interface PortChange {
+  /** Id of the network. */
+  readonly id: number;
+  readonly from: number;
+  /** At least `from`; equal if only devices are attached. */
+  readonly generation: number;
+  /** New and changed ports, and those whose device is new. */
+  readonly ports: readonly Port[];
+  /** Ids of ports that the network no longer has. */
+  readonly removed: readonly number[];
+}
+
 /** The driver of the host's networks. Implemented by `linux/linux.ts` and, without a kernel, by `sim/sim.ts`. */
 export interface Router {
   /**
@@ -261,6 +274,11 @@ export interface Router {
    * `onRepair` is called with each part that differed from this same generation and is repaired: `firewall`, `routes` …
    */
   apply(spec: NetworkSpec, onRepair?: (part: string) => void): Promise<number>;
+  /**
+   * Changes single ports of a network that has exactly generation `from`, at a cost that does not depend on its other ports. Resolves to
+   * false, without a change, if the network must be applied completely. Absent: the driver only applies complete specs.
+   */
+  applyPorts?(change: PortChange): Promise<boolean>;
   /** Removes the links, rules, processes and files of the network. Resolves also when the network does not exist. */
   remove(id: number): Promise<void>;
   /**
@@ -268,6 +286,8 @@ export interface Router {
    * statuses are a minute or two old, except for the counters of ports. With `network` it returns the current status of that network only.
    */
   observe(network?: number): Promise<RouterStatus>;
+  /** Returns the status of one port, at a cost that does not depend on the others; null: there is none. Absent: use `observe`. */
+  observePort?(network: number, port: number): Promise<PortStatus | null>;
   /**
    * Connects from the edge to a TCP port of a server and returns the first line that the program there sends, without line end.
    * Null when there is no program, when it sends nothing within one second, for an address outside of the network, and in a network

@@ -104,6 +104,23 @@ test("the lowest free address is found by counting, for any taken ones", async (
   );
 });
 
+test("the lowest block with a free address is found from the numbers of its addresses", async () => {
+  const one = block("10.0.0.0/22");
+  const gateway = plan.pack(4, parseAddresses("10.0.0.1").first);
+  const find = (counts: Readonly<Record<string, number>>) => {
+    const all = Object.entries(counts).map(([name, taken]) => ({ block: name, taken }));
+    const found = plan.findFreeBlock(one, gateway, all);
+    return found && [found.first, found.last].map((each) => plan.addressOf(4, each)).join("-");
+  };
+  assert.equal(find({}), "10.0.0.1-10.0.0.255");
+  assert.equal(find({ "0a0000": 253 }), "10.0.0.1-10.0.0.255");
+  // 255 addresses without the first of the network, and one of them is the gateway.
+  assert.equal(find({ "0a0000": 254 }), "10.0.1.0-10.0.1.255");
+  assert.equal(find({ "0a0000": 254, "0a0001": 256, "0a0003": 1 }), "10.0.2.0-10.0.2.255");
+  assert.equal(find({ "0a0000": 254, "0a0001": 256, "0a0002": 256, "0a0003": 254 }), "10.0.3.0-10.0.3.254");
+  assert.equal(find({ "0a0000": 254, "0a0001": 256, "0a0002": 256, "0a0003": 255 }), null);
+});
+
 test("a stored address is shown as it was read", () => {
   const one = block("172.16.4.0/22");
   assert.deepEqual(one, { first: "ac100400", last: "ac1007ff" });

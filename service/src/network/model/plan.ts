@@ -107,20 +107,44 @@ export function serverRangeOf(block: StoredBlock): Range {
 }
 
 /**
- * Returns the lowest server address that is neither taken nor the gateway, as it is stored; null: the network is full.
- * A binary search over `countTaken`, the number of taken addresses in a range, so that the rows of all links need not be read.
+ * Returns the lowest block of 256 addresses with a server address that is neither taken nor the gateway, without the addresses
+ * that servers cannot have; null: the network is full. `counts`: the taken addresses of such blocks, in order.
+ */
+export function findFreeBlock(
+  block: StoredBlock,
+  gateway: string | null,
+  counts: readonly { readonly block: string; readonly taken: number }[],
+): Range | null {
+  const own = gateway === null ? null : unpack(gateway);
+  const { first, last } = serverRangeOf(block);
+  const taken = new Map(counts.map((count) => [count.block, count.taken]));
+  for (let start = first; start <= last; ) {
+    const end = start | 255n;
+    const part = { first: start, last: end < last ? end : last };
+    const isGatewayIn = own !== null && own >= part.first && own <= part.last;
+    const used = (taken.get(pack(4, start).slice(0, 6)) ?? 0) + (isGatewayIn ? 1 : 0);
+    if (BigInt(used) < sizeOf(part)) return part;
+    start = end + 1n;
+  }
+  return null;
+}
+
+/**
+ * Returns the lowest server address that is neither taken nor the gateway, as it is stored; null: none is free. `within`: only
+ * in this part of the network. A binary search over `countTaken`, the number of taken addresses in a range, so that no rows are read.
  */
 export async function findFreeAddress(
   block: StoredBlock,
   gateway: string | null,
   countTaken: (first: string, last: string) => Promise<number>,
+  within: Range = serverRangeOf(block),
 ): Promise<string | null> {
   const own = gateway === null ? null : unpack(gateway);
   const isFull = async (first: bigint, last: bigint): Promise<boolean> => {
     const taken = await countTaken(pack(4, first), pack(4, last));
     return BigInt(taken + (own !== null && own >= first && own <= last ? 1 : 0)) > last - first;
   };
-  let { first, last } = serverRangeOf(block);
+  let { first, last } = within;
   if (await isFull(first, last)) return null;
   while (first < last) {
     const middle = (first + last) / 2n;

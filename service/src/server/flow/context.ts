@@ -3,8 +3,9 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Sealer } from "../../base/secret.ts";
 import type { Consoles, Identity, Images, Machines } from "../../drivers/machine/interface.ts";
-import type { Flow, Reconciler, Step } from "../../engine/flow.ts";
+import type { Flow, Step } from "../../engine/flow.ts";
 import type { NetworkEnvironment } from "../../network/model/networkspec.ts";
+import type { NetworkReconciler } from "../../network/portchanges.ts";
 import type { NetworkStatusCache } from "../../network/statuscache.ts";
 import type { Store } from "../../store/db.ts";
 import type { MachineStatusCache } from "../machinestatus.ts";
@@ -26,7 +27,7 @@ export interface FlowContext {
   readonly consoles: Pick<Consoles, "readLog">;
   readonly machineStatus: MachineStatusCache;
   /** Observed status of the networks, and the reconciler that applies their desired state. */
-  readonly networks: { readonly live: Pick<NetworkStatusCache, "of">; readonly apply: Reconciler };
+  readonly networks: { readonly live: Pick<NetworkStatusCache, "portOf">; readonly apply: NetworkReconciler };
   readonly surroundings: NetworkEnvironment;
   /** Connects from inside the network to port 22 of the address. Resolves within 2 s to whether it sends an SSH banner. */
   readonly sendsSshBanner: (network: number, address: string) => Promise<boolean>;

@@ -19,10 +19,10 @@ type LinkContext = Pick<FlowContext, "clock" | "networks">;
 const inOrder = (ids: readonly number[]): number[] => [...new Set(ids)].sort((one, other) => one - other);
 
 /** The caller holds `lockNetwork`. */
-async function raise({ clock, networks }: LinkContext, tx: Tx, id: number): Promise<void> {
+async function raise({ clock, networks }: LinkContext, tx: Tx, id: number, links: readonly number[]): Promise<void> {
   const network = await findNetwork(tx, id);
   if (network === undefined) return;
-  await raiseGeneration(tx, networks.apply, network, {}, { by: "service", now: clock.now() });
+  await raiseGeneration(tx, networks.apply, network, {}, { by: "service", now: clock.now() }, links);
 }
 
 /** Publishes `changed` for networks after a change of their links that does not affect packets. */
@@ -45,7 +45,7 @@ export async function joinNetwork(
   const network = await findNetwork(tx, id);
   if (network === undefined) throw new Error(`there is no network ${id}`);
   const link = await reserveLink(tx, network, spec);
-  await raise(context, tx, id);
+  await raise(context, tx, id, [link.id]);
   return [link, network];
 }
 
@@ -54,8 +54,12 @@ export async function leaveNetworks(context: LinkContext, tx: Tx, server: number
   const isSelected = ({ id }: LinkRow): boolean => only === undefined || id === only;
   const ids = inOrder((await listLinksOfServer(tx, server)).filter(isSelected).map(({ network_id }) => network_id));
   for (const id of ids) await lockNetwork(tx, id);
-  for (const link of (await listLinksOfServer(tx, server)).filter(isSelected)) await deleteLink(tx, link.id);
-  for (const id of ids) await raise(context, tx, id);
+  const left = (await listLinksOfServer(tx, server)).filter(isSelected);
+  for (const link of left) await deleteLink(tx, link.id);
+  for (const id of ids) {
+    const links = left.filter(({ network_id }) => network_id === id).map((link) => link.id);
+    await raise(context, tx, id, links);
+  }
   return ids;
 }
 
@@ -72,5 +76,5 @@ export async function shapeLink(
   await lockNetwork(tx, link.network_id);
   if (link.bandwidth === bandwidth) return;
   await updateLink(tx, id, { bandwidth });
-  await raise(context, tx, link.network_id);
+  await raise(context, tx, link.network_id, [id]);
 }

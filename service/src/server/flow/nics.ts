@@ -47,9 +47,11 @@ export async function plugIn(
   const linked = (await listLinkedNetworks(store.read, id)).filter(isIncluded);
   const waiting: NetworkRow[] = [];
   for (const { link, network } of linked) {
-    const ports = (await networks.live.of(network.id))?.ports ?? [];
+    const port = await networks.live.portOf(network.id, link.id);
     // The device of an earlier boot stays attached until it is replaced, but has no carrier.
-    if (!ports.some((port) => port.id === link.id && port.attached && port.carrier)) waiting.push(network);
+    if (port?.attached === true && port.carrier) continue;
+    waiting.push(network);
+    networks.apply.changes.touch(network.id, [link.id]);
   }
   if (waiting.length > 0)
     await store.write(async (tx) => {

@@ -2,7 +2,7 @@
 
 import type { Query } from "@brume/api/operation.ts";
 import type { ServerLink, serverOperations } from "@brume/api/server.ts";
-import type { ServerRow } from "../table.ts";
+import type { FilteredRow } from "../table.ts";
 
 type Filters = Pick<Query<typeof serverOperations.listServers>, "batch" | "location" | "network" | "ip">;
 
@@ -14,7 +14,7 @@ const words = (text: string): string[] =>
     .filter((word) => word !== "");
 
 /** Returns the predicate of the filters. `links` are the links of the row. */
-export function serverFilter(filters: Filters): (row: ServerRow, links: readonly ServerLink[]) => boolean {
+export function serverFilter(filters: Filters): (row: FilteredRow, links: readonly ServerLink[]) => boolean {
   const { batch } = filters;
   const location = filters.location === undefined ? null : words(filters.location);
   const network = filters.network === undefined ? null : words(filters.network);

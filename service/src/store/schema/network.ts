@@ -78,3 +78,11 @@ export interface TunnelTable {
   is_up: number;
   labels: string;
 }
+
+/** Taken addresses of a network, by block of 256 addresses. */
+export interface AddressCountTable {
+  network_id: number;
+  /** First six digits of the addresses. */
+  block: string;
+  taken: number;
+}

@@ -108,3 +108,13 @@ export interface RetiredTable {
   uuid: string;
   date: number;
 }
+
+/** Servers of a project: all, those that hold capacity, and what these hold. */
+export interface ServerSumTable {
+  project_id: number;
+  servers: number;
+  holding: number;
+  cpu: number;
+  ram: number;
+  hdd: number;
+}

@@ -23,21 +23,41 @@ export function printZone(
   records: readonly PrintedRecord[],
 ): string {
   const isTopNs = ({ type, owner }: StoredRecord) => type === "NS" && owner === "@";
-  const timers = [serial, soa.refresh, soa.retry, soa.expire, soa.minimum].join(" ");
-  const top = printName(domain);
-  let text = `${top}. ${soa.ttl} IN SOA ${soa.mname}. ${printName(soa.rname)}. ${timers}\n`;
-  const own = records.filter(isTopNs);
-  const automatic = automaticNs(domain, nameServers);
-  const auto = printMark("automatic", "{}");
-  if (own.length === 0) for (const name of nameServers) text += `${top}. ${automatic.ttl} IN NS ${name}.${auto}\n`;
-  for (const record of own) text += `${printRecord(record, domain)}${printMark("own", record.labels ?? "{}")}\n`;
   const rest = records
     .filter((record) => !isTopNs(record))
     .map((record) => ({ record, key: `${sortKey(servedOwner(record))} ${record.type}` }))
     .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-  for (const { record } of rest) text += `${printRecord(record, domain)}${printMark(null, record.labels ?? "{}")}\n`;
+  const top = printTop(domain, soa, serial, nameServers, records.filter(isTopNs));
+  return top + rest.map(({ record }) => printZoneRecord(record, domain)).join("");
+}
+
+/** Orders rows as in a zone file: by node, type and id. */
+export const sortAtNode = (
+  a: { readonly node: string; readonly type: string; readonly id: number },
+  b: { readonly node: string; readonly type: string; readonly id: number },
+): number => (a.node < b.node ? -1 : a.node > b.node ? 1 : a.type < b.type ? -1 : a.type > b.type ? 1 : a.id - b.id);
+
+/** Returns the begin of the zone file: SOA and NS set. `own`: the NS records at the top; if there are none, `nameServers` are printed. */
+export function printTop(
+  domain: string,
+  soa: Soa,
+  serial: number,
+  nameServers: readonly string[],
+  own: readonly PrintedRecord[],
+): string {
+  const timers = [serial, soa.refresh, soa.retry, soa.expire, soa.minimum].join(" ");
+  const top = printName(domain);
+  let text = `${top}. ${soa.ttl} IN SOA ${soa.mname}. ${printName(soa.rname)}. ${timers}\n`;
+  const automatic = automaticNs(domain, nameServers);
+  const auto = printMark("automatic", "{}");
+  if (own.length === 0) for (const name of nameServers) text += `${top}. ${automatic.ttl} IN NS ${name}.${auto}\n`;
+  for (const record of own) text += `${printRecord(record, domain)}${printMark("own", record.labels ?? "{}")}\n`;
   return text;
 }
+
+/** Returns the line of a record that is not in the NS set at the top. */
+export const printZoneRecord = (record: PrintedRecord, domain: string): string =>
+  `${printRecord(record, domain)}${printMark(null, record.labels ?? "{}")}\n`;
 
 function printRecord(record: StoredRecord, domain: string): string {
   return `${printName(absolute(servedOwner(record), domain))}. ${record.ttl} IN ${record.type} ${printData(record)}`;

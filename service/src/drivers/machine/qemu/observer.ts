@@ -201,11 +201,12 @@ export function capacityOf(folder: string): Capacity {
   };
 }
 
-/** Returns the state of the host and all servers. */
-export async function observeMachines(options: ObserverOptions): Promise<MachinesStatus> {
+/** Returns the state of the host and all servers, or of `only` those with these ids. */
+export async function observeMachines(options: ObserverOptions, only?: readonly number[]): Promise<MachinesStatus> {
   const { exec, tag, servers, firstUid, accelerator, runs, taps } = options;
   const processes = findProcesses(exec, tag, firstUid);
-  const ids = [...new Set([...listServers(servers), ...processes.keys(), ...taps.owners()])].sort((a, b) => a - b);
+  const all = [...new Set([...listServers(servers), ...processes.keys(), ...taps.owners()])].sort((a, b) => a - b);
+  const ids = only === undefined ? all : all.filter((id) => only.includes(id));
   const machines = await Promise.all(
     ids.map(async (id) => {
       const folder = folderOf(servers, id);

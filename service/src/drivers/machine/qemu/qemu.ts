@@ -365,7 +365,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
       await removeImage(imageFolderOf(name), name);
       await rm(snapshotOf(servers, name).root, { recursive: true, force: true });
     },
-    observe: () => observeMachines({ ...options, runs, taps, unresponsive }),
+    observe: (only) => observeMachines({ ...options, runs, taps, unresponsive }, only),
     onPower(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -5,6 +5,7 @@
  */
 
 import { createKeyedQueue } from "../../../base/serialqueue.ts";
+import { forEachInTurns } from "../../../base/turn.ts";
 import { lastLines } from "../console/log.ts";
 import { DiskError, GIB } from "../disk/disk.ts";
 import type {
@@ -15,6 +16,7 @@ import type {
   HeldImage,
   MachineDriver,
   MachineSpec,
+  MachineStatus,
   MachineTrouble,
   OperatorImage,
   PowerEvent,
@@ -322,16 +324,14 @@ export function createSim(options: SimOptions): SimulatedMachines {
         return null;
       }),
     releaseDisks: () => run("releaseDisks", [], () => {}),
-    observe: () =>
-      run("observe", [], () => ({
-        ready: true,
-        detail: "simulated",
-        accelerator: null,
-        capacity: { ...capacity, diskFree: free },
-        machines: [...servers.values()]
-          .map((server) => showServer(server, now(), stageOf, free > 0))
-          .sort((a, b) => a.id - b.id),
-      })),
+    observe: (only) =>
+      run("observe", [], async () => {
+        const machines: MachineStatus[] = [];
+        const observed = only === undefined ? servers.values() : only.flatMap((id) => servers.get(id) ?? []);
+        await forEachInTurns(observed, (server) => void machines.push(showServer(server, now(), stageOf, free > 0)));
+        const host = { ready: true, detail: "simulated", accelerator: null, capacity: { ...capacity, diskFree: free } };
+        return { ...host, machines: machines.sort((a, b) => a.id - b.id) };
+      }),
     onPower(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

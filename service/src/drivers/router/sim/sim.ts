@@ -4,7 +4,17 @@
  * `SimulatedRouter`.
  */
 
-import type { Count, NetworkSpec, NetworkStatus, Port, Router, RuleCount, TunnelStatus } from "../interface.ts";
+import { createTurn, forEachInTurns } from "../../../base/turn.ts";
+import type {
+  Count,
+  NetworkSpec,
+  NetworkStatus,
+  Port,
+  PortStatus,
+  Router,
+  RuleCount,
+  TunnelStatus,
+} from "../interface.ts";
 import { dnsmasqArguments } from "../linux/dhcp.ts";
 import { blocksOf, renderTexts } from "../linux/texts.ts";
 import { closedOf } from "../model/closedaddresses.ts";
@@ -41,7 +51,8 @@ export interface SimulatedRouter extends Router {
 }
 
 interface Network {
-  spec: NetworkSpec;
+  spec: Omit<NetworkSpec, "ports">;
+  ports: Map<number, Port>;
   missing: string[];
   rules: RuleCount[];
   rest: Count;
@@ -66,6 +77,18 @@ const replyTo = (packet: Packet): Packet => ({
   sourcePort: packet.destinationPort,
   destination: packet.source,
   destinationPort: packet.sourcePort,
+});
+
+const noRules = { enabled: false, allow: true, rules: [] } as const;
+
+const specOf = ({ spec, ports }: Network): NetworkSpec => ({ ...spec, ports: [...ports.values()] });
+
+const portStatus = ({ attached }: Network, id: number): PortStatus => ({
+  id,
+  attached: attached.has(id),
+  carrier: attached.has(id),
+  sent: nothing,
+  received: nothing,
 });
 
 /** Creates a simulated router. `now` returns milliseconds since 1970. */
@@ -118,24 +141,25 @@ export function createSim(now: () => number): SimulatedRouter {
       if (sim.broken) throw new Error("the simulated host refuses every change");
       const before = networks.get(spec.id);
       // Validates what the kernel would refuse. Ports that were validated before are skipped, since there may be thousands.
-      const known = new Map(before?.spec.ports.map((port) => [port.id, port]));
       const isKnown = ({ id, mac, bandwidth, addresses }: Port): boolean => {
-        const port = known.get(id);
+        const port = before?.ports.get(id);
         return port?.mac === mac && port.bandwidth === bandwidth && port.addresses.join() === addresses.join();
       };
       renderTexts({ ...spec, ports: spec.ports.filter((port) => !isKnown(port)) }, false);
       dnsmasqArguments(spec, "/");
       if (before !== undefined && before.spec.generation > spec.generation) return before.spec.generation;
       if (before?.spec.generation === spec.generation) for (const part of before.missing) onRepair?.(part);
-      const same = (part: (spec: NetworkSpec) => unknown) =>
+      const { ports, ...rest } = spec;
+      const same = (part: (spec: Network["spec"]) => unknown) =>
         before !== undefined && JSON.stringify(part(before.spec)) === JSON.stringify(part(spec));
       const kept = same((one) => [one.firewall, one.v4.cidr, one.v6?.cidr]);
       const judge = createJudge(spec.firewall, blocksOf(spec));
       const attached = new Set<number>();
-      for (const { id, device } of spec.ports)
+      for (const { id, device } of ports)
         if (devices.delete(device) || before?.attached.has(id) === true) attached.add(id);
       networks.set(spec.id, {
-        spec,
+        spec: rest,
+        ports: new Map(ports.map((port) => [port.id, port])),
         missing: [],
         rules: kept
           ? (before?.rules ?? [])
@@ -155,19 +179,39 @@ export function createSim(now: () => number): SimulatedRouter {
       if (sim.broken) throw new Error("the simulated host refuses every change");
       networks.delete(id);
     },
-    async observe() {
+    async applyPorts({ id, from, generation, ports, removed }) {
+      if (sim.broken) throw new Error("the simulated host refuses every change");
+      const network = networks.get(id);
+      if (network === undefined || network.spec.generation !== from || network.missing.length > 0) return false;
+      if (ports.length > 0) renderTexts({ ...network.spec, firewall: noRules, ports }, false);
+      for (const port of removed) {
+        network.ports.delete(port);
+        network.attached.delete(port);
+      }
+      for (const port of ports) {
+        network.ports.set(port.id, port);
+        if (devices.delete(port.device)) network.attached.add(port.id);
+      }
+      network.spec = { ...network.spec, generation };
+      return true;
+    },
+    async observePort(network, port) {
+      if (isSilent) await new Promise<void>((resolve) => waiting.push(resolve));
+      const found = networks.get(network);
+      return found?.ports.has(port) === true ? portStatus(found, port) : null;
+    },
+    async observe(only) {
       looks += 1;
       if (isSilent) await new Promise<void>((resolve) => waiting.push(resolve));
-      const status = ({
-        spec,
-        missing,
-        attached,
-        rules,
-        rest,
-        spoofed,
-        overLimit,
-        tunnels,
-      }: Network): NetworkStatus => ({
+      const status = async (network: Network): Promise<NetworkStatus> => {
+        const shown: PortStatus[] = [];
+        await forEachInTurns(network.ports.keys(), (port) => void shown.push(portStatus(network, port)));
+        return statusOf(network, shown);
+      };
+      const statusOf = (
+        { spec, missing, rules, rest, spoofed, overLimit, tunnels }: Network,
+        ports: readonly PortStatus[],
+      ): NetworkStatus => ({
         id: spec.id,
         generation: spec.generation,
         complete: missing.length === 0,
@@ -176,24 +220,24 @@ export function createSim(now: () => number): SimulatedRouter {
         rest,
         spoofed,
         overLimit,
-        ports: spec.ports.map(({ id }) => ({
-          id,
-          attached: attached.has(id),
-          carrier: attached.has(id),
-          sent: nothing,
-          received: nothing,
-        })),
+        ports,
         tunnels: [...tunnels.values()].sort((a, b) => a.id - b.id),
-        occupiedPorts: forwardsOf(spec).filter((port) => sim.held.includes(port)),
+        occupiedPorts: forwardsOf({ ...spec, ports: [] }).filter((port) => sim.held.includes(port)),
         sent: nothing,
         received: nothing,
       });
-      const all = [...networks.values()].map(status).sort((a, b) => a.id - b.id);
+      const all: NetworkStatus[] = [];
+      const turn = createTurn();
+      for (const network of only === undefined ? networks.values() : [networks.get(only)]) {
+        if (network !== undefined) all.push(await status(network));
+        if (turn.isOver()) await turn.next();
+      }
+      all.sort((a, b) => a.id - b.id);
       return { ready: !sim.broken, detail: sim.broken ? "simulated, and broken" : "simulated", networks: all };
     },
     async readBanner(id, address) {
       const network = networks.get(id);
-      const port = network?.spec.ports.find((one) => one.addresses.includes(address));
+      const port = [...(network?.ports.values() ?? [])].find((one) => one.addresses.includes(address));
       const isThere = port !== undefined && network?.attached.has(port.id) === true;
       return isThere && network.spec.edgeAddress !== null ? sim.says : null;
     },
@@ -203,7 +247,8 @@ export function createSim(now: () => number): SimulatedRouter {
     send(id, from, packet) {
       const network = networks.get(id);
       if (network === undefined) return false;
-      const { spec, attached, flows } = network;
+      const { attached, flows } = network;
+      const spec = specOf(network);
       const sender = spec.ports.find((port) => port.id === from);
       if (from !== null && !(sender !== undefined && attached.has(from))) return false;
       if (sender !== undefined && !sender.addresses.includes(packet.source)) {
@@ -239,7 +284,7 @@ export function createSim(now: () => number): SimulatedRouter {
       const network = networks.get(id);
       if (network !== undefined) network.overLimit = more(network.overLimit);
     },
-    images: () => [...networks.values()].map(({ spec }) => spec).sort((a, b) => a.id - b.id),
+    images: () => [...networks.values()].map(specOf).sort((a, b) => a.id - b.id),
     report: (id, status) => void networks.get(id)?.tunnels.set(status.id, status),
   };
   return sim;

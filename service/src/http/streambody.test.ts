@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { StorageError } from "../store/db.ts";
+import { collect, printList } from "./streambody.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "brume-body-"));
+const respond: { current: (response: ServerResponse) => void } = { current: () => {} };
+const server = createServer((_, response) => respond.current(response)).listen(0, "127.0.0.1");
+await once(server, "listening");
+after(() => {
+  server.closeAllConnections();
+  server.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function* pieces(count: number, size: number, onEnd: () => void = () => {}): AsyncGenerator<string> {
+  try {
+    for (let index = 0; index < count; index++) yield String(index % 10).repeat(size);
+  } finally {
+    onEnd();
+  }
+}
+const request = () =>
+  new Promise<IncomingMessage>((resolve, reject) =>
+    get({ port: (server.address() as AddressInfo).port, agent: false }, resolve).on("error", reject),
+  );
+
+test("a short body is a text", async () => {
+  assert.equal(await collect(pieces(3, 2), folder), "001122");
+});
+
+test("a long body has a length, and is sent as fast as the client reads", async () => {
+  const body = await collect(pieces(300, 100_000), folder);
+  assert.ok(typeof body !== "string");
+  assert.equal(body.bytes, 30_000_000);
+  assert.deepEqual(readdirSync(folder), [], "the file has no name");
+  let isSent = false;
+  let sent: Promise<void> = Promise.resolve();
+  respond.current = (response) => {
+    sent = body.send(response).finally(() => {
+      isSent = true;
+    });
+  };
+  const response = await request();
+  // The sockets of both sides take some megabytes; 30 MB do not fit.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.equal(isSent, false);
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  await sent;
+  const text = Buffer.concat(chunks).toString();
+  assert.equal(text.length, 30_000_000);
+  for (let index = 0; index < 300; index++) assert.equal(text[index * 100_000], String(index % 10));
+});
+
+test("sending ends when the client closes the connection", async () => {
+  const body = await collect(pieces(300, 100_000), folder);
+  assert.ok(typeof body !== "string");
+  const sent = new Promise<void>((resolve, reject) => {
+    respond.current = (response) => void body.send(response).then(resolve, reject);
+  });
+  (await request()).destroy();
+  await sent;
+});
+
+test("an error of the source, or of the disk, is thrown", async () => {
+  let ended = 0;
+  async function* failing(): AsyncGenerator<string> {
+    yield* pieces(5, 100_000, () => ended++);
+    throw new Error("unreadable");
+  }
+  await assert.rejects(collect(failing(), folder), /unreadable/);
+  await assert.rejects(
+    collect(
+      pieces(5, 100_000, () => ended++),
+      join(folder, "missing"),
+    ),
+    StorageError,
+  );
+  assert.equal(ended, 2);
+});
+
+test("other work runs while a body is created", async () => {
+  let isServed = false;
+  async function* slow(): AsyncGenerator<string> {
+    setImmediate(() => {
+      isServed = true;
+    });
+    for (let index = 0; index < 10; index++) {
+      for (const until = performance.now() + 2; performance.now() < until; );
+      yield "x";
+    }
+    assert.equal(isServed, true);
+  }
+  assert.equal(await collect(slow(), folder), "x".repeat(10));
+});
+
+test("a list is printed as JSON", async () => {
+  const print = async (...items: unknown[]) => {
+    async function* each() {
+      yield* items;
+    }
+    return collect(printList(each()), folder);
+  };
+  assert.equal(await print(), "[]");
+  assert.equal(await print(1, { a: "b" }), '[1,{"a":"b"}]');
+});

@@ -1,0 +1,105 @@
+/**
+ * Bodies that may be large: they are created piece by piece, so that only a part is in memory and other requests are served in between. Every
+ * response has a length, so a long body is first written to a temporary file and then sent from it, as fast as the client reads.
+ */
+import { randomUUID } from "node:crypto";
+import { type FileHandle, open, unlink } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
+import { join } from "node:path";
+import { createTurn } from "../base/turn.ts";
+import { StorageError } from "../store/db.ts";
+
+/** Characters up to which a body is kept in memory. */
+const mostWhole = 262_144;
+/** Bytes that are written and read at once. */
+const partSize = 65_536;
+
+/** A body in a file without a name: it vanishes when it is closed, also with the process. */
+export interface FileBody {
+  readonly bytes: number;
+  /** Sends the body and ends the response. */
+  send(response: ServerResponse): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A complete body: a short one as text, a long one in a file. */
+export type Body = string | FileBody;
+
+/** Joins the pieces to a body. `folder`: for the file of a long one. Rejects as the source does, so that the client gets an error. */
+export async function collect(pieces: AsyncIterable<string>, folder: string): Promise<Body> {
+  const turn = createTurn();
+  let text = "";
+  let file: FileHandle | null = null;
+  let bytes = 0;
+  const flush = async (): Promise<void> => {
+    file ??= await openNameless(folder);
+    const part = Buffer.from(text);
+    text = "";
+    await file.appendFile(part).catch(throwStorage);
+    bytes += part.length;
+  };
+  try {
+    for await (const piece of pieces) {
+      text += piece;
+      if (text.length > (file === null ? mostWhole : partSize)) await flush();
+      if (turn.isOver()) await turn.next();
+    }
+    if (file === null) return text;
+    await flush();
+    return fileBody(file, bytes);
+  } catch (error) {
+    await (file as FileHandle | null)?.close();
+    throw error;
+  }
+}
+
+async function openNameless(folder: string): Promise<FileHandle> {
+  const path = join(folder, `response-${randomUUID()}`);
+  const file = await open(path, "wx+", 0o600).catch(throwStorage);
+  await unlink(path);
+  return file;
+}
+
+/** A full disk is reported as the database reports it. */
+function throwStorage(cause: unknown): never {
+  throw new StorageError("the file of a large response cannot be written", { cause });
+}
+
+const fileBody = (file: FileHandle, bytes: number): FileBody => ({
+  bytes,
+  close: () => file.close(),
+  async send(response) {
+    try {
+      for (let at = 0; at < bytes; ) {
+        if (response.closed || response.destroyed) return;
+        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(partSize), 0, partSize, at);
+        if (bytesRead === 0) throw new Error("the file of a large response is cut");
+        at += bytesRead;
+        if (!response.write(buffer.subarray(0, bytesRead))) await drained(response);
+      }
+      response.end();
+    } finally {
+      await file.close();
+    }
+  },
+});
+
+/** Resolves when the response accepts more, or is closed. */
+const drained = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      response.off("drain", done).off("close", done);
+      resolve();
+    };
+    response.on("drain", done).on("close", done);
+  });
+
+/** Yields a JSON array of the items. */
+export async function* printList(items: AsyncIterable<unknown>): AsyncGenerator<string> {
+  let before = "[";
+  for await (const item of items) {
+    yield `${before}${JSON.stringify(item)}`;
+    before = ",";
+  }
+  yield before === "[" ? "[]" : "]";
+}

@@ -1,0 +1,54 @@
+/**
+ * The filters of the list of servers. They read only the columns that they need, page by page, so that the event loop serves requests in
+ * between; the servers of the page of the response are read completely afterwards.
+ */
+import type { Query } from "@brume/api/operation.ts";
+import type { serverOperations } from "@brume/api/server.ts";
+import { createTurn } from "../base/turn.ts";
+import { takePage } from "../http/list.ts";
+import { listNetworksById } from "../network/table.ts";
+import type { Reader } from "../store/db.ts";
+import { showLink } from "./links.ts";
+import { serverFilter } from "./model/filter.ts";
+import { type FilteredRow, listProjectLinks, pageFiltered } from "./table.ts";
+
+type Filters = Query<typeof serverOperations.listServers>;
+
+/** Rows of one query. */
+const readTogether = 300;
+
+/** Returns the servers of the project that match the filters, by id. Throws `query_invalid` for a malformed selector. */
+export async function filterServers(db: Reader, project: number, query: Filters): Promise<readonly FilteredRow[]> {
+  const { limit: _, cursor: __, ...filters } = query;
+  const needsLinks = query.network !== undefined || query.ip !== undefined;
+  const matches = serverFilter(query);
+  const facets = {
+    id: (row: FilteredRow) => row.id,
+    name: (row: FilteredRow) => row.name,
+    state: (row: FilteredRow) => row.state,
+    labels: (row: FilteredRow) => JSON.parse(row.labels) as Record<string, string>,
+  };
+  const found: FilteredRow[] = [];
+  const turn = createTurn();
+  for (let after = 0; ; ) {
+    const rows = await pageFiltered.all(db, { project, after, limit: readTogether });
+    const links = needsLinks ? await linksOf(db, project, rows) : null;
+    const fitting = rows.filter((row) => matches(row, links?.get(row.id) ?? []));
+    found.push(...takePage(fitting, filters, facets).items);
+    if (rows.length < readTogether) return found;
+    after = rows.at(-1)?.id ?? after;
+    if (turn.isOver()) await turn.next();
+  }
+}
+
+async function linksOf(db: Reader, project: number, rows: readonly FilteredRow[]) {
+  const links = await listProjectLinks(db, project, [0, ...rows.map(({ id }) => id)]);
+  const networks = await listNetworksById(db, [...new Set(links.map(({ network_id }) => network_id))]);
+  const networkOf = new Map(networks.map((network) => [network.id, network]));
+  const shown = links.flatMap((link) => {
+    const network = networkOf.get(link.network_id);
+    return network === undefined ? [] : [{ server: link.server_id, link: showLink({ link, network }) }];
+  });
+  const byServer = Map.groupBy(shown, ({ server }) => server);
+  return new Map([...byServer].map(([server, own]) => [server, own.map(({ link }) => link)]));
+}
