@@ -36,7 +36,7 @@ writeFileSync(
   `set timeout=0
 menuentry Debian {
   search --no-floppy --label root --set=root
-  linux /vmlinuz root=LABEL=root ro console=tty0 console=ttyS0,115200 quiet
+  linux /vmlinuz root=LABEL=root ro console=tty0 console=ttyS0,115200 quiet no_timer_check
   initrd /initrd.img
 }
 `,
