@@ -18,6 +18,9 @@ const SOCK_DGRAM = 2;
 const SOCK_NONBLOCK = 0o4000;
 const SOCK_CLOEXEC = 0o2000000;
 const MSG_DONTWAIT = 0x40;
+const SOL_SOCKET = 1;
+/** Nine numbers; the first is the memory of the receive queue. */
+const SO_MEMINFO = 55;
 
 /** Maximum number of datagrams per call. More do not reduce the cost, and delay other work of the thread. */
 export const PLACES = 32;
@@ -49,6 +52,8 @@ export interface Batch {
   client(place: number): Client;
   /** Sets the size of the response in bytes. A place without a size sends none. */
   put(place: number, size: number): void;
+  /** Returns the memory of the datagrams that wait at the socket, in bytes. */
+  queued(): number;
   /** Sends the responses to the last datagrams. Those that the kernel does not accept are dropped. */
   send(): void;
 }
@@ -70,6 +75,8 @@ export async function loadMmsg(): Promise<Mmsg> {
   const bind: (fd: number, name: Uint8Array, length: number) => number = libc.func("int bind(int, void *, uint)");
   type Many = (fd: number, headers: Uint8Array, count: number, flags: number, timeout?: null) => number;
   const recvmmsg: Many = libc.func("int recvmmsg(int, void *, uint, int, void *)");
+  const getsockopt: (fd: number, level: number, option: number, value: Uint32Array, length: Uint32Array) => number =
+    libc.func("int getsockopt(int, int, int, void *, void *)");
   const sendmmsg: Many = libc.func("int sendmmsg(int, void *, uint, int)");
 
   const fault = (syscall: string, host: string, port: number): Error => {
@@ -115,6 +122,7 @@ export async function loadMmsg(): Promise<Mmsg> {
         packets.push(Buffer.from(memory, packet, DATAGRAM));
       }
       const clients = names.map(clientOf);
+      const memoryInfo = new Uint32Array(9);
       let came = 0;
 
       return {
@@ -132,6 +140,10 @@ export async function loadMmsg(): Promise<Mmsg> {
         client: (place) => clients[place] as Client,
         put(place, size) {
           numbers[length(place)] = size;
+        },
+        queued() {
+          const length = Uint32Array.of(memoryInfo.byteLength);
+          return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memoryInfo, length) === 0 ? (memoryInfo[0] as number) : 0;
         },
         send() {
           const answered = (place: number): boolean => place < came && numbers[length(place)] !== 0;

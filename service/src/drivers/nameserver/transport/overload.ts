@@ -4,8 +4,10 @@
  * with a port, so that a resolver with a new port for each query is not taken for a flood.
  */
 
-/** Datagrams without an empty socket in between after which the thread is overloaded: a few milliseconds of work. */
+/** Datagrams without an empty socket in between after which the queue of the socket is measured: a few milliseconds of work. */
 const BACKLOG = 512;
+/** Bytes of the queue from which the thread is overloaded: about 256 queries. A client that waits for responses keeps it shorter. */
+const QUEUE = 256 * 768;
 /** Datagrams of one client that are read during an overload, until the socket is empty or `WINDOW_MS` have passed. */
 const SHARE = 16;
 const WINDOW_MS = 50;
@@ -17,8 +19,8 @@ export interface Overload {
   readonly isActive: boolean;
   /** Datagrams that were not answered. */
   readonly dropped: number;
-  /** Adds datagrams that were received at once; `isEmpty`: no others wait. `now` in milliseconds. */
-  received(count: number, isEmpty: boolean, now: number): void;
+  /** Adds datagrams that were received at once; `isEmpty`: no others wait. `now` in milliseconds, `queued` returns the bytes that wait. */
+  received(count: number, isEmpty: boolean, now: number, queued: () => number): void;
   /** Counts a datagram of a client while active, and returns whether it is dropped. `client` is a hash of address and port. */
   drops(client: number): boolean;
   /** Counts a datagram that was read and is not answered. */
@@ -40,7 +42,7 @@ export function createOverload(): Overload {
     get dropped() {
       return dropped;
     },
-    received(count, isEmpty, now) {
+    received(count, isEmpty, now, queued) {
       if (isEmpty) {
         backlog = 0;
         isActive = false;
@@ -48,6 +50,10 @@ export function createOverload(): Overload {
       }
       backlog += count;
       if (backlog <= BACKLOG) return;
+      if (!isActive && queued() < QUEUE) {
+        backlog = 0;
+        return;
+      }
       if (!isActive || now - since > WINDOW_MS) {
         counts.fill(0);
         since = now;

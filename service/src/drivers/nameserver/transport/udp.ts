@@ -104,7 +104,7 @@ function answerAll(batch: Batch, responder: Pick<Responder, "udp">, overload: Ov
     const came = batch.receive();
     const isEmpty = came < PLACES;
     const now = isEmpty ? 0 : performance.now();
-    overload.received(came, isEmpty, now);
+    overload.received(came, isEmpty, now, batch.queued);
     for (let place = 0; place < came; place++) {
       const client = batch.client(place);
       if (overload.isActive && overload.drops(client.flow())) continue;
