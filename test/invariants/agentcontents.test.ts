@@ -5,11 +5,11 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Duplex, PassThrough } from "node:stream";
-import { after, describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { receiveFile } from "../../service/src/agent/receive.ts";
 import { createContents } from "../../service/src/drivers/content/folder.ts";
 import type { Contents } from "../../service/src/drivers/content/interface.ts";
-import { type Carrier, createAgentLab } from "../support/agentlab.ts";
+import { type AgentLab, type Carrier, createAgentLab } from "../support/agentlab.ts";
 
 const root = mkdtempSync(join(tmpdir(), "brume-contents-"));
 after(() => rmSync(root, { recursive: true }));
@@ -51,12 +51,15 @@ const cut = (contents: Contents, most: number, positions: number[]): Contents =>
 
 for (const carrier of ["unix", "tls"] as Carrier[])
   describe(`contents over ${carrier}`, () => {
-    const lab = createAgentLab({ contents: local }, carrier);
-    const connected = lab.then((one) => one.connect());
-    after(async () => (await lab).close());
+    let lab: AgentLab;
+    let contents: Contents;
+    before(async () => {
+      lab = await createAgentLab({ contents: local }, carrier);
+      ({ contents } = await lab.connect());
+    });
+    after(() => lab.close());
 
     test("only finished regular files are listed, with their checksums", async () => {
-      const { contents } = await connected;
       const files = await contents.listFiles({ image: "mine" });
       assert.deepEqual(
         files.map(({ name, bytes }) => [name, bytes]),
@@ -76,7 +79,6 @@ for (const carrier of ["unix", "tls"] as Carrier[])
     });
 
     test("a transfer continues after interruptions, and gets its name only when it is complete", async () => {
-      const { contents } = await connected;
       const positions: number[] = [];
       const [file, empty] = [
         (await contents.listFiles({ image: "mine" }))[0],
