@@ -6,8 +6,8 @@
 
 /** Datagrams without an empty socket in between after which the queue of the socket is measured: a few milliseconds of work. */
 const BACKLOG = 512;
-/** Bytes of the queue from which the thread is overloaded: about 256 queries. A client that waits for responses keeps it shorter. */
-const QUEUE = 256 * 768;
+/** Bytes of the queue from which the thread is overloaded: about 600 queries. Clients that wait for responses keep it shorter. */
+const QUEUE = 768 << 10;
 /** Datagrams of one client that are read during an overload, until the socket is empty or `WINDOW_MS` have passed. */
 const SHARE = 16;
 const WINDOW_MS = 50;

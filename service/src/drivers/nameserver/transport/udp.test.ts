@@ -106,7 +106,7 @@ test("more datagrams than can be answered: a client with few is answered, and mi
   const { port } = served.socket.address();
   const [greedy, modest] = [await client(t, "127.0.0.1", port), await client(t, "127.0.0.1", port)];
   // All are in the kernel before the server, on this same thread, reads the first.
-  for (let i = 0; i < 900; i++) greedy.socket.send(`${i}`);
+  for (let i = 0; i < 2500; i++) greedy.socket.send(`${i}`);
   modest.socket.send("here");
   for (let i = 0; i < 100; i++) greedy.socket.send(`${i}`);
   assert.deepEqual(await modest.settled(1), ["here"]);
