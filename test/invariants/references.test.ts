@@ -133,6 +133,17 @@ test("references name an existing document and heading", () => {
 /** Documents that describe the code as it is; decisions and the list of changes describe it as it was. */
 const isCurrent = (file: string): boolean => /^(?:docs\/[\w-]+|README|CONTRIBUTING|api\/README)\.md$/.test(file);
 
+test("decisions are numbered without a gap, in file name and title", () => {
+  const decisions = listFiles().filter((file) => file.startsWith("docs/decisions/"));
+  const numbers = decisions.map((file) => Number(/\/(\d{4})-/.exec(file)?.[1])).sort((a, b) => a - b);
+  assert.deepEqual(
+    numbers,
+    numbers.map((_, index) => index),
+  );
+  for (const file of decisions.filter((name) => !name.includes("/0000-")))
+    assert.match(readFileSync(join(root, file), "utf8"), new RegExp(`^# ${Number(file.slice(15, 19))}\\. `), file);
+});
+
 test("source files that documents name exist", () => {
   const named = listFiles()
     .filter(isCurrent)
