@@ -70,46 +70,6 @@ onEveryDatabase(
       });
     });
 
-    test("a claim with dates in the future is checked on time and expires in time", async () => {
-      const { ID } = await create(harness, "future.example");
-      const { ID: id } = await claim(other, "future.example");
-      const day = 86_400_000;
-      const late = Date.now() + 1000 * day;
-      await harness.brume.store.write(async (tx) => {
-        const change = { created: late, checked: late, expires: late + claimLimits.days * day };
-        await tx.updateTable("domain_claim").set(change).where("id", "=", id).execute();
-        // A start brings times back only if no other service uses the database.
-        const due = harness.brume.store.alone ? late : 0;
-        await tx.updateTable("task").set({ due_at: due }).where("name", "=", "dns.claim").execute();
-      });
-      const before = Date.now();
-      await harness.brume.restart();
-      const rowOf = () =>
-        harness.brume.store.read.selectFrom("domain_claim").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
-      let row = await rowOf();
-      while ((row.checked ?? late) >= late) {
-        await sleep(20);
-        row = await rowOf();
-      }
-      assert.ok(row.checked !== null && row.checked >= before, "it was checked after the start");
-      assert.ok(row.expires <= Date.now() + claimLimits.days * day, "its rest is not longer than a whole term");
-      const dueOf = () =>
-        harness.brume.store.read
-          .selectFrom("task")
-          .select("due_at")
-          .where("name", "=", "dns.claim")
-          .where("subject_id", "=", id)
-          .executeTakeFirstOrThrow();
-      let due = (await dueOf()).due_at;
-      while ((due ?? late) >= late) {
-        await sleep(20);
-        due = (await dueOf()).due_at;
-      }
-      assert.ok((due ?? late) <= Date.now() + 12 * 60_000, "the next check is within the longest pause");
-      await other.client.deleteClaim({ path: { id } });
-      await erase(harness, ID);
-    });
-
     test("a domain moves to the project that proves its claim, and the other project keeps a zone file", async () => {
       const lost = await create(harness, "wanted.example", { Ip: "192.0.2.1", Labels: { env: "prod" } });
       const below = await create(harness, "deep.wanted.example");
@@ -264,6 +224,46 @@ onEveryDatabase(
       await refused(caller.client.readClaim({ path: { id: asked.ID } }), "claim_not_found");
       await refused(claim(caller, "limited.example"), "token_restricted");
       await harness.client.deleteClaim({ path: { id: asked.ID } });
+      await erase(harness, ID);
+    });
+
+    test("a claim with dates in the future is checked on time and expires in time", async () => {
+      const { ID } = await create(harness, "future.example");
+      const { ID: id } = await claim(other, "future.example");
+      const day = 86_400_000;
+      const late = Date.now() + 1000 * day;
+      await harness.brume.store.write(async (tx) => {
+        const change = { created: late, checked: late, expires: late + claimLimits.days * day };
+        await tx.updateTable("domain_claim").set(change).where("id", "=", id).execute();
+        // A start brings times back only if no other service uses the database.
+        const due = harness.brume.store.alone ? late : 0;
+        await tx.updateTable("task").set({ due_at: due }).where("name", "=", "dns.claim").execute();
+      });
+      const before = Date.now();
+      await harness.brume.restart();
+      const rowOf = () =>
+        harness.brume.store.read.selectFrom("domain_claim").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+      let row = await rowOf();
+      while ((row.checked ?? late) >= late) {
+        await sleep(20);
+        row = await rowOf();
+      }
+      assert.ok(row.checked !== null && row.checked >= before, "it was checked after the start");
+      assert.ok(row.expires <= Date.now() + claimLimits.days * day, "its rest is not longer than a whole term");
+      const dueOf = () =>
+        harness.brume.store.read
+          .selectFrom("task")
+          .select("due_at")
+          .where("name", "=", "dns.claim")
+          .where("subject_id", "=", id)
+          .executeTakeFirstOrThrow();
+      let due = (await dueOf()).due_at;
+      while ((due ?? late) >= late) {
+        await sleep(20);
+        due = (await dueOf()).due_at;
+      }
+      assert.ok((due ?? late) <= Date.now() + 12 * 60_000, "the next check is within the longest pause");
+      await other.client.deleteClaim({ path: { id } });
       await erase(harness, ID);
     });
   },

@@ -374,7 +374,7 @@ describe("a name server that is slow", () => {
     await client.readRecord({ path: { id: made.ID } });
     open();
     const { answer, headers } = await waiting;
-    assert.deepEqual([answer.State, headers.get("preference-applied")], ["Active", "wait=30"]);
+    assert.deepEqual([answer.State, headers.get("preference-applied")], ["Active", "wait=60"]);
     assert.equal((await client.readRecord({ path: { id: made.ID } })).State, "Active");
     assert.deepEqual(await brume.resolver.resolve4("www.slow.example"), ["192.0.2.1", "192.0.2.2"]);
   });
