@@ -84,9 +84,10 @@ const fileBody = (file: FileHandle, bytes: number): FileBody => ({
   },
 });
 
-/** Resolves when the response accepts more, or is closed. */
+/** Resolves when the response accepts more, or is closed, also if it was closed before. */
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
+    if (response.closed || response.destroyed) return resolve();
     const done = (): void => {
       response.off("drain", done).off("close", done);
       resolve();
