@@ -1,6 +1,7 @@
 /** Commands that are no single operation: what they take, and the module of each, which is loaded when it runs. */
-import type { Argument, Command, Flag } from "./model/commands.ts";
+import type { Argument, Command } from "./model/commands.ts";
 import type { Kind } from "./model/kinds.ts";
+import { flag } from "./model/options.ts";
 import type { Schema } from "./model/schema.ts";
 import type { Run } from "./session.ts";
 
@@ -34,17 +35,6 @@ const argument = (name: string, kind: Kind | null, description: string, more: Pa
   name,
   required: true,
   file: false,
-  description,
-  ...more,
-});
-
-const flag = (name: string, schema: Schema, description: string, more: Partial<Flag> = {}): Flag => ({
-  field: name,
-  place: "option",
-  schema,
-  kind: null,
-  name,
-  required: false,
   description,
   ...more,
 });

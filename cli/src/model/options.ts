@@ -2,7 +2,8 @@
 import type { Flag } from "./commands.ts";
 import type { Schema } from "./schema.ts";
 
-const option = (name: string, schema: Schema, description: string, short?: string): Flag => ({
+/** Returns a flag of a command that is no field of the API. `more` replaces properties. */
+export const flag = (name: string, schema: Schema, description: string, more: Partial<Flag> = {}): Flag => ({
   field: name,
   place: "option",
   schema,
@@ -10,7 +11,7 @@ const option = (name: string, schema: Schema, description: string, short?: strin
   name,
   required: false,
   description,
-  ...(short !== undefined && { short }),
+  ...more,
 });
 
 /** Forms of the output. */
@@ -23,42 +24,39 @@ const text = { type: "string" } as const;
 
 /** Flags of all commands. */
 export const commonFlags: readonly Flag[] = [
-  option(
+  flag(
     "output",
     { type: "string", enum: formats },
     "Form of the output: `table` and `wide` for people; `json` and `yaml` as the API returns it; `name` for other commands.",
-    "o",
+    { short: "o" },
   ),
-  option("quiet", yes, "Print only errors.", "q"),
-  option("context", text, "Use this installation instead of the current one.", "c"),
-  option("color", yes, "Use colours. Default: on a terminal, unless `NO_COLOR` is set."),
-  option("help", yes, "Show the help of the command.", "h"),
+  flag("quiet", yes, "Print only errors.", { short: "q" }),
+  flag("context", text, "Use this installation instead of the current one.", { short: "c" }),
+  flag("color", yes, "Use colours. Default: on a terminal, unless `NO_COLOR` is set."),
+  flag("help", yes, "Show the help of the command.", { short: "h" }),
 ];
 
 /** Flags of commands that change something. */
 export const changeFlags: readonly Flag[] = [
-  option(
+  flag(
     "wait",
     yes,
     "Wait until the change has taken effect, and show its steps. This is the default; `--no-wait` does not wait.",
   ),
-  option(
+  flag(
     "timeout",
     { type: "integer", minimum: 1, maximum: 86_400 },
     "Wait at most this number of seconds. Default 900.",
   ),
-  option("dry-run", yes, "Validate only; change nothing."),
-  option("strict", yes, "Reject fields that the service would ignore."),
-  option(
-    "file",
-    text,
-    "Read the fields of the request from this JSON or YAML file; `-` is standard input. Flags win.",
-    "f",
-  ),
+  flag("dry-run", yes, "Validate only; change nothing."),
+  flag("strict", yes, "Reject fields that the service would ignore."),
+  flag("file", text, "Read the fields of the request from this JSON or YAML file; `-` is standard input. Flags win.", {
+    short: "f",
+  }),
 ];
 
 /** The flag of commands that prompt. */
-export const yesFlag = option("yes", yes, "Do not prompt before the change.", "y");
+export const yesFlag = flag("yes", yes, "Do not prompt before the change.", { short: "y" });
 
 /** What the common flags select. */
 export interface Options {

@@ -1,7 +1,7 @@
 /**
  * Runs the programs that read untrusted disks: `qemu-img`, `e2fsck`, `debugfs`. A defect in one of them must give its guest nothing: each
  * run has a user id without rights, a root of its own with only the files of this call (see ../privateroot.ts), no network, no
- * other processes in sight, and limits of memory, processes, file size and time. Only the named files are writable.
+ * visible processes of others, and limits of memory, processes, file size and time. Only the named files are writable.
  */
 import { join } from "node:path";
 import { CommandError, type Exec, type RunOptions } from "../../exec.ts";
