@@ -52,14 +52,31 @@ onEveryDatabase("large zones", (harness) => {
       assert.equal(head.headers.get("content-length"), String(Buffer.byteLength(response.text)));
     });
 
+    test("is read again by a repeated creation that waits", async () => {
+      const body = { Name: "repeated.example", ZoneFile: zoneFile };
+      const headers = { "idempotency-key": "repeated" };
+      const first = await harness.request("POST /dns", body, headers);
+      assert.equal(first.status, 200);
+      const again = await harness.request("POST /dns", body, { ...headers, prefer: "wait=1" });
+      assert.deepEqual([again.status, again.headers.get("idempotency-replayed")], [200, "true"]);
+      assert.deepEqual(
+        (again.json as Domain).LinkedRecords.map(({ ID }) => ID),
+        (first.json as Domain).LinkedRecords.map(({ ID }) => ID),
+      );
+    });
+
     test("shows one version while records change", async () => {
       const { ID: DomainId } = await create("changing.example");
-      const reading = read(DomainId);
-      for (let index = 0; index < 5; index++)
-        await harness.client.createRecordA({ body: { DomainId, Name: `new-${index}`, IP: "192.0.2.1" } });
-      const { json, headers } = await reading;
-      const version = Number(/-([0-9]+)"$/.exec(headers.get("etag") ?? "")?.[1]);
-      assert.equal((json as Domain).LinkedRecords.length, count + version - 1);
+      const reads = [read(DomainId)];
+      for (let index = 0; index < 5; index++) {
+        const change = harness.client.createRecordA({ body: { DomainId, Name: `new-${index}`, IP: "192.0.2.1" } });
+        reads.push(read(DomainId));
+        await change;
+      }
+      for (const { json, headers } of await Promise.all(reads)) {
+        const version = Number(/-([0-9]+)"$/.exec(headers.get("etag") ?? "")?.[1]);
+        assert.equal((json as Domain).LinkedRecords.length, count + version - 1);
+      }
       const now = await readDomain(DomainId);
       assert.equal(now.LinkedRecords.length, count + 5);
     });

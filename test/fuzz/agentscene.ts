@@ -110,7 +110,7 @@ async function look(): Promise<string[]> {
   const routes = await run("ip", "route", "show", "table", "all");
   const routes6 = await run("ip", "-6", "route", "show", "table", "all");
   const rules = `${await run("ip", "rule")}${await run("nft", "-s", "list", "ruleset")}`;
-  const tables = rules.split(/\n(?=table )/).map((table) => table.replaceAll("\n", "|"));
+  const tables = rules.split(/\n(?=table )/).map((table) => table.trim().replaceAll("\n", "|"));
   return [
     ...links.split("\n"),
     ...`${routes}${routes6}`.split("\n").map((line) => `route ${line}`),

@@ -259,7 +259,13 @@ console.log(JSON.stringify(written));`;
     assert.equal(host.pidOf(server.id), null);
     // Scripts of root leave files that the control plane can use.
     await host.brume.start();
-    await until("the server runs again", async () => host.pidOf(server.id) !== null);
+    // The process exists before the service has noted that the server is on.
+    await until("the server runs again", () =>
+      host.read(server.id).then(
+        ({ State, IsPowerOn }) => State === "Active" && IsPowerOn && host.pidOf(server.id) !== null,
+        () => false,
+      ),
+    );
     server = { ...server, pid: host.pidOf(server.id) ?? 0 };
     await until("the engines run again", async () => (engines = await readEngines()).match(/"pid"/g)?.length === 2);
     await assertWell("after-down");

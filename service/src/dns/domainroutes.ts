@@ -159,11 +159,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
           const stream = { caller, domain: found.id, snapshot: tools.snapshot, served, nameServers };
           const body = otherMedia ? streamZoneFile(stream) : streamJson(stream);
           const type = otherMedia ? zoneFileType : json;
-          return {
-            answer: showDomain(found, [], served(found.ascii), nameServers),
-            tag: domainTag(found),
-            text: { type, body },
-          };
+          return { answer: showDomain(found, [], served(found.ascii), nameServers), text: { type, body } };
         }
         const { row, records } = await readTogether(db, caller, params.id);
         const result = {

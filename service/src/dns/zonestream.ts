@@ -3,11 +3,11 @@
  * and all records belong to one serial.
  */
 import { createTurn } from "../base/turn.ts";
-import type { Caller } from "../http/handler.ts";
+import type { Caller, OpenBody } from "../http/handler.ts";
 import type { Reader, Snapshot } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain } from "./access.ts";
 import { automaticSoa, sortKey } from "./model/served.ts";
-import { printedOf, showDomain, showRow } from "./model/show.ts";
+import { domainTag, printedOf, showDomain, showRow } from "./model/show.ts";
 import { printTop, printZoneRecord, sortAtNode } from "./model/zonefile/print.ts";
 import * as table from "./table.ts";
 
@@ -27,22 +27,33 @@ export interface ZoneStream {
   readonly nameServers: readonly string[];
 }
 
-/** Yields the pieces of a text that `print` creates from a snapshot. */
-async function* fromSnapshot(
-  { caller, domain, snapshot }: ZoneStream,
-  print: (db: Reader, row: table.DomainRow) => AsyncIterable<string>,
-): AsyncGenerator<string> {
-  const { read, close } = await snapshot();
+/** Opens the text that `print` creates from a snapshot, with the ETag of the same snapshot. */
+const fromSnapshot =
+  (
+    { caller, domain, snapshot }: ZoneStream,
+    print: (db: Reader, row: table.DomainRow) => AsyncIterable<string>,
+  ): OpenBody =>
+  async () => {
+    const { read, close } = await snapshot();
+    try {
+      const row = (await findVisibleDomain(read, caller, domain)) ?? domainNotFound(domain);
+      return { tag: domainTag(row), pieces: closeAfter(print(read, row), close) };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  };
+
+async function* closeAfter(pieces: AsyncIterable<string>, close: () => Promise<void>): AsyncGenerator<string> {
   try {
-    const row = (await findVisibleDomain(read, caller, domain)) ?? domainNotFound(domain);
-    yield* print(read, row);
+    yield* pieces;
   } finally {
     await close();
   }
 }
 
-/** Yields the response body of the domain: JSON with all records by id. */
-export const streamJson = (stream: ZoneStream): AsyncGenerator<string> =>
+/** Opens the response body of the domain: JSON with all records by id. */
+export const streamJson = (stream: ZoneStream): OpenBody =>
   fromSnapshot(stream, async function* (db, row) {
     const served = stream.served(row.ascii);
     const empty = JSON.stringify(showDomain(row, [], served, stream.nameServers));
@@ -60,8 +71,8 @@ export const streamJson = (stream: ZoneStream): AsyncGenerator<string> =>
     yield (before === "," ? "" : before) + empty.slice(split);
   });
 
-/** Yields the zone file: SOA, NS set, then records by owner and type. */
-export const streamZoneFile = (stream: ZoneStream): AsyncGenerator<string> =>
+/** Opens the zone file: SOA, NS set, then records by owner and type. */
+export const streamZoneFile = (stream: ZoneStream): OpenBody =>
   fromSnapshot(stream, async function* (db, row) {
     const { caller, nameServers } = stream;
     const isVisible = (record: table.RecordRow) => canSeeRecord(caller, record);

@@ -9,10 +9,11 @@ import { append, type NewEvent } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
 import { type Bound, subjectOf } from "./bind.ts";
 import type { Exchange } from "./exchange.ts";
-import type { AuditRow, Caller, ChangeResult, ReadResult, Request, ResourceChange } from "./handler.ts";
+import type { AuditRow, Caller, ChangeResult, Request, ResourceChange } from "./handler.ts";
 import type { Claim } from "./idempotency.ts";
 import type { AuditTable } from "./refusallog.ts";
-import { json, type Reply } from "./reply.ts";
+import type { Reply } from "./reply.ts";
+import { createPrint, type Print, show } from "./show.ts";
 import type { Stop } from "./stop.ts";
 
 /** Dependencies of a change. */
@@ -31,35 +32,6 @@ class DryRunEnd extends Error {
     super("dry run");
     this.outcome = outcome;
   }
-}
-
-/** Returns an object as JSON. Response, event and audit contain the same object, so its text is created once. */
-export type Print = (value: unknown) => string | null;
-
-function createPrint(): Print {
-  const printed = new Map<unknown, string>();
-  return (value) => {
-    if (value === null || value === undefined) return null;
-    let text = printed.get(value);
-    if (text === undefined) {
-      text = JSON.stringify(value);
-      printed.set(value, text);
-    }
-    return text;
-  };
-}
-
-/** Creates the response from the result of a handler. If `answer` is undefined, the body is empty. */
-export function show(result: ReadResult<unknown>, print: Print = JSON.stringify): Reply {
-  const { answer, tag, text } = result;
-  const status = result.status ?? 200;
-  const headers = tag === undefined ? [] : ["ETag", `"${tag}"`];
-  if (text !== undefined) {
-    if (typeof text.body !== "string") throw new Error("only a read may return its body in pieces");
-    return { status, type: text.type, body: text.body, headers };
-  }
-  if (answer === undefined) return { status, type: null, body: "", headers };
-  return { status, type: json, body: print(answer) ?? "null", headers };
 }
 
 const resourceOf = (type: string): string => type.slice(0, type.indexOf("."));

@@ -64,13 +64,19 @@ export interface Page<T, Items = readonly T[]> {
 /** A page of a response. An async iterable creates large objects one by one, so that only one is in memory at a time. */
 export type ListPage<T> = Page<T, readonly T[] | AsyncIterable<T>>;
 
+/**
+ * Opens a large body. Only a read may return one. The ETag is read from the same snapshot as the pieces. A reader that does not need the
+ * body never opens it; once opened, the pieces are read to their end.
+ */
+export type OpenBody = () => Promise<{ readonly tag?: string; readonly pieces: AsyncIterable<string> }>;
+
 /** Result of a read: the body of the response, and its ETag and status. */
 export interface ReadResult<A> {
   readonly answer: A;
   /** ETag without quotes. */
   readonly tag?: string;
-  /** A body in this media type, instead of `answer`. A read may return the pieces of a large body. */
-  readonly text?: { readonly type: string; readonly body: string | AsyncIterable<string> };
+  /** A body in this media type, instead of `answer`. */
+  readonly text?: { readonly type: string; readonly body: string | OpenBody };
   /** Status instead of 200. Only readiness uses it: its body contains the failed checks. */
   readonly status?: 503;
 }

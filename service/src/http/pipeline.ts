@@ -8,10 +8,10 @@ import { steadyOf } from "../base/clock.ts";
 import { ApiError, invalidFields } from "../base/error.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
-import { auditRow, type ChangeTools, executeChange, show } from "./change.ts";
+import { auditRow, type ChangeTools, executeChange } from "./change.ts";
 import { type Exchange, originOf } from "./exchange.ts";
 import type { Streams } from "./feed.ts";
-import type { AuditRow, Caller, ListPage, ReadResult, Request } from "./handler.ts";
+import type { AuditRow, Caller, Request } from "./handler.ts";
 import {
   accepts,
   type Head,
@@ -29,12 +29,11 @@ import { createTurnEnd, type PayloadLimits, receive, tooLarge } from "./payload.
 import type { NoteRate } from "./rateheaders.ts";
 import { decodeBody } from "./read/body.ts";
 import { readFields } from "./read/fields.ts";
-import { linkNext } from "./read/page.ts";
 import { queryFault, readQuery } from "./read/query.ts";
 import { type ReplayTools, repeat, repeatLater } from "./replay.ts";
-import { json, preflight, type Reply, success } from "./reply.ts";
+import { preflight, type Reply } from "./reply.ts";
 import type { CachedResponse, ResponseCache } from "./responsecache.ts";
-import { collect, printList } from "./streambody.ts";
+import { showPage, showRead } from "./show.ts";
 
 /** Limits of the size and time of a request. */
 export interface Limits extends PayloadLimits {
@@ -54,8 +53,6 @@ export interface PipelineTools extends ChangeTools, ReplayTools {
   readonly keys: IdempotencyKeys;
   readonly streams: Streams;
   readonly cache: ResponseCache;
-  /** Folder for the files of large responses. */
-  readonly spoolFolder: string;
   /** Returns why the service does not respond now (starting, stopping); null: it is ready. */
   readonly unready: () => string | null;
   /** Adds the row of a request that changed nothing to the audit. */
@@ -360,21 +357,4 @@ async function replay(
   const reply = await repeatLater(stored, reader, request, tools, wait * 1000);
   applyWait(exchange, wait);
   return reply;
-}
-
-/** Returns the response to a read. `folder`: for a large body. */
-async function showRead(result: ReadResult<unknown>, folder: string): Promise<Reply> {
-  const { text } = result;
-  if (text === undefined || typeof text.body === "string") return show(result);
-  const body = await collect(text.body, folder);
-  if (typeof body === "string") return show({ ...result, text: { type: text.type, body } });
-  return { ...show({ ...result, text: { type: text.type, body: "" } }), file: body };
-}
-
-async function showPage({ items, total, next }: ListPage<unknown>, route: Known, folder: string): Promise<Reply> {
-  const headers = ["X-Total-Count", String(total)];
-  if (next !== null) headers.push("Link", linkNext(route.path, route.query, next));
-  if (!(Symbol.asyncIterator in items)) return success(json, JSON.stringify(items), headers);
-  const body = await collect(printList(items), folder);
-  return typeof body === "string" ? success(json, body, headers) : { ...success(json, "", headers), file: body };
 }

@@ -8,10 +8,10 @@ import { isSettled } from "@brume/api/wait.ts";
 import { ApiError } from "../base/error.ts";
 import type { Store } from "../store/db.ts";
 import type { Bound, Ids } from "./bind.ts";
-import { show } from "./change.ts";
 import type { Request } from "./handler.ts";
 import type { StoredResponse } from "./idempotency.ts";
 import type { Reply } from "./reply.ts";
+import { showRead } from "./show.ts";
 import type { Stop } from "./stop.ts";
 
 const repeated = ["Idempotency-Replayed", "true"];
@@ -25,6 +25,8 @@ export function repeat(stored: Reply): Reply {
 export interface ReplayTools {
   readonly store: Store;
   readonly stop: Stop;
+  /** Folder for the files of large responses. */
+  readonly spoolFolder: string;
   /** Resolves when these tasks have ended, or after `ms` milliseconds. */
   readonly ended: (tasks: readonly number[], ms: number) => Promise<void>;
 }
@@ -41,7 +43,7 @@ export async function repeatLater(
   { reply: stored, tasks = [] }: StoredResponse,
   reader: Bound | undefined,
   request: Request,
-  { store, stop, ended }: ReplayTools,
+  { store, stop, ended, spoolFolder }: ReplayTools,
   wait: number,
 ): Promise<Reply> {
   const end = performance.now() + wait;
@@ -54,7 +56,7 @@ export async function repeatLater(
       const found = await reader.handler.read(readRequest, store.read);
       const left = end - performance.now();
       if (left <= 0 || stop.requested || isSettled(found.answer))
-        return repeat(stored.body === "" ? stored : show(found));
+        return repeat(stored.body === "" ? stored : await showRead(found, spoolFolder));
       await sleep(Math.min(pause, left));
     }
   } catch (error) {

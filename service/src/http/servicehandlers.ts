@@ -43,7 +43,7 @@ export function serviceHandlers(
     readMetrics: {
       async read({ query }) {
         const all = await metrics();
-        const body = query.servers === true ? joinAfter(all, serverMetrics()) : all;
+        const body = query.servers === true ? async () => ({ pieces: joinAfter(all, serverMetrics()) }) : all;
         return { answer: "", text: { type: "text/plain; version=0.0.4; charset=utf-8", body } };
       },
     },

@@ -1,0 +1,57 @@
+/** Creates responses from the results of handlers: objects, pages of lists, and large bodies in pieces. */
+import type { ListPage, ReadResult } from "./handler.ts";
+import { linkNext } from "./read/page.ts";
+import { json, type Reply, success } from "./reply.ts";
+import { collect, printList } from "./streambody.ts";
+
+/** Returns an object as JSON. Response, event and audit contain the same object, so its text is created once. */
+export type Print = (value: unknown) => string | null;
+
+export function createPrint(): Print {
+  const printed = new Map<unknown, string>();
+  return (value) => {
+    if (value === null || value === undefined) return null;
+    let text = printed.get(value);
+    if (text === undefined) {
+      text = JSON.stringify(value);
+      printed.set(value, text);
+    }
+    return text;
+  };
+}
+
+/** Creates the response from the result of a handler. If `answer` is undefined, the body is empty. */
+export function show(result: ReadResult<unknown>, print: Print = JSON.stringify): Reply {
+  const { answer, tag, text } = result;
+  const status = result.status ?? 200;
+  const headers = tag === undefined ? [] : ["ETag", `"${tag}"`];
+  if (text !== undefined) {
+    if (typeof text.body !== "string") throw new Error("only a read may return its body in pieces");
+    return { status, type: text.type, body: text.body, headers };
+  }
+  if (answer === undefined) return { status, type: null, body: "", headers };
+  return { status, type: json, body: print(answer) ?? "null", headers };
+}
+
+/** Returns the response to a read. `folder`: for a large body. */
+export async function showRead(result: ReadResult<unknown>, folder: string): Promise<Reply> {
+  const { text } = result;
+  if (text === undefined || typeof text.body === "string") return show(result);
+  const { tag, pieces } = await text.body();
+  const body = await collect(pieces, folder);
+  const tagged = tag === undefined ? result : { ...result, tag };
+  if (typeof body === "string") return show({ ...tagged, text: { type: text.type, body } });
+  return { ...show({ ...tagged, text: { type: text.type, body: "" } }), file: body };
+}
+
+export async function showPage(
+  { items, total, next }: ListPage<unknown>,
+  route: { readonly path: string; readonly query: string },
+  folder: string,
+): Promise<Reply> {
+  const headers = ["X-Total-Count", String(total)];
+  if (next !== null) headers.push("Link", linkNext(route.path, route.query, next));
+  if (!(Symbol.asyncIterator in items)) return success(json, JSON.stringify(items), headers);
+  const body = await collect(printList(items), folder);
+  return typeof body === "string" ? success(json, body, headers) : { ...success(json, "", headers), file: body };
+}
