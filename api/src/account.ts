@@ -40,9 +40,9 @@ export const quotas = {
   Webhooks: { default: 10, maximum: maxId },
 } as const;
 
-/** Name of a quota. */
+/** A key of `Quotas` and, for `usageNames`, of `Usage`. */
 export type Quota = keyof typeof quotas;
-/** Names of all quotas. */
+/** The keys of `Quotas`, in the order of responses. */
 export const quotaNames = Object.keys(quotas) as Quota[];
 
 /** Quotas that count over the whole project; the others apply to each domain or network. */
@@ -86,11 +86,11 @@ export const Project = Type.Object(
   },
   { title: "Project" },
 );
-/** A project in a response. */
+/** TypeScript type of this schema. */
 export type Project = Static<typeof Project>;
 
 const RateLimit = Type.Object({ Requests: integer(1, 1_000_000), Seconds: integer(1, 86_400) });
-/** Rate limit of a token. */
+/** At most `Requests` requests in `Seconds` seconds. */
 export type RateLimit = Static<typeof RateLimit>;
 
 /** A token, without its secret after the creation. */
@@ -113,10 +113,10 @@ export const Token = Type.Object(
   },
   { title: "Token" },
 );
-/** A token in a response. */
+/** TypeScript type of this schema. */
 export type Token = Static<typeof Token>;
 
-/** The account of the installation. */
+/** The owner of the installation, its projects, and the token of the request. */
 export const Account = Type.Object(
   {
     ID: id(),
@@ -131,10 +131,10 @@ export const Account = Type.Object(
   },
   { title: "Account" },
 );
-/** The account in a response. */
+/** TypeScript type of this schema. */
 export type Account = Static<typeof Account>;
 
-/** One entry of the audit log. */
+/** One change, or one refused request, with its token and address. */
 export const AuditEntry = Type.Object(
   {
     ID: id({ maximum: Number.MAX_SAFE_INTEGER }),
@@ -158,7 +158,7 @@ export const AuditEntry = Type.Object(
   },
   { title: "AuditEntry" },
 );
-/** An audit entry in a response. */
+/** TypeScript type of this schema. */
 export type AuditEntry = Static<typeof AuditEntry>;
 
 const projectParam = { id: "project_not_found" } as const;

@@ -8,7 +8,7 @@ import { MachineError } from "./work.ts";
 
 /** `NeedMoney` is part of the original API and never used, because nothing is billed. */
 export const serverStates = ["New", "Active", "Blocked", "NeedMoney", "Deleting", "Failed"] as const;
-/** State of a server. */
+/** A value of `State` of a server. The actions that it allows: docs/spec.md#server-states. */
 export type ServerState = (typeof serverStates)[number];
 
 /** Types that `POST …/action` accepts. */
@@ -25,9 +25,9 @@ export const requestTypes = [
 /** Type of an action that a client can request by `POST …/action`. */
 export type RequestType = (typeof requestTypes)[number];
 
-/** Types of all actions. */
+/** Values of `Type` in a response: those that a client requests, and those that other operations start. */
 export const actionTypes = [...requestTypes, "Create", "Resize", "Copy", "Rebuild", "Delete"] as const;
-/** Type of an action. */
+/** A value of `actionTypes`. */
 export type ActionType = (typeof actionTypes)[number];
 
 /** States of an action. `Postponed`: it waits for the actions before it. */
@@ -115,7 +115,7 @@ export const actionOutcomes: Readonly<Partial<Record<ActionType, ServerStanding>
   Delete: "Deleting",
 };
 
-/** Limits of actions. */
+/** Numbers that the API reference and the service share. */
 export const actionLimits = {
   /** Most queued actions of one server. */
   waiting: 20,
@@ -156,7 +156,7 @@ export const Action = Type.Object(
   },
   { title: "Action" },
 );
-/** An action in a response. */
+/** TypeScript type of this schema. */
 export type Action = Static<typeof Action>;
 
 /** The request field `WaitFor`. */

@@ -9,7 +9,7 @@ import { createServerFields, hostNameField } from "./serverinput.ts";
 export const mostMembers = 100;
 /** Policies of a group if the creation of a server fails. */
 export const policies = ["Atomic", "BestEffort"] as const;
-/** States of a group. */
+/** Values of `State` of a group (docs/spec.md#server-group-states). */
 export const batchStates = ["New", "Active", "Failed", "Deleting"] as const;
 
 /** One server of a group. Fields beside `Servers` are defaults for all of them; `{n}` in a name is the number of the server. */
@@ -51,7 +51,7 @@ export const Batch = Type.Object(
   },
   { title: "Batch" },
 );
-/** A group in a response. */
+/** TypeScript type of this schema. */
 export type Batch = Static<typeof Batch>;
 
 /** Operations on server groups. */

@@ -29,12 +29,12 @@ export type Family = (typeof families)[number];
 
 /** `GoldServer`: image of the operator; `Client`: image of the project; `Backup`: daily backup of a server. */
 export const imageTypes = ["GoldServer", "Client", "Backup"] as const;
-/** Type of an image. */
+/** A value of `imageTypes`. */
 export type ImageType = (typeof imageTypes)[number];
 
 /** `Available`: in the catalog, and downloaded when the first server is created from it. */
 export const imageStates = ["Available", "New", "Active", "Failed"] as const;
-/** State of an image. */
+/** A value of `imageStates`. */
 export type ImageState = (typeof imageStates)[number];
 
 /** Key types of OpenSSH (`ssh-keygen(1)`). The last two are hardware keys. */
@@ -47,10 +47,10 @@ export const sshKeyTypes = [
   "sk-ssh-ed25519@openssh.com",
   "sk-ecdsa-sha2-nistp256@openssh.com",
 ] as const;
-/** Type of an SSH key. */
+/** A value of `sshKeyTypes`. */
 export type SshKeyType = (typeof sshKeyTypes)[number];
 
-/** A public SSH key. */
+/** A public key that new servers can contain. */
 export const SshKey = Type.Object(
   {
     ID: id(),
@@ -65,10 +65,10 @@ export const SshKey = Type.Object(
   },
   { title: "SshKey" },
 );
-/** An SSH key in a response. */
+/** TypeScript type of this schema. */
 export type SshKey = Static<typeof SshKey>;
 
-/** A guest image. */
+/** A guest image: of the operator, or created by a project from a server or a URL. */
 export const Image = Type.Object(
   {
     ID: id(),
@@ -106,12 +106,12 @@ export const Image = Type.Object(
   },
   { title: "Image" },
 );
-/** An image in a response. */
+/** TypeScript type of this schema. */
 export type Image = Static<typeof Image>;
 
 const amount = () => integer(0, maxId);
 
-/** A location with its capacity. */
+/** A place where servers can be created, with its free and total resources. */
 export const Location = Type.Object(
   {
     ID: id(),
@@ -146,7 +146,7 @@ export const Location = Type.Object(
   },
   { title: "Location" },
 );
-/** A location in a response. */
+/** TypeScript type of this schema. */
 export type Location = Static<typeof Location>;
 
 const keyParam = { id: "sshkey_not_found" } as const;

@@ -24,7 +24,7 @@ import { operations } from "./operation.ts";
 /** First label of the owner name of the TXT record that proves a claim. */
 export const challengeLabel = "_brume-challenge";
 
-/** Limits of claims. */
+/** Numbers that the API reference and the service share. */
 export const claimLimits = {
   /** Days until an unproven claim fails. */
   days: 7,
@@ -37,7 +37,7 @@ const nameErrors = ["domain_public_suffix", "domain_reserved"] as const;
 /** Errors that reject the name of a new domain. */
 export const newDomainErrors = ["domain_exists", "domain_not_available", ...nameErrors] as const;
 
-/** States of a claim. */
+/** Values of `State`. `Completed`: the domain is in the project of the claim. */
 export const claimStates = ["Pending", "Completed", "Failed"] as const;
 
 /** A claim of a domain name that another project has. */
@@ -58,7 +58,7 @@ export const Claim = Type.Object(
   },
   { title: "Claim" },
 );
-/** A claim in a response. */
+/** TypeScript type of this schema. */
 export type Claim = Static<typeof Claim>;
 
 /** A domain that its project lost to a proven claim. */
@@ -75,7 +75,7 @@ export const WithdrawnDomain = Type.Object(
   },
   { title: "WithdrawnDomain" },
 );
-/** A withdrawn domain in a response. */
+/** TypeScript type of this schema. */
 export type WithdrawnDomain = Static<typeof WithdrawnDomain>;
 
 /** A name that the operator reserves. */
@@ -92,7 +92,7 @@ export const Reservation = Type.Object(
   },
   { title: "Reservation" },
 );
-/** A reservation in a response. */
+/** TypeScript type of this schema. */
 export type Reservation = Static<typeof Reservation>;
 
 const host = text({ maxLength: 1024, "x-also": ["DomainName"] });

@@ -14,7 +14,7 @@ import { requireCompleted, type WaitOptions, waitUntil } from "./wait.ts";
 export { ApiError, ConnectionError } from "./transport.ts";
 export { ActionError, WaitError } from "./wait.ts";
 
-/** Options of `createClient`. */
+/** What `createClient` needs beside the transport. */
 export interface ClientOptions<C extends Table = Contract> extends TransportOptions {
   readonly contract?: C;
   /** Requests strict reading: the service rejects unknown fields and converts no types (`Prefer: handling=strict`). */
@@ -44,7 +44,7 @@ export interface ReadOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Options of a change. */
+/** Last argument of the methods that change something. */
 export interface ChangeOptions extends ReadOptions {
   /** Seconds (at most 60) to wait until the change has taken effect (`Prefer: wait`). */
   readonly wait?: number;

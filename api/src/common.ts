@@ -74,7 +74,7 @@ export const name = (options: FieldOptions = {}) =>
 export const maxLabels = 32;
 /** Key of a label: optional prefix and slash, then 1-63 characters that begin and end alphanumerically. */
 export const labelKey = /^(?:[A-Za-z0-9.-]{1,253}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
-/** Pattern of a label value. */
+/** At most 63 letters, digits, dots, underscores and hyphens; also empty. */
 export const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
 
 /** Labels of an object: keys and values that the client selects. */
@@ -85,7 +85,7 @@ export const Labels = Type.Unsafe<Record<string, string>>({
   additionalProperties: { type: "string", pattern: labelValue.source },
   "x-labels": true,
 });
-/** Labels by key. */
+/** Label values by key. */
 export type Labels = Static<typeof Labels>;
 
 /** Query schema of a list: its filters, `limit` and `cursor`. */

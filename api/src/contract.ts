@@ -32,9 +32,9 @@ export const contract = {
   ...serviceOperations,
 } as const satisfies Readonly<Record<string, Operation>>;
 
-/** Type of the contract. */
+/** All operations by id, with their schemas as types. */
 export type Contract = typeof contract;
-/** Id of an operation. */
+/** An `operationId` of OpenAPI, and the name of a method of the client. */
 export type OperationName = keyof Contract;
 /** Ids of all operations. */
 export const operationNames = Object.keys(contract) as OperationName[];

@@ -12,7 +12,7 @@ export const DiskCopy = Type.Object(
   { title: "DiskCopy" },
 );
 
-/** Operations on disk copies. */
+/** Operations that backup scripts use (docs/spec.md#disk-copies). */
 export const diskCopyOperations = operations({
   createDiskCopy: {
     method: "POST",

@@ -70,7 +70,7 @@ export const Domain = Type.Object(
   },
   { title: "Domain" },
 );
-/** A domain in a response. */
+/** TypeScript type of this schema. */
 export type Domain = Static<typeof Domain>;
 
 const changeOps = ["Create", "Update", "Delete"] as const;
@@ -91,7 +91,7 @@ const AppliedChange = Type.Object(
 /** One applied change, with the record before and after it. */
 export type AppliedChange = Static<typeof AppliedChange>;
 
-/** Result of a changeset. */
+/** The serial that contains the changes, and each record before and after. */
 export const ChangesetResult = Type.Object(
   {
     Serial: integer(0, 4_294_967_295),
@@ -102,7 +102,7 @@ export const ChangesetResult = Type.Object(
   },
   { title: "ChangesetResult" },
 );
-/** A result in a response. */
+/** TypeScript type of this schema. */
 export type ChangesetResult = Static<typeof ChangesetResult>;
 
 const Version = Type.Object(

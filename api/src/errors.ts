@@ -109,7 +109,7 @@ export const errorCodes = {
   storage_unavailable: { status: 503, message: "The database is not available." },
 } as const satisfies Record<string, FaultRow>;
 
-/** Code of an error response. */
+/** A value of `code` in an error response. */
 export type ErrorCode = keyof typeof errorCodes;
 
 /** Error codes of an object that does not exist. */
@@ -133,7 +133,7 @@ export const fieldCodes = [
   "unknown_reference",
 ] as const;
 
-/** Code of a field error. */
+/** A value of `code` in an entry of `errors`. */
 export type FieldCode = (typeof fieldCodes)[number];
 
 /** One entry of `errors`. `pointer`: JSON Pointer into the body (RFC 6901), or `?name` for a query parameter. */

@@ -36,9 +36,9 @@ export const eventResources = {
 export type EventResource = keyof typeof eventResources;
 /** Kinds of all objects with events. */
 export const eventResourceNames = Object.keys(eventResources) as EventResource[];
-/** All event types. */
+/** All values of `Type`, such as `record.created`. */
 export const eventTypes = eventResourceNames.flatMap((kind) => [...eventResources[kind].types]);
-/** Type of an event. */
+/** A value of `eventTypes`. */
 export type EventType = (typeof eventResources)[EventResource]["types"][number];
 
 /** An event: one change of an object. */
@@ -60,10 +60,10 @@ export const Event = Type.Object(
   },
   { title: "Event" },
 );
-/** An event in a response. */
+/** TypeScript type of this schema. */
 export type Event = Static<typeof Event>;
 
-/** Operations on events. */
+/** The list of events and the stream of new ones. */
 export const eventOperations = operations({
   listEvents: {
     method: "GET",

@@ -5,13 +5,13 @@
 import { type Static, Type } from "typebox";
 import { boolean, date, integer, list, name, nullable, optional, shownAs, text, word } from "./common.ts";
 
-/** Verdicts of a rule. */
+/** Values of `Action`: what happens to a packet that the rule matches. */
 export const ruleActions = ["Allow", "Deny"] as const;
-/** Verdict of a rule. */
+/** A value of `ruleActions`. */
 export type RuleAction = (typeof ruleActions)[number];
 /** Protocols that a rule can match. */
 export const ruleProtocols = ["Any", "Tcp", "Udp", "TcpAndUdp", "Icmp"] as const;
-/** Protocol of a rule. */
+/** A value of `ruleProtocols`. */
 export type RuleProtocol = (typeof ruleProtocols)[number];
 
 /** Limits (docs/spec.md#defaults-and-limits). `rules` is the maximum of the quota, whose default is 500. */
@@ -46,7 +46,7 @@ export const FirewallRule = Type.Object(
   },
   { title: "FirewallRule" },
 );
-/** A rule in a response. */
+/** TypeScript type of this schema. */
 export type FirewallRule = Static<typeof FirewallRule>;
 
 /** The firewall of a public network. */
@@ -61,7 +61,7 @@ export const Firewall = Type.Object(
   },
   { title: "Firewall" },
 );
-/** A firewall in a response. */
+/** TypeScript type of this schema. */
 export type Firewall = Static<typeof Firewall>;
 
 /** 8192 characters hold 64 ranges of IPv6 addresses with blanks. */
@@ -111,7 +111,7 @@ export const FirewallInput = Type.Object(
 /** A parsed firewall of a request. */
 export type FirewallInput = Static<typeof FirewallInput>;
 
-/** Protocols of a test packet. */
+/** Values of `Protocol` of a test packet. */
 export const packetProtocols = ["Tcp", "Udp", "Icmp"] as const;
 
 /** Default source port of the test: the first port of the dynamic range (RFC 6335). */
@@ -145,5 +145,5 @@ export const FirewallVerdict = Type.Object(
   },
   { title: "FirewallVerdict" },
 );
-/** A verdict in a response. */
+/** TypeScript type of this schema. */
 export type FirewallVerdict = Static<typeof FirewallVerdict>;

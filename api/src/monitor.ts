@@ -27,7 +27,7 @@ export const ServerMetrics = Type.Object(
   },
   { title: "ServerMetrics" },
 );
-/** Metrics in a response. */
+/** TypeScript type of this schema. */
 export type ServerMetrics = Static<typeof ServerMetrics>;
 
 /** Operations on the serial log, console and metrics of a server. */

@@ -46,7 +46,7 @@ export const NetworkLink = Type.Object(
   },
   { title: "NetworkLink" },
 );
-/** A link in a response. */
+/** TypeScript type of this schema. */
 export type NetworkLink = Static<typeof NetworkLink>;
 
 /** A public network with its edge router. */
@@ -80,7 +80,7 @@ export const PublicNetwork = Type.Object(
   },
   { title: "PublicNetwork" },
 );
-/** A public network in a response. */
+/** TypeScript type of this schema. */
 export type PublicNetwork = Static<typeof PublicNetwork>;
 
 /** A private network. */
@@ -106,7 +106,7 @@ export const Network = Type.Object(
   },
   { title: "Network" },
 );
-/** A private network in a response. */
+/** TypeScript type of this schema. */
 export type Network = Static<typeof Network>;
 
 const peerQuery = Type.Object({

@@ -7,10 +7,10 @@ import { families } from "./catalog.ts";
 import { date, id, integer, list, listQuery, name, nullable, optional, optionalId, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
 
-/** Kinds of orphans. */
+/** Values of `Kind`. `Snapshot`: the unfinished disk of an image. */
 export const orphanKinds = ["Server", "Image", "Snapshot"] as const;
 
-/** An orphan. */
+/** A server, image or snapshot on the host that the database does not contain. */
 export const Orphan = Type.Object(
   {
     ID: id(),
@@ -29,12 +29,12 @@ export const Orphan = Type.Object(
   },
   { title: "Orphan" },
 );
-/** An orphan in a response. */
+/** TypeScript type of this schema. */
 export type Orphan = Static<typeof Orphan>;
 
 const orphanParam = { id: "orphan_not_found" } as const;
 
-/** Operations on orphans. */
+/** Operations to list, adopt and delete orphans. */
 export const orphanOperations = operations({
   listOrphans: {
     method: "GET",

@@ -48,10 +48,10 @@ export const ServerLink = Type.Object(
   },
   { title: "ServerLink" },
 );
-/** A link in a response. */
+/** TypeScript type of this schema. */
 export type ServerLink = Static<typeof ServerLink>;
 
-/** A server. */
+/** A virtual server: its desired state, and what was last observed of its VM. */
 export const Server = Type.Object(
   {
     ID: id(),
@@ -89,7 +89,7 @@ export const Server = Type.Object(
   },
   { title: "Server" },
 );
-/** A server in a response. */
+/** TypeScript type of this schema. */
 export type Server = Static<typeof Server>;
 
 /** Path parameter of a server. */

@@ -35,17 +35,17 @@ export const tunnelLimits = {
   keepAlive: 25,
 } as const;
 
-/** Types of tunnels. */
+/** Values of `Type` of a tunnel. */
 export const tunnelTypes = ["IPsec", "WireGuard"] as const;
-/** Type of a tunnel. */
+/** A value of `tunnelTypes`. */
 export type TunnelType = (typeof tunnelTypes)[number];
 /** Encryption algorithms of IPsec. */
 export const encryptionTypes = ["Aes", "Aes256", "TripleDes", "AesGcm"] as const;
 /** Encryption algorithm of IPsec. */
 export type EncryptionType = (typeof encryptionTypes)[number];
-/** Digests of IPsec. */
+/** Values of `Digest`: the hash function of an IPsec proposal. */
 export const digests = ["Sha1", "Sha256", "Sha384", "Sha512"] as const;
-/** Digest of IPsec. */
+/** A value of `digests`. */
 export type Digest = (typeof digests)[number];
 /** Diffie-Hellman groups by IANA number (IKEv2 transform type 4). */
 export const dhGroups = [2, 5, 14, 15, 16, 19, 20, 31] as const;
@@ -92,7 +92,7 @@ export const Tunnel = Type.Object(
   },
   { title: "Tunnel" },
 );
-/** A tunnel in a response. */
+/** TypeScript type of this schema. */
 export type Tunnel = Static<typeof Tunnel>;
 
 /** One tunnel of a request. With `Id` the tunnel is updated, without it is created. The required fields depend on `Type`. */
@@ -187,7 +187,7 @@ export const TunnelStatus = Type.Object(
   },
   { title: "TunnelStatus" },
 );
-/** The status of a tunnel in a response. */
+/** TypeScript type of this schema. */
 export type TunnelStatus = Static<typeof TunnelStatus>;
 
 /** Formats of the peer configuration by tunnel type; the first one is the default. */
@@ -217,5 +217,5 @@ export const TunnelPeer = Type.Object(
   },
   { title: "TunnelPeer" },
 );
-/** A peer configuration in a response. */
+/** TypeScript type of this schema. */
 export type TunnelPeer = Static<typeof TunnelPeer>;

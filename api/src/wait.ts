@@ -46,7 +46,7 @@ export class ActionError extends Error {
   }
 }
 
-/** Options of `waitFor`. */
+/** Second argument of `waitFor`. */
 export interface WaitOptions<A> {
   /** Cancels the wait; the work continues. */
   readonly signal?: AbortSignal;
@@ -58,7 +58,7 @@ export interface WaitOptions<A> {
   readonly onProgress?: (answer: A) => void;
 }
 
-/** Clock and sleep of a wait. */
+/** Time source of `waitFor`, in milliseconds, so that tests need not wait. */
 export interface WaitClock {
   readonly now: () => number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;

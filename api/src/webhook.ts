@@ -26,9 +26,9 @@ export const webhookLimits = {
   patience: 24 * 3_600_000,
 } as const;
 
-/** States of a webhook. */
+/** Values of `State`. `Failed`: deliveries are paused, see `Webhook.State`. */
 export const webhookStates = ["Active", "Failed"] as const;
-/** States of a delivery. */
+/** Values of `State`. `Waiting`: not sent yet, or repeated later. */
 export const deliveryStates = ["Waiting", "Delivered", "Failed"] as const;
 
 /** A webhook: an HTTP endpoint that receives events. */
@@ -51,7 +51,7 @@ export const Webhook = Type.Object(
   },
   { title: "Webhook" },
 );
-/** A webhook in a response. */
+/** TypeScript type of this schema. */
 export type Webhook = Static<typeof Webhook>;
 
 /** The delivery of one event to a webhook. */
@@ -72,7 +72,7 @@ export const Delivery = Type.Object(
   },
   { title: "Delivery" },
 );
-/** A delivery in a response. */
+/** TypeScript type of this schema. */
 export type Delivery = Static<typeof Delivery>;
 
 const webhookParam = { id: "webhook_not_found" } as const;

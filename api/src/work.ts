@@ -43,7 +43,7 @@ const shape = {
 
 /** Error of background work. */
 export const WorkError = Type.Object(shape, { title: "WorkError" });
-/** An error of background work in a response. */
+/** TypeScript type of this schema. */
 export type WorkError = Static<typeof WorkError>;
 
 /** Error of a server or of one of its actions, with the last lines of the serial console. */
@@ -51,7 +51,7 @@ export const MachineError = Type.Object(
   { ...shape, log: nullable(text({ description: "Last 20 lines of the serial console of a failed boot." })) },
   { title: "MachineError" },
 );
-/** A server error in a response. */
+/** TypeScript type of this schema. */
 export type MachineError = Static<typeof MachineError>;
 
 /** An error as the workflow engine stores it. */

@@ -1,6 +1,6 @@
 /** Lines of a benchmark with limits: the measured value, the limit, and whether it is kept. */
 
-/** One line. */
+/** One row of the printed table. */
 export interface Line {
   readonly what: string;
   readonly value: number;

@@ -42,7 +42,7 @@ function list(rows: readonly (readonly [string, string])[], columns: number): st
   });
 }
 
-/** Returns the help of all commands. */
+/** Returns the lines of `brume --help`. */
 export function helpOfAll(commands: readonly Command[], style: Style, columns: number): string[] {
   const single = shown(commands).filter(({ words }) => isSingle(words));
   return [
@@ -61,7 +61,7 @@ export function helpOfAll(commands: readonly Command[], style: Style, columns: n
   ];
 }
 
-/** Returns the help of a noun. */
+/** Returns the lines of `brume OBJECT`: its commands. */
 export function helpOfNoun(
   words: readonly string[],
   commands: readonly Command[],
@@ -81,7 +81,7 @@ export function helpOfNoun(
   ];
 }
 
-/** Returns the help of a command. */
+/** Returns the lines of `brume COMMAND --help`. */
 export function helpOfCommand(command: Command, style: Style, columns: number): string[] {
   const own = new Set(command.flags);
   const flags = flagsOf(command);

@@ -53,7 +53,7 @@ function describeCommand(command: Command): string[] {
   ];
 }
 
-/** Returns the page. */
+/** Returns the text of docs/cli.md. */
 export function renderPage(commands: readonly Command[]): string {
   const groups = groupsOf(commands);
   return [

@@ -64,7 +64,7 @@ const network = argument("NETWORK", "public-network", "Name or id.");
 const file = argument("FILE", null, "A zone file (RFC 1035, section 5); `-` is standard input.");
 const contextName = argument("NAME", null, "Name of the context.");
 
-/** All special commands. */
+/** Commands that are no single operation. */
 export const specialCommands: readonly Command[] = [
   special(
     "context add",

@@ -62,6 +62,7 @@ export interface Config {
 
 /** Levels of the log, the most important first. */
 export const logLevels = ["error", "warn", "info", "debug"] as const;
+/** A value of `logLevels`. */
 export type LogLevel = (typeof logLevels)[number];
 
 /** Parses `CORES/RAM/DISK`, with RAM and disk in GB. */

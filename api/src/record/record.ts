@@ -69,7 +69,7 @@ export const laterFields = Object.fromEntries(
 
 /** A record in a response: all fields of all types; fields of other types are empty. */
 export const DnsRecord = Type.Object({ ...firstFields, ...laterFields, Labels }, { title: "Record" });
-/** A record in a response. */
+/** TypeScript type of this schema. */
 export type DnsRecord = Static<typeof DnsRecord>;
 
 /** Errors of the rules for records of a domain. */

@@ -189,7 +189,7 @@ function actionCommands(): Command[] {
   }));
 }
 
-/** Returns the commands of all operations. */
+/** Returns one command for each operation of the contract. */
 export function operationCommands(): Command[] {
   const derived = Object.entries(contract).map(([name, operation]) => deriveCommand(name, operation));
   return [...derived, ...actionCommands()];

@@ -22,6 +22,7 @@ const rowOf = (row: AuditRow): Omit<table.AuditRow, "id"> => ({
   last_date: null,
 });
 
+/** Writes audit rows of the HTTP server to the table `audit`. */
 export const auditTable: AuditTable = {
   write(tx, row) {
     table.putAudit(tx, rowOf(row));
@@ -33,6 +34,7 @@ export const auditTable: AuditTable = {
   },
 };
 
+/** Returns the entry that responses contain. */
 export const showAudit = (row: table.AuditRow): AuditEntry => ({
   ID: row.id,
   Date: formatDate(row.date),

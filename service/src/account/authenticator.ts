@@ -12,6 +12,7 @@ import type { Store } from "../store/db.ts";
 import { type Block, isAllowedFrom, parseBlock } from "./model/rules.ts";
 import { findTokenByHash, touchToken } from "./table.ts";
 
+/** Resolves tokens to callers, with a cache of the tokens in use. */
 export interface Authenticator {
   /** Throws `token_invalid`, `token_expired`, or `scope_missing` when the token may not be used from `address`. */
   authenticate(value: string, address: string): Caller | Promise<Caller>;
@@ -33,7 +34,6 @@ const resolution = 30_000;
 /** Maximum number of cached tokens, which limits the memory. */
 const mostKnown = 10_000;
 
-/** Creates the authenticator. */
 export function createAuthenticator(store: Store, clock: Clock): Authenticator {
   const known = new Map<string, Known>();
   const used = new Map<number, number>();

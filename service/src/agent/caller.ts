@@ -37,7 +37,6 @@ export function readRefusal({ status, text }: Reply): AgentError {
   }
 }
 
-/** Creates the caller. */
 export function createCaller({ transport, fence, reach }: CallerOptions): Caller {
   const checkers = new Map<Verb, { readonly answer: Checker | null; readonly note: Checker | null }>();
   const checkersOf = (verb: Verb, name: string) => {

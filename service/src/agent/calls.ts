@@ -14,7 +14,7 @@ export interface CallLimits {
 /** Limits far above what a control plane needs. */
 export const defaultLimits: CallLimits = { running: 512, perSecond: 10_000, streams: 256 };
 
-/** A running call. */
+/** What its handler needs to know of a call. */
 export interface RunningCall {
   readonly signal: AbortSignal;
   abort(reason: AgentError): void;
@@ -22,7 +22,7 @@ export interface RunningCall {
   end(): void;
 }
 
-/** The running calls. */
+/** Limits and cancels the calls of one agent. */
 export interface Calls {
   /** Adds a call. Throws `busy` beyond the limits, and `input_invalid` if a call of this id runs already. */
   begin(id: string, fence: number, ms: number): RunningCall;

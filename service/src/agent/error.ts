@@ -23,7 +23,7 @@ export const errorCodes = {
   away: { status: 503, retryable: true },
 } as const satisfies Record<string, { readonly status: number; readonly retryable: boolean }>;
 
-/** Code of an error. */
+/** A key of `errorCodes`. */
 export type AgentErrorCode = keyof typeof errorCodes;
 
 /** An error as it is sent. */

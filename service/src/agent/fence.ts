@@ -4,7 +4,7 @@
  */
 import { AgentError } from "./error.ts";
 
-/** The fence. */
+/** Refuses control planes that a newer one has replaced. */
 export interface Fence {
   /** Returns a number above all that were seen, and refuses older ones from now on. */
   next(): number;

@@ -40,7 +40,6 @@ const notePeriod = 100;
 /** The verb that returns the fence number. */
 const greeting = "session.hello";
 
-/** Creates the handler. */
 export function createHandler(options: HandlerOptions): Handler {
   const { verbs, fence, calls, events, limits, release, log } = options;
   let streams = 0;

@@ -34,7 +34,7 @@ export interface AgentOptions {
   readonly limits?: Partial<CallLimits>;
 }
 
-/** The agent. */
+/** Serves the drivers of this host to one control plane. */
 export interface AgentServer {
   /**
    * Listens on a Unix socket with mode 600. `owner`: user and group of the control plane; only it and root can connect. An old socket at

@@ -19,7 +19,7 @@ export type Place =
   | { readonly socket: string }
   | { readonly host: string; readonly port: number; readonly name: string; readonly identity: Identity };
 
-/** A request. */
+/** A request to the agent. */
 export interface Outgoing {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -33,7 +33,7 @@ export interface Outgoing {
   readonly signal?: AbortSignal;
 }
 
-/** A response. */
+/** A response that was read to its end. */
 export interface Reply {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];

@@ -15,6 +15,7 @@ export interface Range<V extends Value = bigint> {
   readonly last: V;
 }
 
+/** A range with its family. */
 export interface Addresses extends Range {
   readonly family: Family;
 }
@@ -143,6 +144,7 @@ export function complement<V extends Value>(ranges: readonly Range<V>[], whole: 
   return left;
 }
 
+/** Returns whether a value is in one of the ranges. Linear. */
 export const contains = (ranges: readonly Range<Value>[], value: Value): boolean =>
   ranges.some(({ first, last }) => first <= value && value <= last);
 

@@ -4,12 +4,14 @@
  * limit, else one of the network with the most connections.
  */
 
+/** How many items may exist at once. */
 export interface PlaceLimits {
   readonly total: number;
   /** Limit of one network (/24 of IPv4, /56 of IPv6). */
   readonly perNetwork: number;
 }
 
+/** A limited set, such as the connections of a server. A new item evicts an idle one of the network that has most. */
 export interface Places<T> {
   /** Adds the item. Returns the item that was evicted for it, or null. `network` comes from `networkOf`. */
   enter(item: T, network: number): T | null;

@@ -4,6 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, createSecretKey, hash, randomBytes } from "node:crypto";
 
+/** Encrypts the secrets that the database stores. */
 export interface Sealer {
   /** Encrypts a text. */
   seal(plain: string): Uint8Array;

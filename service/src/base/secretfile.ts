@@ -15,6 +15,7 @@ import {
 import { dirname, join, resolve } from "node:path";
 import { syncPathNow } from "./fsync.ts";
 
+/** A secret that a file of the data folder contains. */
 export interface KeptSecret {
   readonly value: string;
   /** This call created it. */

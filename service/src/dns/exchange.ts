@@ -6,6 +6,7 @@ import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { type Message, readMessage, writeQuery } from "./model/wire.ts";
 
+/** A name server to query. */
 export interface Server {
   /** Host name, for messages. */
   readonly name: string;
@@ -14,6 +15,7 @@ export interface Server {
   readonly port: number;
 }
 
+/** The question of a message, of class IN. */
 export interface Query {
   readonly id: number;
   /** ASCII, without final dot. */

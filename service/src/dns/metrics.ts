@@ -6,6 +6,7 @@ import type { Nameserver, NameserverStatus } from "../drivers/nameserver/interfa
 /** Timeout of a read in ms. */
 const timeout = 1000;
 
+/** The registry, and the status that its values come from. */
 export interface DnsMetrics {
   readonly registry: Registry;
   /** Returns the last status. */
@@ -23,7 +24,6 @@ const initial: NameserverStatus = {
   p99: 0,
 };
 
-/** Creates the metrics. */
 export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
   const registry = new Registry();
   let status = initial;

@@ -40,6 +40,7 @@ export interface FetchOptions {
   readonly random?: () => number;
 }
 
+/** Result of reading a zone from its present name servers. */
 export interface Fetched {
   readonly state: "Completed" | "Failed";
   /** Records without conflicts and without NS at the top. */

@@ -13,6 +13,7 @@ import { isDamage } from "./readable.ts";
 import * as table from "./table.ts";
 import { readAllZones, readZone } from "./zonesource.ts";
 
+/** Brings the zones of the name server to the records in the database. */
 export interface ZonePublisher {
   /** Returns the serial that the name server serves of a zone (ASCII name), or 0 if it does not serve the zone. */
   served(ascii: string): number;

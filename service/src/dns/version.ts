@@ -83,6 +83,7 @@ export async function* readVersions(
 const isVisible = ({ before, after }: PastChange, canSee: (record: PastRecord) => boolean): boolean =>
   (before === null || canSee(before)) && (after === null || canSee(after));
 
+/** Returns the version that responses contain. */
 export function showVersion(row: PastVersion, domain: table.DomainRow): Version {
   const show = (record: PastRecord | null): DnsRecord | null =>
     record === null ? null : showRow({ ...record, domain_id: domain.id, serial: 0 }, domain, domain.serial);

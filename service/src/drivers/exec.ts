@@ -27,7 +27,7 @@ interface Options {
   readonly gid?: number;
 }
 
-/** Options of `run`. */
+/** Input, deadline and expected exit codes of one command. */
 export interface RunOptions extends Options {
   /** Input. With a promise, the child starts before its input is known, and is killed if the promise rejects. */
   readonly stdin?: string | Promise<string>;

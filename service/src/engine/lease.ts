@@ -15,7 +15,7 @@ export class LostLease extends Error {
   override readonly name = "LostLease";
 }
 
-/** Options of `claim`. */
+/** Which tasks `claim` takes, for whom and until when. */
 export interface Claim {
   /** Names of the flows and reconcilers to claim. Rows with other names belong to other releases. */
   readonly names: readonly string[];

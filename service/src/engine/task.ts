@@ -53,7 +53,7 @@ export function queueLock(subject: string, id: number): string {
   return `task ${subject} ${id}`;
 }
 
-/** Options of `start`. */
+/** The task that `start` inserts. */
 export interface Start<Input, Facts> {
   /** Id of the object that the flow works on. */
   readonly subject: number;

@@ -146,7 +146,7 @@ export interface PreparedChange<Op extends Operation> extends FieldChecks<Op> {
   prepare(request: Request<Op>): Promise<(tx: Tx) => Promise<ChangeResult<Answer<Op>>>>;
 }
 
-/** Handler of a change. */
+/** A handler that writes: with or without work before its transaction. */
 export type ChangeHandler<Op extends Operation> = DirectChange<Op> | PreparedChange<Op>;
 
 interface ChangeAfter<Op extends Operation, Prepared> extends FieldChecks<Op> {

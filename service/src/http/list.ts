@@ -7,7 +7,7 @@ import type { Page } from "./handler.ts";
 import { decodeCursor, encodeCursor } from "./read/page.ts";
 import { matches, nameMatcher, parseSelector, stateMatcher } from "./read/selector.ts";
 
-/** Query of a list. */
+/** Filters and page of a query; each list accepts those of its schema. */
 export interface ListQuery {
   readonly name?: string;
   readonly state?: string;

@@ -8,7 +8,7 @@ import type { Log } from "../base/log.ts";
 import { StorageError, type Store, type Tx } from "../store/db.ts";
 import type { AuditRow } from "./handler.ts";
 
-/** The audit table. */
+/** The part of the audit table that this module needs. */
 export interface AuditTable {
   /** Adds the row to the transaction; it may be written only at the commit. */
   write(tx: Tx, row: AuditRow): Promise<void>;

@@ -16,7 +16,7 @@ export interface CachedResponse {
   readonly reply: Reply;
 }
 
-/** The cache of responses. */
+/** Responses by token and request, each valid until the next commit. */
 export interface ResponseCache {
   /** Returns the response to the same request since the last commit. */
   find(exchange: Exchange): CachedResponse | undefined;

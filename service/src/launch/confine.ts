@@ -48,6 +48,7 @@ const libraries = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"]
 const programs = ["setpriv", "umount"];
 const programFolders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
+/** What the control plane may see of the host. */
 export interface Confined {
   /** An empty folder, the mount point of the private root. */
   readonly base: string;

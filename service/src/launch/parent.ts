@@ -8,11 +8,12 @@ import { createInterface } from "node:readline";
 import type { Account } from "./account.ts";
 
 const descriptor = 3;
+/** The line that a child writes when it serves. */
 export const readyLine = "ready";
 /** Name of the agent's socket in its folder. */
 export const socketName = "socket";
 
-/** Settings of the agent. */
+/** What the agent process receives from the supervisor. */
 export interface AgentSettings {
   /** Folder of its socket. */
   readonly agent: string;

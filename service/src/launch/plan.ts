@@ -1,6 +1,7 @@
 /** What `start.ts` decides and `supervisor.ts`, a process of its own, carries out: plain data. */
 import type { Account } from "./account.ts";
 
+/** The processes to start, and their rights. */
 export interface Plan {
   /** Folder for files of running programs. */
   readonly runFolder: string;
@@ -23,6 +24,7 @@ export interface Plan {
   readonly warns: boolean;
 }
 
+/** Changes of the environment for a child. */
 export interface Environment {
   readonly set: Readonly<Record<string, string>>;
   readonly omit: readonly string[];

@@ -11,7 +11,6 @@ import { listTunnels, type NetworkRow } from "./table.ts";
 
 const familiesOf = (row: NetworkRow) => ({ family6: row.first6 !== null });
 
-/** Creates the route handlers of firewalls. */
 export function firewallRoutes(context: NetworkContext): Handlers<"configureFirewall" | "checkFirewall"> {
   const { clock, pools, confirm, render } = context;
   const readRules = createRuleReader();

@@ -8,6 +8,7 @@ import type { Reconciler } from "../engine/flow.ts";
 /** The reconciler that applies one network, and the changes that it has not applied yet. */
 export type NetworkReconciler = Reconciler & { readonly changes: PortChanges };
 
+/** Remembers which ports a generation changed, so that the driver applies only these. */
 export interface PortChanges {
   /**
    * Notes what changes with a generation: the ports of these links, or (null) anything. Called in the transaction that raises the

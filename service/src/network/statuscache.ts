@@ -5,6 +5,7 @@
 import { coalesce } from "../base/coalesce.ts";
 import type { NetworkStatus, PortStatus, Router, RouterStatus } from "../drivers/router/interface.ts";
 
+/** Shares observations of networks between requests. */
 export interface NetworkStatusCache {
   /** Observes all networks, beginning after the call. Rejects if the router driver does not respond within 30 s. */
   observe(): Promise<RouterStatus>;

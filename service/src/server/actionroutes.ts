@@ -21,7 +21,6 @@ import type { ServerRow } from "./table.ts";
 
 type Names = "startAction" | "listActions" | "readAction" | "cancelAction";
 
-/** Returns the handlers. */
 export function actionRoutes(context: ServerContext): Handlers<Names> {
   const { servers } = context;
 

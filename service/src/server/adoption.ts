@@ -61,7 +61,6 @@ async function chooseImage(tx: Tx, { id, image }: OrphanRow, project: number, wa
   return { image: found, isOrigin: isOrigin(found) };
 }
 
-/** Returns the handlers. */
 export function adoptionRoutes(context: ServerContext): Handlers<Names> {
   const { clock, servers, locations } = context;
 

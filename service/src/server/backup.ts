@@ -33,7 +33,7 @@ const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerRow,
 const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
   created <= now - (server?.backup_period ?? Math.max(daysAfterDelete, serverLimits.backupDays)) * day;
 
-/** Returns the reconciler. */
+/** Returns the reconciler that creates due backups and deletes old ones. */
 export function backupReconciler(
   context: FlowContext,
   flows: ImageFlows & { readonly slot: QueueSlotFlow },

@@ -53,7 +53,6 @@ interface BatchCreation {
   readonly request: Pick<Request, "caller" | "requestId">;
 }
 
-/** Returns the handlers. */
 export function batchRoutes(context: ServerContext): Handlers<Names> {
   const { store, clock, servers } = context;
 

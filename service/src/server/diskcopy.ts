@@ -7,7 +7,6 @@ import { afterPreparing, type Handlers } from "../http/handler.ts";
 import type { ServerContext } from "./context.ts";
 import { readHost, requireEngine } from "./hostcapacity.ts";
 
-/** Returns the handlers. */
 export function diskCopyRoutes(context: ServerContext): Handlers<keyof typeof diskCopyOperations> {
   const { machines, servers } = context;
   return {

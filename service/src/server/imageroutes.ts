@@ -71,7 +71,6 @@ async function requireOrigin(body: Spec, images: ImportContext["images"]): Promi
   ]);
 }
 
-/** Returns the handlers. */
 export function imageRoutes(
   context: ServerContext,
   importContext: ImportContext,

@@ -4,7 +4,7 @@ import { address6Of, macOf, maskOf, prefixOf, showAddress } from "../network/mod
 import { findNetwork, type LinkRow, listLinksOfServer, type NetworkRow } from "../network/table.ts";
 import type { Reader } from "../store/db.ts";
 
-/** A link and its network. */
+/** A row of `link`, joined with its network. */
 export interface LinkedNetwork {
   readonly link: LinkRow;
   readonly network: NetworkRow;

@@ -18,7 +18,6 @@ const hour = 3_600_000;
 /** Most values of each series in one response. */
 const mostValues = 10_000;
 
-/** Returns the handlers. */
 export function monitorRoutes(context: ServerContext, sampler: Sampler): Handlers<Names> {
   const { consoles, servers, clock, log, tickets } = context;
   return {

@@ -45,7 +45,7 @@ export interface ServerSample {
   readonly counters: Counters | null;
 }
 
-/** The sampler. */
+/** Measures all running servers periodically. */
 export interface Sampler {
   readonly reconciler: Reconciler;
   /** Returns the rows between two times (ms), stored ones and the current one, in order. */

@@ -46,7 +46,6 @@ const shownTogether = 50;
 
 type RequestContext = Pick<Request, "caller" | "requestId" | "dryRun">;
 
-/** Returns the handlers. */
 export function serverRoutes(context: ServerContext): Handlers<Names> {
   const { store, servers } = context;
 

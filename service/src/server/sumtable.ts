@@ -67,7 +67,7 @@ const toHeld = (rows: Awaited<ReturnType<typeof ofAll.all>>): Held => {
   return { Servers: sum("holding"), CPU: sum("cpu"), RAM: sum("ram"), HDD: sum("hdd") };
 };
 
-/** Returns the sums of a project. */
+/** Returns what the servers of a project use of its quotas. */
 export const sumProject = async (db: Reader, project: number): Promise<Held> =>
   toHeld(await ofProject.all(db, { project }));
 

@@ -37,6 +37,7 @@ export interface WebhookWorkerOptions {
   readonly print: (row: EventRow) => string;
 }
 
+/** The worker of all webhooks. */
 export interface Webhooks {
   /** Runs the worker as long as a webhook exists. */
   readonly reconciler: Reconciler;

@@ -6,6 +6,7 @@
 import { createPublicKey, hash } from "node:crypto";
 import { type SshKeyType, sshKeyTypes } from "@brume/api/catalog.ts";
 
+/** One line of OpenSSH's `authorized_keys`, without options. */
 export interface PublicKey {
   readonly type: SshKeyType;
   /** With padding, as OpenSSH writes it. */

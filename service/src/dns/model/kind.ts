@@ -24,6 +24,7 @@ import { decodeName } from "./wire.ts";
 /** A decoded value, or the reason why it cannot be stored, and the position after it. Null: the data contains no such field. */
 type Decoded = { readonly value: string | NameError; readonly end: number } | null;
 
+/** How the fields of one kind are checked, printed, parsed and decoded. */
 export interface Kind {
   /** The noun in errors of zone files: `target`. */
   readonly noun: string;

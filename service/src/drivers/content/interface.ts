@@ -6,7 +6,7 @@
 /** An image by its name, or the copy of a server's disks that `holdDisks` has made. */
 export type ContentOf = { readonly image: string } | { readonly copy: number };
 
-/** A file of a content. */
+/** One entry of the list, in the order of the transfer. */
 export interface ContentFile {
   /** Position in the list, from 0. */
   readonly number: number;
@@ -17,7 +17,7 @@ export interface ContentFile {
   readonly sha256: string;
 }
 
-/** Contents of one host. */
+/** Reads the images and disk copies of one host. */
 export interface Contents {
   /** Lists the files. Rejects if the image or copy does not exist. */
   listFiles(of: ContentOf): Promise<readonly ContentFile[]>;

@@ -13,7 +13,6 @@ export interface WrittenNumber {
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | WrittenNumber | readonly Json[] | JsonObject;
-/** A JSON object. */
 export interface JsonObject {
   readonly [key: string]: Json;
 }

@@ -27,7 +27,7 @@ export interface StoredBlock {
 
 /** Returns a stored block as numbers. */
 export const rangeOf = ({ first, last }: StoredBlock): Range => ({ first: unpack(first), last: unpack(last) });
-/** Returns a block as it is stored. */
+/** Returns the form of a range that rows contain. */
 export const storedBlock = (family: Family, { first, last }: Range): StoredBlock => ({
   first: pack(family, first),
   last: pack(family, last),

@@ -30,7 +30,7 @@ import { type QueueSlotFlow, releaseQueueSlot, reserveQueueSlot, snapshotStep } 
 import { queueReconcile } from "./reconcile.ts";
 import { changeServer, requireServer } from "./serverrow.ts";
 
-/** Input of `Copy`. */
+/** What the flow `Copy` stores in its row. */
 export interface CopyInput {
   /** Id of the server whose disk is copied. */
   readonly source: number;

@@ -1,7 +1,7 @@
 /** Tables of SSH keys and images. Part of `../schema.ts`. */
 import type { Generated } from "kysely";
 
-/** SSH keys. */
+/** Public keys of projects. */
 export interface SshKeyTable {
   id: Generated<number>;
   project_id: number;

@@ -70,7 +70,7 @@ export interface ReservedNameTable {
   labels: string;
 }
 
-/** Claims of domains. */
+/** Pending and ended proofs that a name belongs to a project. */
 export interface DomainClaimTable {
   id: Generated<number>;
   project_id: number;

@@ -14,7 +14,7 @@ export interface ProbeTable {
   sealed: Uint8Array;
 }
 
-/** Events. */
+/** The event log of all projects. Ids ascend in the order of commits. */
 export interface EventTable {
   id: Generated<number>;
   type: string;

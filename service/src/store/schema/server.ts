@@ -12,7 +12,7 @@ export interface ServerBatchTable {
   created: number;
 }
 
-/** Servers. */
+/** Desired state of the servers, and the last observed state of their VMs. */
 export interface ServerTable {
   id: Generated<number>;
   project_id: number;

@@ -1,7 +1,7 @@
 /** Tables of webhooks. Part of `../schema.ts`. */
 import type { Generated } from "kysely";
 
-/** Webhooks. */
+/** Endpoints, and how far each has received the event log. */
 export interface WebhookTable {
   id: Generated<number>;
   project_id: number;
@@ -20,7 +20,7 @@ export interface WebhookTable {
   version: number;
 }
 
-/** Deliveries of webhooks. */
+/** Events to send to an endpoint, and the last ones that were sent. */
 export interface WebhookDeliveryTable {
   id: Generated<number>;
   webhook_id: number;

@@ -3,6 +3,7 @@
 import type { DeliveryRow, WebhookRow } from "../table.ts";
 import { isAhead } from "./rules.ts";
 
+/** Waiting deliveries of one webhook. */
 export interface Queue {
   /** Waiting deliveries by id, in ascending order. */
   readonly rows: Map<number, DeliveryRow>;

@@ -5,6 +5,7 @@ import { type NameError, refuseName } from "../name.ts";
 
 const maxSteps = 65_536;
 
+/** The numbers from `start` to `stop`, included. */
 export interface Range {
   readonly start: number;
   readonly stop: number;

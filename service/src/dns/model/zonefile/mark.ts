@@ -6,6 +6,7 @@ import { type Labels, labelKey, labelValue, maxLabels } from "@brume/api/common.
 import { quote } from "../../../base/quote.ts";
 import { type NameError, refuseName } from "../name.ts";
 
+/** What the comment of one record contains. */
 export interface Mark {
   /** For an NS record at the top: the domain's own record, or part of the automatic set; null: not marked. */
   readonly top: "own" | "automatic" | null;

@@ -15,12 +15,14 @@ import { expand, readRange } from "./generate.ts";
 import { readMark } from "./mark.ts";
 import { createLexer, type Entry } from "./token.ts";
 
+/** Why a line cannot be imported. The number begins at 1. */
 export interface LineError {
   readonly line: number;
   /** Sentence without full stop. */
   readonly reason: string;
 }
 
+/** Content of a zone file, in the order of the file. */
 export interface Zone {
   readonly records: StoredRecord[];
   /** The first line of each record, by the index of `records`. */

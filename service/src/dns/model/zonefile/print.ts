@@ -9,6 +9,7 @@ import type { StoredRecord } from "../record.ts";
 import { automaticNs, servedOwner, sortKey } from "../served.ts";
 import { printMark } from "./mark.ts";
 
+/** A record with the labels that its comment contains. */
 export interface PrintedRecord extends StoredRecord {
   /** JSON; absent: none. */
   readonly labels?: string;

@@ -51,7 +51,6 @@ interface Transfer {
   readonly listeners: Set<TransferOptions>;
 }
 
-/** Creates the store. */
 export function createImageStore(options: StoreOptions): ImageStore {
   const { exec, images, imports, now } = options;
   const entries = options.catalogue ?? catalogue;

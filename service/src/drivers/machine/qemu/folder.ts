@@ -41,6 +41,7 @@ export interface Folder {
 
 export const diskName = (version: number): string => `disk-${version}`;
 
+/** Returns the paths of a server. They need not exist. */
 export function folderOf(servers: string, id: number): Folder {
   const root = join(servers, String(id));
   const run = join(root, "run");
@@ -67,6 +68,7 @@ export function makeServers(servers: string): void {
 /** Creates a folder that other users may traverse but not list. */
 export const makeFolder = (path: string): void => void mkdirSync(path, { recursive: true, mode: 0o711 });
 
+/** Returns the ids of all servers that have a folder. */
 export const listServers = (servers: string): readonly number[] =>
   readdirSync(servers)
     .map(readId)

@@ -1,6 +1,7 @@
 /** Typed queries to the monitor of a running VM. Sizes are in bytes unless a name or comment states otherwise. */
 import { listAt, numberAt, pick, type Qmp, textAt } from "./qmp.ts";
 
+/** Bytes. */
 export const MIB = 2 ** 20;
 
 /** Returns QAPI's RunState: `running`, `prelaunch` (has not received `cont`), `shutdown` (the guest shut down), `io-error` … */
@@ -19,6 +20,7 @@ export interface RootDisk {
   readonly bytes: number;
 }
 
+/** Throws if the disk is not a layer that this driver created. */
 export async function rootDisk(qmp: Qmp): Promise<RootDisk> {
   const inserted = pick(listAt(await qmp.run("query-block")).find(isRoot), "inserted");
   const node = textAt(inserted, "node-name");
@@ -41,9 +43,11 @@ export async function codeSize(qmp: Qmp): Promise<{ used: number; total: number 
   return { used: Number(used), total: Number(total) };
 }
 
+/** Returns the number of vCPUs, also those that were plugged in. */
 export const cpusOf = async (qmp: Qmp, limit?: number): Promise<number> =>
   listAt(await qmp.run("query-cpus-fast", undefined, limit)).length;
 
+/** Returns the bytes that the root disk has transferred since the start of the VM. */
 export async function diskTraffic(qmp: Qmp, limit: number): Promise<{ diskRead: number; diskWritten: number }> {
   const stats = pick(listAt(await qmp.run("query-blockstats", undefined, limit)).find(isRoot), "stats");
   return { diskRead: numberAt(stats, "rd_bytes"), diskWritten: numberAt(stats, "wr_bytes") };

@@ -13,6 +13,7 @@ export const CHAIN_LIMIT = 8;
 
 /** Kinds of responses, for rate limits and counters. */
 export const KINDS = ["data", "wildcard", "negative", "referral", "refused"] as const;
+/** A value of `KINDS`. */
 export type Kind = (typeof KINDS)[number];
 
 /** The records of a response. */

@@ -23,7 +23,7 @@ export function ednsFault({ version, ednsBroken }: Query): number {
   return ednsBroken ? RCODE.FORMERR : RCODE.NOERROR;
 }
 
-/** Counts a response. */
+/** Adds one to the zone's responses with this code, for metrics. */
 export function count(zone: Zone, rcode: number): void {
   zone.counts[rcode] = (zone.counts[rcode] ?? 0) + 1;
 }

@@ -94,12 +94,14 @@ const segmentOf = (table: Table, hash: number): Segment =>
 
 /** The bytes that contain an entry. */
 export const bytesOf = (table: Table, address: number): Buffer => chunkAt(table, address).bytes;
+/** Returns the offset of the owner's name, of an entry. */
 export const ownerStart = (address: number): number => offsetOf(address) + ENTRY;
 export const ownerEnd = (table: Table, address: number): number =>
   offsetOf(address) + ENTRY + (bytesOf(table, address)[offsetOf(address) + ENTRY - 1] as number);
 /** Bytes of the sets of an entry; they start at `ownerEnd`. */
 export const setsSize = (table: Table, address: number): number =>
   chunkAt(table, address).words[(offsetOf(address) >> 2) + 2] as number;
+/** Returns how many names are below the owner. */
 export const below = (table: Table, address: number): number =>
   chunkAt(table, address).words[(offsetOf(address) >> 2) + 1] as number;
 export function setBelow(table: Table, address: number, count: number): void {

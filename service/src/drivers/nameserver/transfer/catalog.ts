@@ -14,6 +14,7 @@ const GATHER_MS = 10;
 const STEP = 1000;
 const TTL = 0;
 
+/** Builds the catalog of one name server from its zones. */
 export interface Catalog {
   readonly name: string;
   /** 0 until all zones are loaded. */

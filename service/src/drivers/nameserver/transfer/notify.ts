@@ -22,6 +22,7 @@ const LAG_MS = 60_000;
 const TICK_MS = 10;
 const PORTION = 100;
 
+/** A secondary that receives NOTIFY, and the key that signs them. */
 export interface Target {
   readonly host: string;
   readonly port: number;

@@ -5,6 +5,7 @@
 import { isNewer } from "../builtin/zone.ts";
 import type { Key, Signer } from "./tsig.ts";
 
+/** Where a secondary listens, and the key of its messages. */
 export interface SecondaryTarget {
   readonly host: string;
   readonly port: number;
@@ -34,6 +35,7 @@ export interface Job {
   queried: number | null;
 }
 
+/** What this name server knows about one secondary. */
 export interface Secondary {
   readonly target: SecondaryTarget;
   readonly address: string;

@@ -25,6 +25,7 @@ export interface Scope {
   readonly groups: ReadonlySet<number>;
 }
 
+/** A key that signs messages (RFC 8945), with its secret decoded. */
 export interface Key {
   readonly name: string;
   readonly algorithm: string;
@@ -44,6 +45,7 @@ export interface KeyOptions {
   readonly only?: { readonly zones: readonly string[]; readonly groups: readonly number[] } | null;
 }
 
+/** Returns whether the scope contains the zone, by name or by group. */
 export function inScope({ zones, groups }: Scope, zone: Pick<Zone, "name" | "group">): boolean {
   return zones.has(zone.name) || groups.has(zone.group);
 }
@@ -167,6 +169,7 @@ export function sign(
   return { bytes: append(message, key, mac, variables), mac };
 }
 
+/** Result of `verify`. `broken`: the record is malformed, so the response is FORMERR. */
 export type TsigVerdict =
   | { readonly state: "good"; readonly signer: Signer }
   /** `refuse` adds the TSIG record with the error to an unsigned NOTAUTH response. */

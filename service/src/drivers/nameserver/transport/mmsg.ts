@@ -58,6 +58,7 @@ export interface Batch {
   send(): void;
 }
 
+/** `recvmmsg` and `sendmmsg` of libc. */
 export interface Mmsg {
   /** Binds a new UDP socket to a numeric address and returns its descriptor. Throws system errors in the form of Node. */
   bind(host: string, port: number): number;

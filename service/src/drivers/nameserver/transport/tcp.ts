@@ -19,6 +19,7 @@ export interface TcpLimits extends PlaceLimits {
   readonly leastRate: number;
 }
 
+/** Limits of production. Tests use smaller ones. */
 export const TCP_LIMITS: TcpLimits = {
   total: 1024,
   perNetwork: 128,
@@ -54,6 +55,7 @@ interface Connection {
   blockedMs: number;
 }
 
+/** A server that the caller starts and that `close` ends with its connections. */
 export interface TcpService {
   readonly server: Server;
   close(): void;

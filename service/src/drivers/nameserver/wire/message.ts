@@ -7,6 +7,7 @@ import { SET_HEADER, TYPE, u16, u32 } from "../builtin/zone.ts";
 import { LOWER, labelStarts, lowerCase, NAME_LIMIT, parentOf } from "./name.ts";
 import { RDATA_LIMIT } from "./rdata.ts";
 
+/** Response codes (RFC 6895 section 2.3). */
 export const RCODE = {
   NOERROR: 0,
   FORMERR: 1,
@@ -25,12 +26,14 @@ export const HEADER = 12;
 export const UDP_SIZE = 1232;
 /** Maximum size of a UDP response for a resolver without EDNS (RFC 1035 section 4.2.1). */
 export const PLAIN_SIZE = 512;
+/** Maximum size of a message over TCP: its length has two bytes. */
 export const TCP_SIZE = 0xffff;
 /** Size of the OPT record without options (RFC 6891 section 6.1.2). */
 export const OPT_SIZE = 11;
 const RECORD_HEADER = 10;
 const POINTER_LIMIT = 0x3fff;
 
+/** Header, question and OPT record of a parsed query. Names stay in the packet. */
 export interface Query {
   /** Offset of the first byte after the question, which is a name without compression. */
   readonly end: number;
@@ -184,6 +187,7 @@ export function recordsOf(owner: string, sets: string, at: number): Records {
   return { owner, type: u16(sets, at), ttl: u32(sets, at + 2), data: sets, start, end: start + u32(sets, at + 6) };
 }
 
+/** Composes one message at a time in a buffer that it reuses. */
 export interface Writer {
   /** Offset of the end of the message so far, including the question. */
   readonly end: number;

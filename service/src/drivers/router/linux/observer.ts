@@ -88,7 +88,6 @@ function portStatus(spec: NetworkSpec | undefined, found: NamespaceState): PortS
   });
 }
 
-/** Creates an observer. */
 export function createObserver(options: ObserverOptions): Observer {
   const { exec, hostNamespace, tunnels, tag } = options;
   const applied = new Map<number, { readonly spec: NetworkSpec; readonly firewall: string }>();

@@ -37,7 +37,7 @@ export interface RouterStart {
   readonly lines: readonly string[];
 }
 
-/** Options of `startRouter`. */
+/** What the drivers of networks need to know of this host and its settings. */
 export interface RouterStartOptions {
   readonly exec: Exec;
   readonly dataFolder: string;

@@ -22,6 +22,7 @@ export interface TunnelEngine {
   close(): void;
 }
 
+/** Restricts the IPsec driver to the IPsec tunnels of a spec. */
 export function ipsecTunnels(ipsec: Ipsec): TunnelEngine {
   return {
     async apply(edge, spec) {
@@ -34,6 +35,7 @@ export function ipsecTunnels(ipsec: Ipsec): TunnelEngine {
   };
 }
 
+/** Restricts the WireGuard driver to the WireGuard tunnels of a spec. */
 export function wireguardTunnels(wireguard: Wireguard): TunnelEngine {
   return {
     async apply(edge, spec) {

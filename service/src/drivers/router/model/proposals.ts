@@ -33,7 +33,6 @@ const ike: Readonly<Record<Encryption, (digest: Digest) => string>> = {
   aes128gcm: (digest) => `aes128gcm16-prf${digest}`,
 };
 
-/** Returns the IKE proposal. */
 export const ikeProposal = ({ encryption, digest, dhGroup }: Suite): string =>
   `${ike[encryption](digest)}-${groupOf(dhGroup)}`;
 

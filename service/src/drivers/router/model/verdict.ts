@@ -34,6 +34,7 @@ export interface FlatRule {
 
 /** The packet fields that a rule tests, in the order of tests. */
 export const fields = ["protocol", "destination", "source", "destinationPort", "sourcePort"] as const;
+/** A property of packets that a rule can match. */
 export type Field = (typeof fields)[number];
 
 export const TCP = 6;

@@ -140,6 +140,7 @@ export function createKernel(exec: Exec, runFolder: string): Holder {
   };
 }
 
+/** Who processes the packets: the kernel's module, or `wireguard-go`. */
 export type Kind = "kernel" | "userspace";
 
 /** Chooses the kind of devices on this host; null: neither is available. */

@@ -37,7 +37,7 @@ export interface StoredRule {
   readonly DestinationPort: string;
 }
 
-/** A firewall as it is stored. */
+/** The JSON of the column `firewall`. */
 export interface StoredFirewall {
   readonly Enabled: boolean;
   readonly DefaultRuleAction: RuleAction;
