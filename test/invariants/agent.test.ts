@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,7 @@ import { type AgentClient, connectAgent } from "../../service/src/agent/client.t
 import { contract } from "../../service/src/agent/contract/contract.ts";
 import { headers as names, protocol } from "../../service/src/agent/contract/verb.ts";
 import { AgentError, type AgentErrorCode, type WireError } from "../../service/src/agent/error.ts";
+import { fenceFile } from "../../service/src/agent/fence.ts";
 import { createAgent } from "../../service/src/agent/server.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import type { PowerEvent } from "../../service/src/drivers/machine/interface.ts";
@@ -276,6 +277,38 @@ describe("connection", () => {
     assert.equal(events.length, 6);
     await lab.close();
     await again.close();
+  });
+
+  test("an older control plane is refused after a restart of the agent, too", async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "brume-fence-"));
+    const path = join(folder, "fence");
+    const warnings: string[] = [];
+    const options = () => ({
+      fence: fenceFile(path),
+      log: (level: string, text: string) => void (level === "warn" && warnings.push(text)),
+    });
+    const first = await createAgentLab({}, "unix", options());
+    t.after(() => rmSync(folder, { recursive: true }));
+    await first.connect({ fence: 41 });
+    await first.connect();
+    const { ino, size, mode } = statSync(path);
+    assert.equal(mode & 0o777, 0o600);
+    await first.close();
+    const second = await createAgentLab({}, "unix", options());
+    await assert.rejects(second.connect({ fence: 41 }), isCode("stale_fence"));
+    await second.connect({ fence: 42 });
+    await assert.rejects(second.connect({ fence: 1_000_043 }), isCode("input_invalid", /at most 1000000 above/));
+    // A full disk refuses new files and longer ones, but not a change of this one.
+    await second.connect({ fence: 1_000_042 });
+    assert.deepEqual([statSync(path).ino, statSync(path).size], [ino, size]);
+    // Without the disk, the control plane of this host is served; a number of a lease is refused, because it could be forgotten.
+    rmSync(path);
+    await second.connect();
+    assert.equal(warnings.filter((text) => /was not stored/.test(text)).length, 1);
+    await assert.rejects(second.connect({ fence: 1_000_044 }), isCode("driver_failed", /ENOENT/));
+    await second.close();
+    writeFileSync(path, "many");
+    assert.throws(() => fenceFile(path), /must contain a number/);
   });
 
   test("a client waits for an agent that starts later, and an unreachable one is an error with the reason", async () => {

@@ -1,6 +1,6 @@
 /**
  * The host agent as a server: it carries the driver interfaces over HTTP, on a Unix socket for the control plane of this host, or on TLS
- * with certificates of both sides for one on another host. It keeps no state but the fence and the last events.
+ * with certificates of both sides for one on another host. It keeps no state but the fence and, in memory, the last events.
  */
 import { randomUUID } from "node:crypto";
 import { chmodSync, chownSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import type { Drivers } from "./contract/contract.ts";
 import type { Description, Welcome } from "./contract/session.ts";
 import { protocol } from "./contract/verb.ts";
 import { createEventLog } from "./events.ts";
-import { createFence } from "./fence.ts";
+import { createFence, type FenceStore } from "./fence.ts";
 import { createHandler } from "./handler.ts";
 import { mismatch } from "./head.ts";
 import { loadPeer } from "./peer.ts";
@@ -31,6 +31,8 @@ export interface AgentOptions {
   readonly deviceOf?: (nic: number) => string;
   /** Refuses an input that is not of this installation. */
   readonly refuse?: Refuse;
+  /** Keeps the fence number over restarts. */
+  readonly fence?: FenceStore;
   readonly limits?: Partial<CallLimits>;
 }
 
@@ -64,7 +66,7 @@ export function createAgent(options: AgentOptions): AgentServer {
   const { drivers, description, release, log, refuse = () => null } = options;
   const { deviceOf = (nic: number) => drivers.machines.deviceOf(nic) } = options;
   const limits = { ...defaultLimits, ...options.limits };
-  const fence = createFence();
+  const fence = createFence(log, options.fence);
   const calls = createCalls(limits, () => performance.now());
   fence.onRaise(calls.fenceOff);
   const events = createEventLog(drivers.machines, randomUUID());
