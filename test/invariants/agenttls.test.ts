@@ -35,8 +35,8 @@ describe("an agent behind TLS", () => {
     });
 
   test("a control plane of another authority and the agent of another host are refused", async () => {
-    await refused(connectAs(stranger), /unknown ca|ECONNRESET|socket|EPIPE|alert/i);
-    await refused(connectAs(otherAgent), /unsupported certificate|ECONNRESET|socket|EPIPE|alert/i);
+    await refused(connectAs(stranger), /unknown ca|ECONNRESET|another authority|EPIPE|alert/i);
+    await refused(connectAs(otherAgent), /unsupported certificate|ECONNRESET|another authority|EPIPE|alert/i);
   });
 
   test("a client accepts only the agent of the host that it wants", async () => {
@@ -90,8 +90,8 @@ describe("an agent behind TLS", () => {
     serial.on("close", () => (isEnded = true));
     lab.server.renewTls(agentAfterLoss);
     await until("the console has ended", async () => isEnded, 5);
-    await refused(before.machines.observe(), /revoked|ECONNRESET|socket|EPIPE|alert/i);
-    await refused(connectAs(lost), /revoked|ECONNRESET|socket|EPIPE|alert/i);
+    await refused(before.machines.observe(), /revoked|ECONNRESET|EPIPE|alert/i);
+    await refused(connectAs(lost), /revoked|ECONNRESET|EPIPE|alert/i);
     before.close();
     const client = await connectAs(control);
     assert.equal((await client.machines.observe()).machines.length, 1);

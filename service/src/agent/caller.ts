@@ -9,7 +9,8 @@ import { type Checker, createChecker } from "./check.ts";
 import { toBody } from "./codec.ts";
 import { headers, protocol, type Verb } from "./contract/verb.ts";
 import { AgentError, fromWire, WireError } from "./error.ts";
-import type { Reply, Transport } from "./transport.ts";
+import type { Reply } from "./response.ts";
+import type { Transport } from "./transport.ts";
 
 /** Dependencies of `createCaller`. */
 export interface CallerOptions {

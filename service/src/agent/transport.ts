@@ -1,17 +1,12 @@
 /**
- * The client's connections to an agent, over a Unix socket or TLS. Connections stay open and are used again. A request that met a closed
- * connection before any response is sent once more, because every verb can be repeated.
+ * The client's connections to an agent, over a Unix socket or TLS. A connection carries one request at a time, stays open and is used again.
+ * A request that met a closed connection before any response is sent once more, because every verb can be repeated.
  */
-import {
-  type ClientRequest,
-  Agent as HttpAgent,
-  type IncomingMessage,
-  type RequestOptions,
-  request as requestHttp,
-} from "node:http";
-import { request as requestTls, Agent as TlsAgent } from "node:https";
+import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
 import { AgentError } from "./error.ts";
+import { createResponseReader, type Reply } from "./response.ts";
 import { clientOptions, type Identity } from "./tls.ts";
 
 /** Where the agent is: a socket on this host, or a host with the name in its certificate. */
@@ -19,7 +14,7 @@ export type Place =
   | { readonly socket: string }
   | { readonly host: string; readonly port: number; readonly name: string; readonly identity: Identity };
 
-/** A request to the agent. */
+/** A request. */
 export interface Outgoing {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -31,14 +26,6 @@ export interface Outgoing {
   readonly onLine?: (line: string) => void;
   /** Ends the request. */
   readonly signal?: AbortSignal;
-}
-
-/** A response that was read to its end. */
-export interface Reply {
-  readonly status: number;
-  readonly headers: IncomingMessage["headers"];
-  /** The body; of a response of lines, the last one that is complete. */
-  readonly text: string;
 }
 
 /** Sends requests to one agent. */
@@ -53,89 +40,135 @@ export interface Transport {
 
 /** Connections that stay open without a request. */
 const mostIdle = 32;
+const keepAlivePeriod = 5000;
+const control = /[\u0000-\u001f\u007f]/;
 
 /** The connection was closed before the request arrived. */
 class StaleConnection extends Error {}
 
+/** A connection. `use` gets what happens on it: bytes, or its end. */
+interface Connection {
+  readonly socket: Socket;
+  use: { bytes(bytes: Buffer): void; end(error: Error): void } | null;
+  isUsed: boolean;
+}
+
 /** Creates the transport. It connects at the first request. */
 export function createTransport(place: Place): Transport {
-  const agentOptions = { keepAlive: true, maxFreeSockets: mostIdle, scheduling: "lifo" } as const;
-  const running = new Set<ClientRequest>();
-  const tls = "socket" in place ? {} : clientOptions(place.identity, place.name);
-  // With `checkServerIdentity` in the request, Node would use each connection only once.
-  const createPool = () =>
-    "socket" in place ? new HttpAgent(agentOptions) : new TlsAgent({ ...agentOptions, ...tls });
-  let pool = createPool();
+  const idle: Connection[] = [];
+  const all = new Set<Connection>();
+  const tls = "socket" in place ? null : clientOptions(place.identity, place.name);
 
-  function begin({ path, headers, body, signal }: Outgoing, isStream: boolean): ClientRequest {
-    const options: RequestOptions = {
-      agent: isStream ? false : pool,
-      path,
-      ...(signal !== undefined && { signal }),
-      method: body === undefined ? "GET" : "POST",
-      headers: {
-        ...headers,
-        ...(body !== undefined && {
-          "content-type": "application/json",
-          "content-length": String(Buffer.byteLength(body)),
-        }),
-      },
-    };
-    if ("socket" in place) return requestHttp({ ...options, socketPath: place.socket });
-    return requestTls({ ...options, host: place.host, port: place.port, ...(isStream && tls) });
+  const closed =
+    tls === null
+      ? "the connection was closed before the end of the response"
+      : "the connection was closed before the end of the response, as for a certificate that is revoked or of another authority";
+
+  function open(): Connection {
+    const socket =
+      "socket" in place
+        ? connect(place.socket)
+        : connectTls({ host: place.host, port: place.port, ...tls })
+            .setNoDelay(true)
+            .setKeepAlive(true, keepAlivePeriod);
+    const connection: Connection = { socket, use: null, isUsed: false };
+    let failure: Error | undefined;
+    all.add(connection);
+    socket.on("data", (bytes: Buffer) => {
+      if (connection.use === null) socket.destroy();
+      else connection.use.bytes(bytes);
+    });
+    socket.on("error", (error) => {
+      failure = error;
+    });
+    socket.on("close", () => {
+      all.delete(connection);
+      const at = idle.indexOf(connection);
+      if (at >= 0) idle.splice(at, 1);
+      connection.use?.end(failure ?? new Error(closed));
+    });
+    return connection;
+  }
+  function release(connection: Connection): void {
+    connection.isUsed = true;
+    if (idle.length >= mostIdle || connection.socket.destroyed) return void connection.socket.destroy();
+    connection.socket.unref();
+    idle.push(connection);
+  }
+  function take(): Connection {
+    const connection = idle.pop();
+    connection?.socket.ref();
+    return connection ?? open();
   }
 
-  const away = (error: Error): AgentError =>
-    error instanceof AgentError
-      ? error
-      : new AgentError("away", `the host agent does not respond: ${error.message}`, { isSilence: true, cause: error });
-
-  /** Calls `use` with a request and its promise; removes the request from the running ones when the promise is settled. */
-  async function run<T>(
-    outgoing: Outgoing,
-    isStream: boolean,
-    use: (request: ClientRequest, resolve: (value: T) => void, reject: (error: Error) => void) => void,
-  ): Promise<T> {
-    const attempt = (): Promise<T> =>
-      new Promise<T>((resolve, reject) => {
-        const request = begin(outgoing, isStream);
-        running.add(request);
-        const { time } = outgoing;
-        const timer =
-          time === undefined
-            ? undefined
-            : setTimeout(() => {
-                const text = `the host agent did not respond within ${time} ms`;
-                request.destroy(new AgentError("deadline_exceeded", text, { isSilence: true }));
-              }, time);
-        const settle = (): void => {
-          clearTimeout(timer);
-          running.delete(request);
-        };
-        let hasResponse = false;
-        request.on("response", () => {
-          hasResponse = true;
-        });
-        const fail = (error: Error): void => {
+  /** Sends one request and resolves to its response, or to the stream that the connection has become. */
+  function exchange(request: Outgoing, isStream: boolean): Promise<Reply | Duplex> {
+    const { time, signal } = request;
+    const connection = isStream ? open() : take();
+    const { socket } = connection;
+    const reader = createResponseReader(request.onLine);
+    let hasResponse = false;
+    const { promise, resolve, reject } = Promise.withResolvers<Reply | Duplex>();
+    const fail = (error: Error): void => {
+      settle();
+      socket.destroy();
+      reject(error);
+    };
+    const stop = (): void => fail(new AgentError("away", "the request was ended"));
+    const timer =
+      time === undefined
+        ? undefined
+        : setTimeout(() => {
+            const text = `the host agent did not respond within ${time} ms`;
+            fail(new AgentError("deadline_exceeded", text, { isSilence: true }));
+          }, time);
+    function settle(): void {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+      connection.use = null;
+    }
+    connection.use = {
+      bytes(bytes) {
+        hasResponse = true;
+        try {
+          const rest = reader.take(bytes);
+          if (rest === null) return;
           settle();
-          const { code } = error as NodeJS.ErrnoException;
-          const isStale = request.reusedSocket && !hasResponse && (code === "ECONNRESET" || code === "EPIPE");
-          reject(isStale ? new StaleConnection() : away(error));
-        };
-        request.on("error", fail);
-        use(
-          request,
-          (value) => {
-            settle();
-            resolve(value);
-          },
-          fail,
-        );
-        request.end(outgoing.body);
-      });
+          const { reply } = reader;
+          if (reply.status === 101 && isStream) return resolve(detach(connection, rest));
+          if (isStream || !reader.keeps || rest.length > 0) socket.destroy();
+          else release(connection);
+          resolve(reply);
+        } catch (error) {
+          fail(away(error as Error));
+        }
+      },
+      end(error) {
+        const isStale = connection.isUsed && !hasResponse && !(error instanceof AgentError);
+        fail(isStale ? new StaleConnection() : away(error));
+      },
+    };
+    if (signal?.aborted) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
+    socket.write(textOf(request));
+    return promise;
+  }
+
+  /** Returns the connection as a stream of its own. The listener for errors stays: a lost connection is only the end of the stream. */
+  function detach(connection: Connection, first: Buffer): Duplex {
+    const { socket } = connection;
+    all.delete(connection);
+    socket.removeAllListeners("data");
+    // As `node:http` does: the next listener for data starts the stream.
+    Object.assign(socket, { readableFlowing: null });
+    if (first.length > 0) socket.unshift(first);
+    return socket;
+  }
+
+  async function run(request: Outgoing, isStream: boolean): Promise<Reply | Duplex> {
     for (;;) {
       try {
-        return await attempt();
+        return await exchange(request, isStream);
       } catch (error) {
         // Each attempt uses up one idle connection, and the last one is new.
         if (!(error instanceof StaleConnection)) throw error;
@@ -144,53 +177,30 @@ export function createTransport(place: Place): Transport {
   }
 
   return {
-    send: (outgoing) =>
-      run<Reply>(outgoing, false, (request, resolve, reject) => {
-        request.on("response", (response) => read(response, outgoing.onLine, resolve, reject));
-      }),
-    open: (outgoing) =>
-      run<Duplex | Reply>(outgoing, true, (request, resolve, reject) => {
-        request.on("response", (response) => read(response, undefined, resolve, reject));
-        request.on("upgrade", (_response, socket: Duplex, first: Buffer) => {
-          if (first.length > 0) socket.unshift(first);
-          // A lost connection is an end of the stream for its reader; without a listener it would end the process.
-          socket.on("error", () => {});
-          resolve(socket);
-        });
-      }),
+    send: async (request) => (await run(request, false)) as Reply,
+    open: (request) => run(request, true),
     reset(error) {
-      for (const request of running) request.destroy(error);
-      pool.destroy();
-      pool = createPool();
+      for (const connection of [...all]) {
+        connection.use?.end(error);
+        connection.socket.destroy();
+      }
     },
   };
 }
 
-/** Reads a response. With `onLine` it is read as lines. */
-function read(
-  response: IncomingMessage,
-  onLine: ((line: string) => void) | undefined,
-  resolve: (reply: Reply) => void,
-  reject: (error: Error) => void,
-): void {
-  let text = "";
-  let last = "";
-  response.setEncoding("utf8");
-  response.on("data", (part: string) => {
-    text += part;
-    if (onLine === undefined) return;
-    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
-      last = text.slice(0, end);
-      text = text.slice(end + 1);
-      onLine(last);
-    }
-  });
-  const cut = (): void => reject(new Error("the connection was closed before the end of the response"));
-  response.on("end", () =>
-    response.complete
-      ? resolve({ status: response.statusCode ?? 0, headers: response.headers, text: text === "" ? last : text })
-      : cut(),
-  );
-  response.on("error", reject);
-  response.on("close", cut);
+const away = (error: Error): AgentError =>
+  error instanceof AgentError
+    ? error
+    : new AgentError("away", `the host agent does not respond: ${error.message}`, { isSilence: true, cause: error });
+
+/** Returns the request as text. Throws for a line break, which would begin another header or request. */
+function textOf({ path, headers, body }: Outgoing): string {
+  const line = (text: string): string => {
+    if (control.test(text)) throw new Error("a line of the request has a control character");
+    return `${text}\r\n`;
+  };
+  let head = line(`${body === undefined ? "GET" : "POST"} ${path} HTTP/1.1`) + line("host: agent");
+  for (const name in headers) head += line(`${name}: ${headers[name]}`);
+  if (body === undefined) return `${head}\r\n`;
+  return `${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
