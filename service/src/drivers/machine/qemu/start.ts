@@ -7,7 +7,7 @@ import { chmodSync, chownSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Exec } from "../../exec.ts";
-import { originOf, topOf } from "../disk/disk.ts";
+import { DiskError, originOf, topOf } from "../disk/disk.ts";
 import type { Accelerator, MachineSpec } from "../interface.ts";
 import { writeSeed } from "../seed/volume.ts";
 import { groupOf } from "./accelerator.ts";
@@ -44,10 +44,23 @@ export interface Started {
 /** Milliseconds until the monitor must send its banner; a busy host may be slow. */
 const monitorTimeout = 20_000;
 
+/** QEMU's output about a layer that it cannot use. */
+const layerOutput = /^qemu\S*: -blockdev driver=qcow2,\S*?filename=(?:\S*\/)?(\S+): (.+)$/m;
+/** Reasons that a retry may not meet again. */
+const temporary = /Could not open|Failed to |Cannot allocate memory|Too many open files|Input\/output error/;
+
+/** Returns the error for a QEMU process that ended during its start. A layer that is damaged is a `DiskError`: no retry will help. */
+export function startError(output: string): Error {
+  const [, layer, reason = ""] = layerOutput.exec(output) ?? [];
+  if (layer !== undefined && !temporary.test(reason))
+    return new DiskError(`its disk is damaged: QEMU cannot use layer ${layer}: ${reason}`);
+  return new Error(`QEMU ended: ${output || "without output"}`);
+}
+
 async function waitForMonitor(exec: Exec, folder: Folder, child: Child): Promise<Qmp> {
   for (let waited = 0; ; waited += 10) {
     // A wrong option or an unusable accelerator ends the process after it created the socket.
-    if (!exec.isAlive(child)) throw new Error(`QEMU ended: ${lastOutput(folder) || "without output"}`);
+    if (!exec.isAlive(child)) throw startError(lastOutput(folder));
     if (existsSync(join(folder.run, "qmp"))) {
       try {
         return await callMonitor(folder, monitorTimeout);
