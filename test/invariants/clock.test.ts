@@ -66,6 +66,41 @@ for (const by of [-10 * days, 10 * days]) {
     await engine.drain();
   });
 
+  invariant(`a step reports its progress after the clock was set ${way}`, async (store) => {
+    const alarm = createSettable();
+    const [begun, end] = [createGate(), createGate()];
+    const told: string[] = [];
+    const busy = flow({
+      name: "sample.busy",
+      subject: "sample",
+      time: 5 * minute,
+      steps: [
+        {
+          name: "Disk",
+          async do({ note }) {
+            await begun.pass();
+            note?.("10 %");
+            await end.pass();
+          },
+        },
+      ],
+      announce: async (_tx, { steps }) => void told.push(`${steps[0]?.detail}`),
+    });
+    const engine = createFixtureEngine(store, alarm, { flows: [busy], alone: true });
+    engine.run();
+    await begin(store, busy, 1, alarm.now());
+    await begun.reached;
+    alarm.set(by);
+    begun.open();
+    await end.reached;
+    alarm.pass(1000);
+    for (let turns = 0; turns < 1000 && !told.includes("10 %"); turns++) await new Promise(setImmediate);
+    assert.ok(told.includes("10 %"), told.join());
+    end.open();
+    await engine.idle();
+    await engine.drain();
+  });
+
   invariant(`a step that runs while the clock is set ${way} keeps its timeout`, async (store) => {
     const alarm = createSettable();
     const gate = createGate();

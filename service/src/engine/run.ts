@@ -3,6 +3,7 @@
  * lease. The effect comes before the record, so a crash between them repeats the idempotent effect and never skips it.
  */
 
+import { since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Tx } from "../store/db.ts";
 import { lock, StorageError } from "../store/db.ts";
@@ -163,7 +164,8 @@ function createNotes(context: RunContext, flow: Flow, live: LiveTask, held: Held
 
   function plan(): void {
     if (latest === null || isOver || cancelTimer !== null || writing !== null) return;
-    cancelTimer = context.alarm.at(last + announceEvery, () => {
+    // The clock may have been set back since.
+    cancelTimer = context.alarm.at(Math.min(last, context.alarm.now()) + announceEvery, () => {
       cancelTimer = null;
       const detail = latest;
       latest = null;
@@ -245,7 +247,8 @@ async function storeMove(
   const continues = move.live.row.lease !== null;
   const { live } = continues && context.stopping() ? releaseLease(move.live, now) : move;
   const until = live.row.lease === null ? live.row.due_at : now + context.lease;
-  const isNews = move.ending !== null || (now - live.row.announced_at >= announceEvery && hasNews(live, before.row));
+  const isNews =
+    move.ending !== null || (since(live.row.announced_at, now) >= announceEvery && hasNews(live, before.row));
   const announces = flow.announce !== undefined && isNews;
   const row = { ...live.row, due_at: until, announced_at: announces ? now : live.row.announced_at };
   const saved = await context.store.write(async (tx) => {

@@ -1,6 +1,6 @@
 /** Downloads operator images that are not on the host yet, in the first step that needs one, and stores the progress. */
 
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, steadyOf } from "../../base/clock.ts";
 import { findImage, makeAvailable, noteFetched, updateImage } from "../../catalog/table.ts";
 import type { TransferOptions } from "../../drivers/machine/interface.ts";
 import type { Run } from "../../engine/flow.ts";
@@ -27,8 +27,8 @@ export async function withProgress<T>(
   let isOver = false;
   const progress: Progress = (done, total) => {
     const percent = total === null || total <= 0 ? 0 : Math.min(99, Math.floor((100 * done) / total));
-    if (isOver || isWriting || percent <= last || clock.now() < noted + noteTime) return;
-    [noted, last, isWriting] = [clock.now(), percent, true];
+    if (isOver || isWriting || percent <= last || steadyOf(clock) < noted + noteTime) return;
+    [noted, last, isWriting] = [steadyOf(clock), percent, true];
     writing = store
       .write((tx) => noteFetched(tx, image, percent))
       // The next write contains newer progress.

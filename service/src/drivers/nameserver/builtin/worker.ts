@@ -6,6 +6,7 @@ import { randomInt } from "node:crypto";
 import type { Socket } from "node:dgram";
 import { type AddressInfo, isIPv6, type Server, SocketAddress } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
+import { systemClock } from "../../../base/clock.ts";
 import type { Log } from "../../../base/log.ts";
 import { createLimiter, type Limiter, QUERY_SLIP } from "../answer/ratelimit.ts";
 import { createResponder } from "../answer/responder.ts";
@@ -82,8 +83,13 @@ const REPORT_MS = 10_000;
 /** Attempts to find a free port that is free for both TCP and UDP. */
 const PORT_TRIES = 10;
 
-/** Opens the sockets for NOTIFY. It is sent from the served address, by which secondaries identify us. */
-async function openNotifier(host: string, targets: readonly Target[], log: Log): Promise<Notifier | null> {
+/** Opens the sockets for NOTIFY. It is sent from the served address, by which secondaries identify us. `ahead`: see `createNotifier`. */
+async function openNotifier(
+  host: string,
+  targets: readonly Target[],
+  log: Log,
+  ahead: (name: string, serial: number) => void,
+): Promise<Notifier | null> {
   if (targets.length === 0) return null;
   const sockets = new Map<boolean, Socket>();
   for (const v6 of new Set(targets.map((target) => isIPv6(target.host)))) {
@@ -95,9 +101,10 @@ async function openNotifier(host: string, targets: readonly Target[], log: Log):
   const notifier = createNotifier(
     targets,
     (message, target) => sockets.get(isIPv6(target.host))?.send(message, target.port, target.host),
-    Date.now,
+    systemClock,
     () => randomInt(2 ** 16),
     log,
+    ahead,
   );
   for (const socket of sockets.values()) {
     socket.on("error", (fault) => log("warn", "NOTIFY socket failed", { error: fault.message }));
@@ -158,7 +165,7 @@ async function serve(
   const catalog: Catalog | null =
     catalogName === null
       ? null
-      : createCatalog(catalogName, zones, Date.now, () => {
+      : createCatalog(catalogName, zones, systemClock, () => {
           const { name, serial } = catalog as Catalog;
           notifier?.changed({ name, group: 0, serial: serial() }, true);
         });
@@ -196,7 +203,9 @@ async function serve(
   reportDrops(overload, log);
   udp.socket.on("error", (fault) => log("warn", "UDP socket of the name server failed", { error: fault.message }));
   tcp.server.on("error", (fault) => log("warn", "TCP socket of the name server failed", { error: fault.message }));
-  notifier = await openNotifier(options.host, targets, log);
+  notifier = await openNotifier(options.host, targets, log, (name, serial) => {
+    if (name === catalog?.name) catalog.exceed(serial);
+  });
 
   const queue: ToWorker[] = [];
   let running: Generator<void, void> | null = null;

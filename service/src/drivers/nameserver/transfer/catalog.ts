@@ -1,18 +1,24 @@
 /**
  * The catalog zone (RFC 9432) lists all zones, so that secondaries add and remove them automatically. Only clients that may transfer zones
  * can read it, and each sees only those zones. The serial is the second of the last change. It changes at most once a second, so it never
- * exceeds the clock and need not be stored.
+ * exceeds the clock and need not be stored. If the clock was set back, the serial increases all the same; after a restart it continues above
+ * the serial that a secondary reports.
  */
 import { createHash } from "node:crypto";
+import type { Clock } from "../../../base/clock.ts";
 import { type Authority, createZone, putSet, TYPE, type Zone } from "../builtin/zone.ts";
 import type { Zones } from "../builtin/zones.ts";
 import { nameOf } from "../wire/name.ts";
 
 /** Milliseconds in which changes are collected for one serial. */
 const GATHER_MS = 10;
+/** Longest time in which changes are collected: the clock was set back below the serial. */
+const WAIT_MS = 2100;
 /** Members listed in one step. */
 const STEP = 1000;
 const TTL = 0;
+/** Higher serials would be lower ones by serial arithmetic soon. No clock has them before the year 2100. */
+const LARGEST = 2 ** 32 - 2 ** 24;
 
 /** Builds the catalog of one name server from its zones. */
 export interface Catalog {
@@ -24,26 +30,32 @@ export interface Catalog {
   touch(): void;
   /** Starts to serve the catalog: all zones are loaded. */
   load(): void;
+  /** Continues above a serial that a secondary has, if it is higher. */
+  exceed(serial: number): void;
   /** Builds the catalog of the zones that `isListed` accepts; yields between steps. */
   image(isListed: (zone: Zone) => boolean): Generator<null, Zone>;
   close(): void;
 }
 
-/** Creates the catalog. `now` returns milliseconds since 1970; `changed` is called for each new serial. Throws a RangeError for an invalid name. */
-export function createCatalog(text: string, zones: Zones, now: () => number, changed: () => void): Catalog {
+/** Creates the catalog. `changed` is called for each new serial. Throws a RangeError for an invalid name. */
+export function createCatalog(text: string, zones: Zones, clock: Clock, changed: () => void): Catalog {
   const name = nameOf(text.replace(/\.$/, ""));
   let serial = 0;
   let timer: NodeJS.Timeout | null = null;
 
+  const second = (): number => Math.floor(clock.now() / 1000);
+
   const plan = (): void => {
-    const next = Math.max(now() + GATHER_MS, (serial + 1) * 1000);
-    timer = setTimeout(() => {
-      timer = null;
-      const second = Math.floor(now() / 1000);
-      if (second <= serial) return plan();
-      serial = second;
-      changed();
-    }, next - now());
+    // Some ms more, because a timer can fire before its time.
+    const untilNext = (serial + 1) * 1000 - clock.now() + 2;
+    timer = setTimeout(
+      () => {
+        timer = null;
+        serial = Math.max(serial + 1, second());
+        changed();
+      },
+      Math.min(WAIT_MS, Math.max(GATHER_MS, untilNext)),
+    );
   };
 
   const authority = (): Authority => ({ serial, ttl: TTL, negativeTtl: TTL, rdata: soaData(serial) });
@@ -57,8 +69,13 @@ export function createCatalog(text: string, zones: Zones, now: () => number, cha
     },
     load() {
       // Higher than every serial of an earlier process.
-      serial = Math.max(serial, Math.floor(now() / 1000)) + 1;
+      serial = Math.max(serial, second()) + 1;
       changed();
+    },
+    exceed(theirs) {
+      if (serial === 0 || theirs <= serial || theirs >= LARGEST) return;
+      serial = theirs;
+      if (timer === null) plan();
     },
     *image(isListed) {
       const catalog = createZone(name, authority(), []);

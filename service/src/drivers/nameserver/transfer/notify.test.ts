@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import type { Clock } from "../../../base/clock.ts";
 import { parseQuery } from "../wire/message.ts";
 import { nameOf } from "../wire/name.ts";
 import { createNotifier, type Target } from "./notify.ts";
@@ -13,16 +14,18 @@ function pass(ms: number): void {
   for (let passed = 0; passed < ms; passed += 10) mock.timers.tick(10);
 }
 
-function open(targets: readonly Target[]) {
+function open(targets: readonly Target[], clock: Clock = { now: Date.now }) {
   const sent: { message: Buffer; target: Target }[] = [];
   const logged: string[] = [];
+  const ahead: [string, number][] = [];
   let id = 0;
   const notifier = createNotifier(
     targets,
     (message, target) => sent.push({ message, target }),
-    Date.now,
+    clock,
     () => ++id,
     (_level, message, detail) => logged.push(`${message}: ${(detail as { reason?: string }).reason ?? ""}`),
+    (...found) => ahead.push(found),
   );
   const opcode = (message: Buffer): number => ((message[2] as number) >> 3) & 15;
   const isTo = (target: Target) => (one: (typeof sent)[number]) => one.target === target;
@@ -30,6 +33,7 @@ function open(targets: readonly Target[]) {
     notifier,
     sent,
     logged,
+    ahead,
     notifies: (target: Target) => sent.filter(isTo(target)).filter(({ message }) => opcode(message) === 4),
     probes: (target: Target) => sent.filter(isTo(target)).filter(({ message }) => opcode(message) === 0),
     last: () => sent.at(-1)?.message as Buffer,
@@ -83,6 +87,35 @@ test("NOTIFY is repeated with growing pauses, for more than an hour, until the s
   const after = notifies(b).length;
   pass(20 * minute);
   assert.deepEqual([notifies(a).length, notifies(b).length], [1, after]);
+  notifier.close();
+});
+
+test("a clock that is set changes no pause, only the time in signatures", () => {
+  for (const days of [-10, 10]) {
+    let step = 20 * 24 * 60 * minute;
+    const clock = { now: () => Date.now() + step, steady: Date.now };
+    const key = createKey({ name: "k", algorithm: "hmac-sha256", secret: "c2VjcmV0" });
+    const target = { ...a, key };
+    const { notifier, notifies, last } = open([target], clock);
+    notifier.changed(at(7));
+    pass(10);
+    step += days * 24 * 60 * minute;
+    pass(7000);
+    assert.equal(notifies(target).length, 4, "after 1, 2 and 4 seconds more");
+    const seconds = Math.floor(clock.now() / 1000);
+    assert.equal(verify(last(), parseQuery(last())?.tsig ?? 0, new Map([[key.name, key]]), seconds).state, "good");
+    notifier.close();
+  }
+});
+
+test("a secondary that has a newer serial is reported", () => {
+  const { notifier, ahead, last } = open([a]);
+  notifier.changed(at(7));
+  pass(10);
+  notifier.receive(acknowledge(last()), a.host, a.port);
+  pass(510);
+  notifier.receive(showing(last(), 9), a.host, a.port);
+  assert.deepEqual(ahead, [[name, 9]]);
   notifier.close();
 });
 

@@ -5,7 +5,8 @@
  */
 
 import { plainAddress } from "../../../base/address.ts";
-import { TYPE, type Zone } from "../builtin/zone.ts";
+import { type Clock, steadyOf } from "../../../base/clock.ts";
+import { isNewer, TYPE, type Zone } from "../builtin/zone.ts";
 import { CLASS_IN, HEADER, OPCODE, parseQuery, RCODE, soaSerial } from "../wire/message.ts";
 import { nameOf, textOf } from "../wire/name.ts";
 import { createSecondary, findSecondary, type Job, type Secondary, type SecondaryState } from "./secondary.ts";
@@ -46,21 +47,27 @@ export interface Notifier {
   close(): void;
 }
 
-/** Creates the notifier. `now` returns milliseconds; `random` returns message ids, 0 to 65535. */
+/**
+ * Creates the notifier. `random` returns message ids, 0 to 65535. `ahead` is called when a secondary has a newer serial than the announced
+ * one.
+ */
 export function createNotifier(
   targets: readonly Target[],
   send: (message: Buffer, target: Target) => void,
-  now: () => number,
+  clock: Clock,
   random: () => number,
   log: (level: "info" | "warn", message: string, detail: object) => void,
+  ahead: (name: string, serial: number) => void = () => {},
 ): Notifier {
+  // Pauses do not depend on the clock of the host, which can be set; only signatures contain its time.
+  const now = (): number => steadyOf(clock);
   const secondaries = targets.map(createSecondary);
   let timer: NodeJS.Timeout | null = null;
   let planned = Number.POSITIVE_INFINITY;
 
-  const signed = (message: Buffer, { key }: Target, time: number): [Buffer, Signer | null] => {
+  const signed = (message: Buffer, { key }: Target): [Buffer, Signer | null] => {
     if (key === null) return [message, null];
-    const { bytes, mac } = sign(message, { key, prior: null }, Math.floor(time / 1000));
+    const { bytes, mac } = sign(message, { key, prior: null }, Math.floor(clock.now() / 1000));
     return [bytes, { key, prior: mac }];
   };
 
@@ -71,16 +78,16 @@ export function createNotifier(
     job.id = random();
     job.sentAt = time;
     job.due = time + Math.min(PAUSE_MS.first * 2 ** job.tries++, PAUSE_MS.most);
-    const [bytes, signer] = signed(request(job.name, job.id, OPCODE.NOTIFY), secondary.target, time);
+    const [bytes, signer] = signed(request(job.name, job.id, OPCODE.NOTIFY), secondary.target);
     job.signer = signer;
     send(bytes, secondary.target);
   };
 
-  const probe = (secondary: Secondary, job: Job, time: number): void => {
+  const probe = (secondary: Secondary, job: Job): void => {
     job.probeId = random();
     job.probeDue = Number.POSITIVE_INFINITY;
     job.probes++;
-    const [bytes, signer] = signed(request(job.name, job.probeId, OPCODE.QUERY), secondary.target, time);
+    const [bytes, signer] = signed(request(job.name, job.probeId, OPCODE.QUERY), secondary.target);
     job.probeSigner = signer;
     send(bytes, secondary.target);
   };
@@ -122,7 +129,7 @@ export function createNotifier(
         }
         if (left > 0 && Math.min(job.probeDue, job.due) <= time) {
           left--;
-          if (job.probeDue <= time) probe(secondary, job, time);
+          if (job.probeDue <= time) probe(secondary, job);
           else notify(secondary, job, time);
         }
         if (secondary.jobs.has(job.name)) next = Math.min(next, job.due, job.probeDue);
@@ -153,7 +160,8 @@ export function createNotifier(
       if (secondary.target.host !== host || secondary.target.port !== port || job === undefined) continue;
       if (packet.readUInt16BE(0) !== (kind === "notify" ? job.id : job.probeId)) continue;
       const signer = kind === "notify" ? job.signer : job.probeSigner;
-      if (signer === null || isSigned(packet, query.tsig, signer, now())) return [secondary, job, kind, query.end];
+      if (signer === null || isSigned(packet, query.tsig, signer, clock.now()))
+        return [secondary, job, kind, query.end];
     }
     return null;
   };
@@ -180,7 +188,10 @@ export function createNotifier(
       if (kind === "probe") {
         job.probeId = -1;
         const serial = rcode === RCODE.NOERROR ? soaSerial(packet, end) : null;
-        if (serial !== null) confirm(secondary, job.name, serial);
+        if (serial === null) return;
+        const isAhead = isNewer(serial, job.serial);
+        confirm(secondary, job.name, serial);
+        if (isAhead) ahead(job.name, serial);
         return;
       }
       job.id = -1;
