@@ -19,7 +19,7 @@ import { machine } from "../test/support/machinelab.ts";
 
 if (hindrance !== null) throw new Error(`no servers can be measured here: ${hindrance}`);
 const rounds = Number(process.argv[2] ?? 3);
-const crowd = Number(process.argv[3] ?? 20);
+const manyServers = Number(process.argv[3] ?? 20);
 
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
@@ -49,7 +49,7 @@ async function startBare(host: ServerHost, image: GuestImage, images: string): P
   const root = join(runFolder, "bare");
   const disk = join(root, "disk-1");
   const mac = "02:42:99:00:00:02";
-  const own = guest({
+  const bareGuest = guest({
     instanceId: "bare",
     sshKeys: [host.key.line],
     nameServers: [],
@@ -77,7 +77,7 @@ async function startBare(host: ServerHost, image: GuestImage, images: string): P
   ]);
   linkSync(join(base, image.files.kernel ?? ""), join(disk, kernelName));
   linkSync(join(base, image.files.initrd ?? ""), join(disk, initrdName));
-  writeFileSync(join(root, "seed.img"), writeSeed(renderSeed(own)));
+  writeFileSync(join(root, "seed.img"), writeSeed(renderSeed(bareGuest)));
   ip("link", "add", "bare0", "type", "bridge");
   ip("addr", "add", `${gateway}/24`, "dev", "bare0");
   ip("link", "set", "bare0", "up");
@@ -127,9 +127,9 @@ async function measureCopy(host: ServerHost) {
   const source = await host.create({ Name: "source" });
   await host.run(source.IP, "dd if=/dev/urandom of=/root/noise bs=1M count=100 2>/dev/null; sync");
   const disk = join(host.brume.folder, "servers", String(source.ID), "disk-1", layerName(1));
-  const whole = join(host.lab.runFolder, "whole.qcow2");
-  const bare = await time(async () => execFileSync("cp", ["--sparse=always", "--reflink=never", disk, whole]));
-  rmSync(whole);
+  const fullImage = join(host.lab.runFolder, "whole.qcow2");
+  const bare = await time(async () => execFileSync("cp", ["--sparse=always", "--reflink=never", disk, fullImage]));
+  rmSync(fullImage);
   const copies: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const { ID } = await host.client.copyServer({ path: { id: source.ID }, body: { Name: "copy" } });
@@ -181,9 +181,9 @@ try {
   row("request to response, WaitFor Ssh", median(bare), median(active));
   const { bare: cp, copy } = await measureCopy(host);
   row("copy of a disk with 100 MB, against cp", cp, copy);
-  if (crowd > 0) {
-    const took = await measureMany(host, crowd);
-    row(`${crowd} servers at once, against the script ${crowd} times`, median(bare) * crowd, took);
+  if (manyServers > 0) {
+    const took = await measureMany(host, manyServers);
+    row(`${manyServers} servers at once, against the script ${manyServers} times`, median(bare) * manyServers, took);
   }
   const [load = ""] = readFileSync("/proc/loadavg", "utf8").split(" ");
   console.log(`medians of ${rounds} rounds, load of the machine at the end ${load}`);

@@ -12,7 +12,7 @@ import { promisify } from "node:util";
 import { createBuiltin } from "../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver, ZoneChange } from "../service/src/drivers/nameserver/interface.ts";
 import { startKnot } from "../test/dns/knot.ts";
-import { openAsker, query, target } from "../test/support/dnsclient.ts";
+import { openDnsClient, query, target } from "../test/support/dnsclient.ts";
 import { image, SOA, set } from "../test/support/zone.ts";
 
 const NAMES = 10_000;
@@ -216,7 +216,7 @@ async function measureChanges(seconds: number): Promise<void> {
 
 /** Sends a query every 10 ms until `ended`. Returns the response times in milliseconds, in ascending order. */
 async function probe(address: string, ended: Promise<unknown>): Promise<Float64Array> {
-  const asker = await openAsker(address);
+  const dnsClient = await openDnsClient(address);
   const times: number[] = [];
   let isRunning = true;
   void ended.finally(() => {
@@ -224,11 +224,11 @@ async function probe(address: string, ended: Promise<unknown>): Promise<Float64A
   });
   while (isRunning) {
     const before = performance.now();
-    if ((await asker.ask(query("ns1.example.com", 1), 10_000)) === null) throw new Error("no response");
+    if ((await dnsClient.exchange(query("ns1.example.com", 1), 10_000)) === null) throw new Error("no response");
     times.push(performance.now() - before);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  asker.close();
+  dnsClient.close();
   return Float64Array.from(times).sort();
 }
 
@@ -281,7 +281,7 @@ async function reportSize(zones: number, perZone: number): Promise<void> {
     await server.publish(images);
   }
   const loaded = (performance.now() - started) / 1000;
-  const asker = await openAsker((await server.observe()).address);
+  const dnsClient = await openDnsClient((await server.observe()).address);
   const count = 2000;
   const times = new Float64Array(count);
   for (let i = 0; i < count; i++) {
@@ -299,13 +299,13 @@ async function reportSize(zones: number, perZone: number): Promise<void> {
     times[i] = performance.now() - before;
     if (serial !== change.serial) throw new Error(`change ${i} was not applied`);
   }
-  await asker.ask(query("new-1.zone1.example", 1));
+  await dnsClient.exchange(query("new-1.zone1.example", 1));
   times.sort();
   console.log(
     `${zones} zones, ${zones * perZone} records: loaded in ${loaded.toFixed(1)} s, process ${Math.round(megabytes())} MB (empty ${Math.round(empty)} MB); ` +
       `change of one set ms p50 ${quantile(times, 0.5)}, p99 ${quantile(times, 0.99)}, most ${quantile(times, 1)}`,
   );
-  asker.close();
+  dnsClient.close();
   await server.close();
 }
 
@@ -317,12 +317,12 @@ async function generate(address: string, seconds: number): Promise<Load> {
   const packets = Array.from({ length: NAMES }, (_, i) => query(`n${i}.example.com`, 1, { edns: 0 }));
   let sent = 0;
   let received = 0;
-  const ask = (): void => socket.send(packets[sent++ % NAMES] as Buffer);
+  const sendQuery = (): void => socket.send(packets[sent++ % NAMES] as Buffer);
   socket.on("message", () => {
     received++;
-    ask();
+    sendQuery();
   });
-  for (let i = 0; i < 200; i++) ask();
+  for (let i = 0; i < 200; i++) sendQuery();
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
   socket.removeAllListeners("message").close();
   return { rate: received / seconds, lost: Math.max(0, sent - received - 200) };

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startKnot } from "../test/dns/knot.ts";
-import { openAsker, query } from "../test/support/dnsclient.ts";
+import { openDnsClient, query } from "../test/support/dnsclient.ts";
 import { image, set } from "../test/support/zone.ts";
 import { type Brume, startBrume } from "./lib/brume.ts";
 import { fill } from "./lib/fill.ts";
@@ -64,23 +64,23 @@ const at = (sorted: readonly number[], part: number): string =>
   (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(2);
 
 async function measure(address: string, brume: Brume | null, kind: (typeof floods)[number] | null) {
-  const asker = await openAsker(address);
-  const flooding = kind === null ? null : flood(address.slice(address.lastIndexOf(":") + 1), kind);
+  const dnsClient = await openDnsClient(address);
+  const floodProcess = kind === null ? null : flood(address.slice(address.lastIndexOf(":") + 1), kind);
   let text = "";
-  flooding?.stdout?.on("data", (chunk) => {
+  floodProcess?.stdout?.on("data", (chunk) => {
     text += chunk;
   });
-  const flooded = flooding && new Promise((resolve) => flooding.once("close", resolve));
+  const flooded = floodProcess && new Promise((resolve) => floodProcess.once("close", resolve));
   await sleep(1500);
   const end = performance.now() + seconds * 1000;
   let lost = 0;
-  const asking = times(10, end, async () => {
-    if ((await asker.ask(query("h1.zone-1.example", 1), 1000)) === null) lost++;
+  const queries = times(10, end, async () => {
+    if ((await dnsClient.exchange(query("h1.zone-1.example", 1), 1000)) === null) lost++;
   });
   const creating = brume === null ? null : times(20, end, () => create(brume));
-  const [dns, api] = await Promise.all([asking, creating]);
+  const [dns, api] = await Promise.all([queries, creating]);
   await flooded;
-  asker.close();
+  dnsClient.close();
   return {
     "flood/s": Math.round(Number(text) / (seconds + 3)),
     "DNS p50 ms": at(dns, 0.5),

@@ -75,10 +75,10 @@ const bare = () =>
   });
 
 const steps = ["One", "Two", "Three"].map((name) => ({ name, do: async () => ({ detail: "done" }) }));
-const toy = flow<null>({ name: "bench.toy", subject: "bench", steps });
+const benchFlow = flow<null>({ name: "bench.toy", subject: "bench", steps });
 const engine = createEngine({
   store,
-  flows: [toy],
+  flows: [benchFlow],
   reconcilers: [],
   clock: systemClock,
   random: Math.random,
@@ -88,7 +88,7 @@ let subject = 0;
 const flows = async () => {
   await spread(async () => {
     const options = { subject: ++subject, project: 1, input: null, now: Date.now() };
-    await store.write((tx) => start(tx, toy, options));
+    await store.write((tx) => start(tx, benchFlow, options));
   });
   await engine.idle();
 };
@@ -96,7 +96,7 @@ async function left(): Promise<number> {
   const row = await store.read
     .selectFrom("task")
     .select((eb) => eb.fn.countAll<number>().as("count"))
-    .where("name", "=", toy.name)
+    .where("name", "=", benchFlow.name)
     .where("state", "!=", "Completed")
     .executeTakeFirstOrThrow();
   return row.count;

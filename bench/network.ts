@@ -15,10 +15,10 @@ import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
 import { firewallText } from "../service/src/drivers/router/nft/firewall.ts";
 import { normalise, toRouterFirewall } from "../service/src/network/model/firewall/firewall.ts";
 import { createFarEnd, type FarEnd } from "../test/host/farend.ts";
-import { createNetworkScene, type NetworkScene } from "../test/host/networkscene.ts";
+import { createRouterFixture, type RouterFixture } from "../test/host/routerfixture.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
 import { startIn } from "../test/host/talker.ts";
-import { type Scene, until } from "../test/host/vpnscene.ts";
+import { until, type VpnFixture } from "../test/host/vpnfixture.ts";
 import { whyNot } from "../test/support/hindrance.ts";
 import { hindrance } from "../test/support/netnslab.ts";
 import { image } from "../test/support/networkspec.ts";
@@ -56,8 +56,8 @@ const rules = (count: number, turn: number): FirewallInput & { readonly Rules: F
   })),
 });
 
-async function measureOrders(scene: NetworkScene): Promise<void> {
-  const { client, lab } = scene;
+async function measureOrders(fixture: RouterFixture): Promise<void> {
+  const { client, lab } = fixture;
   const bareUp = async (): Promise<() => Promise<void>> => {
     const v4 = { cidr: "198.19.250.0/29", gateway: "198.19.250.1" };
     const spec = image({
@@ -134,17 +134,17 @@ async function measureOrders(scene: NetworkScene): Promise<void> {
   rows["DELETE /publicnetwork until gone"] = { "API ms": ms(median(gone)) };
 }
 
-async function measureRules(scene: NetworkScene): Promise<void> {
-  const { client, lab, order } = scene;
+async function measureRules(fixture: RouterFixture): Promise<void> {
+  const { client, lab, order } = fixture;
   const network = await order("ruled");
   const path = { id: network.Id };
-  const beside = `lab-${lab.tag}-n`;
-  await lab.ip(null, [`netns add ${beside}`]);
+  const neighbourSpace = `lab-${lab.tag}-n`;
+  await lab.ip(null, [`netns add ${neighbourSpace}`]);
   const bareNft = (stdin: string) =>
-    exec.run(["nsenter", `--net=/run/netns/${beside}`, "nft", "-f", "-"], { stdin, timeout: 60_000 });
+    exec.run(["nsenter", `--net=/run/netns/${neighbourSpace}`, "nft", "-f", "-"], { stdin, timeout: 60_000 });
   /** Waits for the removal of the former rules, which happens after the response, so that the next measurement does not include it. */
   const isTidy = async () =>
-    (await lab.run(scene.edgeOf(network.Id), ["nft", "list", "tables"])).match(/ edge/g)?.length === 1;
+    (await lab.run(fixture.edgeOf(network.Id), ["nft", "list", "tables"])).match(/ edge/g)?.length === 1;
   for (const count of [10, 100, 1000, 10_000]) {
     const sets = [rules(count, 0), rules(count, 1)] as const;
     const texts = sets.map((set) => firewallText(toRouterFirewall(normalise(set, { family6: false })), [network.CIDR]));
@@ -162,16 +162,16 @@ async function measureRules(scene: NetworkScene): Promise<void> {
     }
     compare(`PUT firewall, ${count} rules`, bare, ours, best);
   }
-  await exec.run(["ip", "netns", "del", beside]);
+  await exec.run(["ip", "netns", "del", neighbourSpace]);
   await client.deletePublicNetwork({ path }, { wait: 30 });
 }
 
-async function measurePackets(scene: NetworkScene): Promise<void> {
-  const { client, lab, order, plug } = scene;
+async function measurePackets(fixture: RouterFixture): Promise<void> {
+  const { client, lab, order, plug } = fixture;
   const network = await order("fast", { Bandwidth: 10_000 });
   const path = { id: network.Id };
   const server = await plug(network.Id, { bandwidth: 10_000 });
-  const pour = async (space: string, address: string): Promise<number> => {
+  const transferFor = async (space: string, address: string): Promise<number> => {
     const sink = startIn(space, ["iperf3", "-s", "-1", "--forceflush"]);
     await sink.line();
     const source = startIn(lab.internet, ["iperf3", "-J", "-c", address, "-t", "2", "-O", "1"]);
@@ -179,7 +179,7 @@ async function measurePackets(scene: NetworkScene): Promise<void> {
     sink.end();
     return end.sum_received.bits_per_second / 1e6;
   };
-  const straight = await pour(lab.machine, "198.18.0.1");
+  const straight = await transferFor(lab.machine, "198.18.0.1");
   rows["throughput without any router"] = { "Mbit/s": Math.round(straight) };
   const all: FirewallRuleInput = { Action: "Allow", Protocol: "Tcp" };
   const sets: readonly (readonly [string, FirewallInput])[] = [
@@ -189,7 +189,7 @@ async function measurePackets(scene: NetworkScene): Promise<void> {
   ];
   for (const [name, body] of sets) {
     await client.configureFirewall({ path, body }, { wait: 30 });
-    const rate = await pour(server.space, server.ip);
+    const rate = await transferFor(server.space, server.ip);
     rows[`throughput through the router, ${name}`] = {
       "Mbit/s": Math.round(rate),
       ratio: (rate / straight).toFixed(2),
@@ -197,8 +197,8 @@ async function measurePackets(scene: NetworkScene): Promise<void> {
   }
 }
 
-async function measureMany(scene: NetworkScene): Promise<void> {
-  const { client } = scene;
+async function measureMany(fixture: RouterFixture): Promise<void> {
+  const { client } = fixture;
   const many = 200;
   const available = () => Number(/MemAvailable:\s+(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
   const memory = available();
@@ -243,9 +243,9 @@ async function measureMany(scene: NetworkScene): Promise<void> {
   rows[`${many} deletions at once, until gone`] = { "API ms": ms(down), "each ms": ms(down / many) };
 }
 
-async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
-  const { client, order, plug } = scene;
-  const strongswan = await startStrongswan({ folder: end.folder, far: { namespace: end.namespace } } as Scene);
+async function measureTunnels(fixture: RouterFixture, end: FarEnd): Promise<void> {
+  const { client, order, plug } = fixture;
+  const strongswan = await startStrongswan({ folder: end.folder, far: { namespace: end.namespace } } as VpnFixture);
   const filled = (tunnels: readonly { readonly PeerConfig: string; readonly SharedKey: string }[]): string =>
     tunnels.map(({ PeerConfig, SharedKey }) => PeerConfig.replaceAll("<SharedKey>", SharedKey)).join("");
   const allUp = async (id: number) =>
@@ -256,7 +256,7 @@ async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
   const path = { id: one.Id };
   const SharedKey = "Very-Secret-Key-0123456789";
   const spec: TunnelInput = { Name: "t", SharedKey, PeerNetwork: end.cidr, PeerEndpoint: end.address };
-  const ping = () => scene.lab.works(server.space, ["ping", "-q", "-c", "1", "-W", "1", end.server]);
+  const ping = () => fixture.lab.works(server.space, ["ping", "-q", "-c", "1", "-W", "1", end.server]);
   const [cold, warm]: [number[], number[]] = [[], []];
   for (let round = 0; round < 3; round++) {
     const [tunnel] = (
@@ -281,7 +281,7 @@ async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
   rows["PUT vpn until packets pass, daemon runs"] = { "API ms": ms(median(warm)) };
 
   // libipsec at the peer needs an address in each of its networks.
-  await scene.lab.ip(
+  await fixture.lab.ip(
     end.namespace,
     Array.from({ length: 100 }, (_, number) => `addr add 10.30.${number}.1/32 dev lo`),
   );
@@ -321,19 +321,19 @@ async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
   rows["GET vpn/status of 100 tunnels in two networks, all up"] = { "API ms": ms(median(reads)) };
 }
 
-const scene = await createNetworkScene();
+const fixture = await createRouterFixture();
 let end: FarEnd | undefined;
 try {
   const most = { PublicNetworks: 1000, FirewallRules: 10_000 };
-  await scene.client.updateProject({ path: { id: 1 }, body: { Quotas: most } });
-  await measureOrders(scene);
-  await measureRules(scene);
-  await measurePackets(scene);
-  await measureMany(scene);
-  end = await createFarEnd(scene.lab, 1);
-  await measureTunnels(scene, end);
+  await fixture.client.updateProject({ path: { id: 1 }, body: { Quotas: most } });
+  await measureOrders(fixture);
+  await measureRules(fixture);
+  await measurePackets(fixture);
+  await measureMany(fixture);
+  end = await createFarEnd(fixture.lab, 1);
+  await measureTunnels(fixture, end);
 } finally {
   console.table(rows);
   await end?.close();
-  await scene.close();
+  await fixture.close();
 }

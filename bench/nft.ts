@@ -30,15 +30,15 @@ const lab = await createLab();
 const rows: Record<string, object> = {};
 try {
   const router = lab.open();
-  const wide = { cidr: "10.64.0.0/16", gateway: "10.64.0.1" };
+  const wideSubnet = { cidr: "10.64.0.0/16", gateway: "10.64.0.1" };
   const one = port(1, "10.64.0.10");
   let generation = 0;
   const apply = (spec: Partial<NetworkSpec>) =>
-    router.apply(image({ generation: ++generation, v4: wide, ports: [one], ...spec }));
+    router.apply(image({ generation: ++generation, v4: wideSubnet, ports: [one], ...spec }));
   await apply({});
-  const guest = await lab.guest(image({ v4: wide }), one);
+  const guest = await lab.guest(image({ v4: wideSubnet }), one);
   await apply({});
-  const beside = guest.space;
+  const guestSpace = guest.space;
 
   /** Returns rules with an address and a port each, like rules for many servers. `turn` makes each set different. */
   const rules = (count: number, turn: number): Firewall =>
@@ -55,11 +55,11 @@ try {
     );
   for (const count of [10, 100, 1000, 10_000]) {
     const sets = [rules(count, 0), rules(count, 1)];
-    const texts = sets.map((set) => firewallText(set, [wide.cidr]));
+    const texts = sets.map((set) => firewallText(set, [wideSubnet.cidr]));
     const rounds = count > 1000 ? 12 : 30;
     const [bare, ours]: [number[], number[]] = [[], []];
     // Alternating, so that other work of the host affects both. Each round waits for the removal of the former table.
-    const enter = `--net=/run/netns/${beside}`;
+    const enter = `--net=/run/netns/${guestSpace}`;
     for (let round = 0; round < rounds; round++) {
       const stdin = texts[round % 2] ?? "";
       bare.push(await time(() => exec.run(["nsenter", enter, "nft", "-f", "-"], { stdin, timeout: 60_000 })));
@@ -74,7 +74,7 @@ try {
     };
   }
 
-  await lab.run(beside, ["nft", "delete", "table", "inet", "edge"]);
+  await lab.run(guestSpace, ["nft", "delete", "table", "inet", "edge"]);
 
   // Cost per packet: the first of a connection is compared with the rules, the others only with the connection.
   const flood = async (spec: Firewall) => {
@@ -203,19 +203,19 @@ try {
   };
   const up = await time(() => inParallel((id) => router.apply(spec(id))));
   const used = memory - available();
-  const look = median([
+  const observeTime = median([
     await time(() => router.observe()),
     await time(() => router.observe()),
     await time(() => router.observe()),
   ]);
-  const whole = (await router.observe()).networks.filter((network) => network.complete).length;
+  const completeCount = (await router.observe()).networks.filter((network) => network.complete).length;
   rows[`${many} networks up`] = {
     "ours ms": ms(up),
     "each ms": ms(up / many),
     "each MiB": (used / many).toFixed(2),
-    whole,
+    whole: completeCount,
   };
-  rows[`${many} networks observed`] = { "ours ms": ms(look), "each ms": (look / many).toFixed(2) };
+  rows[`${many} networks observed`] = { "ours ms": ms(observeTime), "each ms": (observeTime / many).toFixed(2) };
   const down = await time(() => inParallel((id) => router.remove(id)));
   rows[`${many} networks removed`] = { "ours ms": ms(down), "each ms": ms(down / many) };
 } finally {

@@ -2,7 +2,7 @@
  * Compares the service on PostgreSQL with the service on SQLite, both durable on the same disk, in one run: records created per second,
  * and reads of records, with one connection and with 64. `npm run bench -- postgres`
  */
-import { startOwnServer } from "../test/support/postgresserver.ts";
+import { startPostgres } from "../test/support/postgresserver.ts";
 import { type Brume, startBrume } from "./lib/brume.ts";
 import { missing } from "./lib/process.ts";
 import { type Load, loadInTurns, type Measured } from "./lib/wrk.ts";
@@ -56,7 +56,7 @@ async function prepare(settings: Readonly<Record<string, string>>): Promise<Subj
   return { brume, loads };
 }
 
-const server = await startOwnServer([]);
+const server = await startPostgres([]);
 const sqlite = await prepare({});
 const postgres = await prepare({ BRUME_DATABASE: server.url });
 const names = [

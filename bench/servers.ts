@@ -125,7 +125,7 @@ async function at(count: number): Promise<Record<string, string | number>> {
     const memory = brume.program.memory();
     const read = await measure(rounds, (i) => client.readServer({ path: { id: (Math.abs(i * 7919) % count) + 1 } }));
     const page = await measure(100, () => client.listServers({ query: { limit: 100 } }));
-    const whole = await measure(5, () => client.listServers());
+    const fullList = await measure(5, () => client.listServers());
     const create = await measure(orders, (i) =>
       client.createServer({ body: { Name: `new-${i + orders}`, CPU: 1, RAM: 128, HDD: 1 } }),
     );
@@ -145,7 +145,7 @@ async function at(count: number): Promise<Record<string, string | number>> {
       "at rest %": idle.toFixed(1),
       "read ms": show(read),
       "page of 100": show(page),
-      "whole list": show(whole),
+      "whole list": show(fullList),
       "create ms": show(create),
       "work behind ms": Math.round(behind),
     };

@@ -14,7 +14,7 @@ import { createIpsec } from "../service/src/drivers/router/ipsec/ipsec.ts";
 import { findDaemons } from "../service/src/drivers/router/linux/daemon.ts";
 import { renderPeerConfig } from "../service/src/drivers/router/model/peerconfig.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
-import { createScene, type Scene, until } from "../test/host/vpnscene.ts";
+import { createVpnFixture, until, type VpnFixture } from "../test/host/vpnfixture.ts";
 import { whyNot } from "../test/support/hindrance.ts";
 import { ipsecTunnel } from "../test/support/tunnelspec.ts";
 
@@ -43,27 +43,27 @@ async function measure(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - before;
 }
 
-async function withScene(work: (scene: Scene) => Promise<void>): Promise<void> {
-  const scene = await createScene();
+async function withFixture(work: (fixture: VpnFixture) => Promise<void>): Promise<void> {
+  const fixture = await createVpnFixture();
   try {
-    await work(scene);
+    await work(fixture);
   } finally {
-    await scene.end();
+    await fixture.end();
   }
 }
 
-await withScene(async (scene) => {
-  const far = await startStrongswan(scene);
+await withFixture(async (fixture) => {
+  const far = await startStrongswan(fixture);
   const ipsec = createIpsec({
     exec,
-    runFolder: scene.folder,
+    runFolder: fixture.folder,
     kernelEsp: false,
     now: Date.now,
     random: randomBytes,
     lookup: async (host) => host,
     log: () => {},
   });
-  const { namespace } = scene.here;
+  const { namespace } = fixture.here;
   const statuses = async () => (await ipsec.observe()).get(namespace) ?? [];
   const allUp = async () => (await statuses()).every(({ state }) => state === "up");
   const tunnel = tunnelOf(1, "10.24.2.0/24");
@@ -76,11 +76,11 @@ await withScene(async (scene) => {
     await far.terminate("brume-1");
     const up = async () => {
       await until("up", allUp);
-      await until("packets", () => scene.ping("10.24.2.2"));
+      await until("packets", () => fixture.ping("10.24.2.2"));
     };
     cold.push(
       await measure(async () => {
-        await ipsec.apply(scene.here.edge, [tunnel]);
+        await ipsec.apply(fixture.here.edge, [tunnel]);
         await up();
       }),
     );
@@ -88,7 +88,7 @@ await withScene(async (scene) => {
     await far.load(farText([changed]));
     warm.push(
       await measure(async () => {
-        await ipsec.apply(scene.here.edge, [changed]);
+        await ipsec.apply(fixture.here.edge, [changed]);
         await up();
       }),
     );
@@ -96,15 +96,15 @@ await withScene(async (scene) => {
   }
 
   // The same with the tool of strongSwan, in the running daemon.
-  const conf = join(scene.folder, namespace, "ipsec", "strongswan.conf");
-  const uri = `unix://${join(scene.folder, namespace, "ipsec", "charon.vici")}`;
+  const conf = join(fixture.folder, namespace, "ipsec", "strongswan.conf");
+  const uri = `unix://${join(fixture.folder, namespace, "ipsec", "charon.vici")}`;
   const swanctl = (...argv: readonly string[]) =>
     exec.run(["swanctl", ...argv, "--uri", uri], { environment: { STRONGSWAN_CONF: conf } });
   await ipsec.remove(namespace);
-  await ipsec.apply(scene.here.edge, [{ ...tunnel, id: 99, peer: null, peerIdentity: "nobody.example" }]);
+  await ipsec.apply(fixture.here.edge, [{ ...tunnel, id: 99, peer: null, peerIdentity: "nobody.example" }]);
   ipsec.close();
   const bare: number[] = [];
-  const file = join(scene.folder, "bare.conf");
+  const file = join(fixture.folder, "bare.conf");
   const text = farText([tunnel])
     .replace("remote_addrs = 192.0.2.1", "remote_addrs = 192.0.2.2")
     .replace("local_ts = 10.24.2.0/24", "local_ts = 10.24.1.0/24")
@@ -119,7 +119,7 @@ await withScene(async (scene) => {
       await measure(async () => {
         await swanctl("--load-all", "--clear", "--noprompt", "--file", file);
         await swanctl("--initiate", "--child", "brume-1", "--timeout", "5");
-        await until("packets", () => scene.ping("10.24.2.2"));
+        await until("packets", () => fixture.ping("10.24.2.2"));
       }),
     );
   }
@@ -132,24 +132,24 @@ await withScene(async (scene) => {
   );
   // libipsec at the peer needs an address in each of its networks.
   const addresses = tunnels.map(({ peerSubnets }) => `addr add ${peerSubnets[0]?.replace(".0/24", ".1/32")} dev lo\n`);
-  await exec.run(["ip", "-n", scene.far.namespace, "-batch", "-"], { stdin: addresses.join("") });
+  await exec.run(["ip", "-n", fixture.far.namespace, "-batch", "-"], { stdin: addresses.join("") });
   await far.load(farText(tunnels));
   await ipsec.remove(namespace);
   const loaded = await measure(async () => {
-    await ipsec.apply(scene.here.edge, tunnels);
+    await ipsec.apply(fixture.here.edge, tunnels);
     await until("all up", allUp, 60_000);
   });
-  const own: number[] = [];
+  const brumeRates: number[] = [];
   const tool: number[] = [];
   for (let round = 0; round < 20; round++) {
-    own.push(await measure(statuses));
+    brumeRates.push(await measure(statuses));
     tool.push(await measure(() => swanctl("--list-sas", "--raw")));
   }
-  const again = await measure(() => ipsec.apply(scene.here.edge, tunnels));
+  const again = await measure(() => ipsec.apply(fixture.here.edge, tunnels));
   const [child] = await findDaemons(exec, namespace, "charon-systemd");
   const memory = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child?.pid}/status`, "utf8"))?.[1];
   console.log(
-    `${many} tunnels: up in ${loaded.toFixed(0)} ms, status ${median(own).toFixed(1)} ms against swanctl --list-sas ${median(tool).toFixed(1)} ms (ratio ${(median(own) / median(tool)).toFixed(2)}), the same list again ${again.toFixed(0)} ms, daemon ${(Number(memory) / 1024).toFixed(0)} MiB`,
+    `${many} tunnels: up in ${loaded.toFixed(0)} ms, status ${median(brumeRates).toFixed(1)} ms against swanctl --list-sas ${median(tool).toFixed(1)} ms (ratio ${(median(brumeRates) / median(tool)).toFixed(2)}), the same list again ${again.toFixed(0)} ms, daemon ${(Number(memory) / 1024).toFixed(0)} MiB`,
   );
   await ipsec.remove(namespace);
   ipsec.close();

@@ -18,7 +18,7 @@ import { tagOf } from "../service/src/drivers/router/model/name.ts";
 import { isOwnFolder } from "../service/src/server/model/imagefolder.ts";
 import { backup } from "../service/src/store/backup.ts";
 import { databaseName } from "../service/src/store/sqlite.ts";
-import { megabytes, say } from "./database.ts";
+import { megabytes, print } from "./database.ts";
 
 /** Freezes a server's disks for the copy. */
 interface Holder {
@@ -97,7 +97,7 @@ export async function backUpAll(folder: string): Promise<void> {
   try {
     await mkdir(part, { mode: 0o700 });
     if (databaseUrl === null) await backup(join(dataFolder, databaseName), join(part, databaseName));
-    else say("The database is PostgreSQL and is not in this backup: run pg_dump --format=custom first.");
+    else print("The database is PostgreSQL and is not in this backup: run pg_dump --format=custom first.");
     const sums = await copyDisks({
       dataFolder: resolve(dataFolder),
       backupFolder: backupFolder === null ? null : resolve(backupFolder),
@@ -106,12 +106,12 @@ export async function backUpAll(folder: string): Promise<void> {
       hold: holder.hold,
     });
     await rename(part, join(folder, name));
-    say(
+    print(
       `Backed up ${sums.servers} servers and ${sums.images} images to ${join(folder, name)}: copied ${megabytes(sums.copied)}, linked ${megabytes(sums.kept)} that did not change.`,
     );
     if (existsSync(join(dataFolder, "machines.json")))
-      say("Simulated servers have no disks, so the backup does not contain them.");
-    say(
+      print("Simulated servers have no disks, so the backup does not contain them.");
+    print(
       "The backup does not contain the key of the secrets: keep the file key of BRUME_DATA (or BRUME_KEY) in another place.",
     );
   } catch (error) {

@@ -1,7 +1,7 @@
 /** `npm run backup -- FILE`: a copy of the running service's SQLite database; with `--with-disks` of disks and images too. */
 import { backup } from "../service/src/store/backup.ts";
 import { backUpAll } from "./backup-disks.ts";
-import { locate, megabytes, requireFile, run, say, show } from "./database.ts";
+import { locate, megabytes, print, requireFile, run, show } from "./database.ts";
 
 const usage = `npm run backup -- FILE [--from DATABASE] [--replace]
 npm run backup -- FOLDER --with-disks
@@ -32,9 +32,9 @@ await run(usage, options, async (file, { from, replace, "with-disks": withDisks 
       show(stage === "copy" ? `copied ${megabytes(bytes)} of about ${megabytes(total)}` : "checking the copy"),
   });
   show("");
-  say(`Backed up ${location.shown} to ${file} (${megabytes(size)}), checked.`);
-  say(
+  print(`Backed up ${location.shown} to ${file} (${megabytes(size)}), checked.`);
+  print(
     "The backup does not contain the key of the secrets: keep the file key of BRUME_DATA (or BRUME_KEY) in another place.",
   );
-  say(`To restore: stop the service, delete ${location.shown} and its -wal and -shm, and copy the backup there.`);
+  print(`To restore: stop the service, delete ${location.shown} and its -wal and -shm, and copy the backup there.`);
 });

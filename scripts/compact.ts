@@ -2,7 +2,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { compact } from "../service/src/store/compact.ts";
 import { lockFile } from "../service/src/store/sqlite.ts";
-import { locate, megabytes, requireFile, say } from "./database.ts";
+import { locate, megabytes, print, requireFile } from "./database.ts";
 
 process.exitCode = 1;
 try {
@@ -16,11 +16,11 @@ try {
   try {
     const before = statSync(file).size;
     compact(file);
-    say(`${file}: ${megabytes(before)} before, ${megabytes(statSync(file).size)} now.`);
+    print(`${file}: ${megabytes(before)} before, ${megabytes(statSync(file).size)} now.`);
     process.exitCode = 0;
   } finally {
     held.close();
   }
 } catch (error) {
-  say((error as Error).message);
+  print((error as Error).message);
 }

@@ -49,10 +49,10 @@ export async function openStore({ address, isPostgres }: Location): Promise<Stor
 }
 
 const log: Log = (level, message) => {
-  if (level !== "info") say(`${level}: ${message}`);
+  if (level !== "info") print(`${level}: ${message}`);
 };
 
-export const say = (line: string): void => {
+export const print = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };
 
@@ -81,7 +81,7 @@ export async function run(
     file = parsed.positionals[0] as string;
     values = parsed.values;
   } catch (error) {
-    say(`${(error as Error).message}\n\n${usage}`);
+    print(`${(error as Error).message}\n\n${usage}`);
     return;
   }
   try {
@@ -89,6 +89,6 @@ export async function run(
     process.exitCode = 0;
   } catch (error) {
     show("");
-    say((error as Error).message);
+    print((error as Error).message);
   }
 }

@@ -15,7 +15,7 @@ import { startRouter } from "../service/src/drivers/router/linux/start.ts";
 import { tagOf } from "../service/src/drivers/router/model/name.ts";
 import { isOwnFolder } from "../service/src/server/model/imagefolder.ts";
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadConfig(process.env);
 
 const isListening = await new Promise<boolean>((done) => {
@@ -56,7 +56,7 @@ if (guests === "host")
   for (const { id, power } of (await machines.observe()).machines)
     if (power !== "off") {
       await machines.ensureStopped(id, "cut");
-      say(`server ${id}: powered off`);
+      print(`server ${id}: powered off`);
     }
 await machines.close();
 
@@ -64,9 +64,11 @@ const { router, kind, runFolder } = await startRouter(options);
 if (kind === "host") {
   for (const { id } of (await router.observe()).networks) {
     await router.remove(id);
-    say(`network ${id}: removed`);
+    print(`network ${id}: removed`);
   }
   rmSync(runFolder, { recursive: true, force: true });
 }
 await router.close();
-say(`All servers and networks of this installation are removed from the host. The data in ${dataFolder} is unchanged.`);
+print(
+  `All servers and networks of this installation are removed from the host. The data in ${dataFolder} is unchanged.`,
+);

@@ -1,6 +1,6 @@
 /** `npm run export -- FILE`: all rows of a database as a portable file, for `npm run import` into SQLite or PostgreSQL. */
 import { exportFile } from "../service/src/store/export.ts";
-import { locate, openSnapshot, run, say, show } from "./database.ts";
+import { locate, openSnapshot, print, run, show } from "./database.ts";
 
 const usage = `npm run export -- FILE [--from DATABASE] [--replace]
   FILE        path of the export; an existing file is kept unless --replace is given
@@ -15,8 +15,8 @@ await run(usage, { from: { type: "string" }, replace: { type: "boolean" } }, asy
       onProgress: (table, done, total) => show(`${table}: ${done} of ${total}`),
     });
     show("");
-    say(`Exported ${rows} rows of ${location.shown} to ${file}.`);
-    say("Next: npm run import -- FILE --to DATABASE. Copy the key of the secrets (file key of BRUME_DATA) yourself.");
+    print(`Exported ${rows} rows of ${location.shown} to ${file}.`);
+    print("Next: npm run import -- FILE --to DATABASE. Copy the key of the secrets (file key of BRUME_DATA) yourself.");
   } finally {
     await snapshot.close();
   }

@@ -24,7 +24,7 @@ const usage = `npm run image -- NAME [--images FOLDER]
 const shared = resolve(".engines/images");
 const here = dirname(import.meta.filename);
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 const show = (line: string): void => void (process.stderr.isTTY && process.stderr.write(`\r\x1b[K${line}`));
 
@@ -164,12 +164,12 @@ async function importImage(origin: string): Promise<GuestImage> {
 async function list(): Promise<void> {
   const store = storeFor("");
   const { images: present, broken } = await store.list();
-  for (const image of present) say(`${image.name.padEnd(16)} installed  ${image.title}, version ${image.version}`);
-  for (const { name, reason } of broken) say(`${name.padEnd(16)} broken     ${reason}`);
+  for (const image of present) print(`${image.name.padEnd(16)} installed  ${image.title}, version ${image.version}`);
+  for (const { name, reason } of broken) print(`${name.padEnd(16)} broken     ${reason}`);
   for (const { name, title, url } of store.catalogue.filter(
     ({ name }) => !present.some((image) => image.name === name),
   ))
-    say(`${name.padEnd(16)} available  ${title}, ${new URL(url).host}`);
+    print(`${name.padEnd(16)} available  ${title}, ${new URL(url).host}`);
 }
 
 function make(what: string): Promise<GuestImage> {
@@ -184,13 +184,13 @@ function make(what: string): Promise<GuestImage> {
 const [what] = positionals;
 const start = Date.now();
 try {
-  if (values.help) say(usage);
+  if (values.help) print(usage);
   else if (what === undefined) await list();
   else {
     const { name, version } = await make(what);
     show("");
-    say(`Image ${name}, version ${version}, is installed after ${((Date.now() - start) / 1000).toFixed(1)} s.`);
-    say("A running service offers it after its next start.");
+    print(`Image ${name}, version ${version}, is installed after ${((Date.now() - start) / 1000).toFixed(1)} s.`);
+    print("A running service offers it after its next start.");
   }
 } catch (error) {
   show("");

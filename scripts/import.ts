@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { importFile } from "../service/src/store/import.ts";
 import { migrate } from "../service/src/store/migrate.ts";
-import { locate, openStore, run, say, show } from "./database.ts";
+import { locate, openStore, print, run, show } from "./database.ts";
 
 const usage = `npm run import -- FILE [--to DATABASE]
   FILE        a file from npm run export of the same version of Brume
@@ -18,8 +18,8 @@ await run(usage, { to: { type: "string" } }, async (file, { to }) => {
       onProgress: (table, done, total) => show(`${table}: ${done} of ${total}`),
     });
     show("");
-    say(`Imported ${rows} rows into ${location.shown}.`);
-    say("Next: copy the file key of the old BRUME_DATA into the new one, then start the service.");
+    print(`Imported ${rows} rows into ${location.shown}.`);
+    print("Next: copy the file key of the old BRUME_DATA into the new one, then start the service.");
   } finally {
     await store.close();
   }

@@ -34,11 +34,11 @@ for (const file of ${JSON.stringify(files)})
 
 /** Host tests mostly wait and the others mostly compute, so one of each starts in turn. */
 function arrange(files: readonly string[]): string[][] {
-  const own = (file: string) => /^test\/(host|chaos)\//.test(file);
+  const needsOwnProcess = (file: string) => /^test\/(host|chaos)\//.test(file);
   const unit = (file: string) => !file.startsWith("test/");
-  const waiting = divide(files.filter(own), files.length);
+  const waiting = divide(files.filter(needsOwnProcess), files.length);
   const working = divide(
-    files.filter((file) => !own(file) && !unit(file)),
+    files.filter((file) => !needsOwnProcess(file) && !unit(file)),
     4 * processors,
   );
   const length = Math.max(waiting.length, working.length);

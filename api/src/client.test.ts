@@ -264,8 +264,8 @@ test("a Link cannot lead away from the service", async () => {
 test("waitFor reads until the condition is true", async () => {
   const record = examples.readRecord?.answer;
   assert.ok(record);
-  const fresh = { ...record, State: "New" as const };
-  const { client, slept } = script([json(fresh), json(fresh), json(record)]);
+  const newRecord = { ...record, State: "New" as const };
+  const { client, slept } = script([json(newRecord), json(newRecord), json(record)]);
   assert.deepEqual(await client.waitFor("readRecord", { path: { id: 8 } }), record);
   assert.deepEqual(slept, [100, 150]);
   const other = script([json(record), json({ ...record, TTL: 60 })]).client;
@@ -274,11 +274,11 @@ test("waitFor reads until the condition is true", async () => {
 });
 
 test("waiting ends at its timeout, and the error contains the last state of the object", async () => {
-  const fresh = { ...examples.readRecord?.answer, State: "New" };
-  const { client } = script([json(fresh), json(fresh)]);
+  const newServer = { ...examples.readRecord?.answer, State: "New" };
+  const { client } = script([json(newServer), json(newServer)]);
   await assert.rejects(client.waitFor("readRecord", { path: { id: 8 } }, { timeout: 200 }), (error) => {
     assert.ok(error instanceof WaitError);
-    assert.deepEqual(error.last, fresh);
+    assert.deepEqual(error.last, newServer);
     return true;
   });
 });

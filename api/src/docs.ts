@@ -123,7 +123,7 @@ export function renderDocs(api: OpenApi): string {
     const media = Object.entries(answer?.content ?? {});
     const example = (answer?.content?.["application/json"] as Media | undefined)?.examples?.["example"];
     const general = operation.security.length > 0 ? (shared.get(method) ?? []) : [];
-    const own = codesOf(operation).filter((one) => !general.includes(one));
+    const specificCodes = codesOf(operation).filter((one) => !general.includes(one));
     const needs =
       operation["x-scope"] === "open"
         ? "Needs no token."
@@ -140,7 +140,7 @@ export function renderDocs(api: OpenApi): string {
 <p>${prose(operation.description ?? "")} ${needs}</p>
 ${renderParameters(parameters)}${fields.length > 0 ? `<h4>Body</h4>${table(["field", "type", ""], fields)}` : ""}
 <h4>Response</h4><p>${answers.length > 0 ? answers.join(", or ") : "Empty."}</p>
-<h4>Errors</h4><p>${own.map(link).join(", ")}${general.length > 0 ? `${own.length > 0 ? ", and" : ""} those of <a href="#every-${method}">every ${method}</a>` : ""}.</p>
+<h4>Errors</h4><p>${specificCodes.map(link).join(", ")}${general.length > 0 ? `${specificCodes.length > 0 ? ", and" : ""} those of <a href="#every-${method}">every ${method}</a>` : ""}.</p>
 <details><summary>Example</summary><pre>${escape(writeCommand(method, path, operation, parameters))}</pre>${
       example ? `<pre>${escape(JSON.stringify(example.value, null, 2))}</pre>` : ""
     }</details>

@@ -22,15 +22,15 @@ test("frames are parsed as in the standard", () => {
 
 test("the split of the bytes and the form of line ends do not matter", () => {
   const text = "id: 1\nevent: e\ndata: first\n\n: note\nretry: 5\nid: 2\ndata:  second\n\n";
-  const whole = readAll([text]);
-  assert.equal(whole.length, 2);
-  assert.equal(whole[1]?.data, " second");
+  const unsplit = readAll([text]);
+  assert.equal(unsplit.length, 2);
+  assert.equal(unsplit[1]?.data, " second");
   for (const ending of ["\n", "\r\n", "\r"]) {
     const written = text.replaceAll("\n", ending);
     for (let size = 1; size <= written.length; size++) {
       const pieces = written.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
       // The end shows whether a LF follows the last CR.
-      assert.deepEqual(readAll([...pieces, ": end"]), whole, `${JSON.stringify(ending)} in pieces of ${size}`);
+      assert.deepEqual(readAll([...pieces, ": end"]), unsplit, `${JSON.stringify(ending)} in pieces of ${size}`);
     }
   }
 });

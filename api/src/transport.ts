@@ -200,8 +200,8 @@ export function createTransport(options: TransportOptions): Transport {
         const outcome = await attempt(request).catch(keepConnectionError);
         if (!(outcome instanceof Error)) return outcome;
         const requestedPause = retryAfter(outcome);
-        const isHopeless = outcome instanceof ApiError && !isPassing(outcome);
-        if (isHopeless || failures >= retries || requestedPause > longestRetryAfter) throw outcome;
+        const isFinal = outcome instanceof ApiError && !isPassing(outcome);
+        if (isFinal || failures >= retries || requestedPause > longestRetryAfter) throw outcome;
         // A random part is added to `Retry-After`, so that clients that were rejected together do not retry together.
         await sleep(requestedPause + pause(requestedPause > 0 ? 0 : failures), request.signal);
       }

@@ -39,17 +39,17 @@ if (import.meta.main) {
   let id = 0;
   const send = (due: number): void => {
     id = (id + 1) % 65_536;
-    const own = id;
+    const currentId = id;
     if (http.open.size < mostOpen) {
-      http.open.set(own, due);
+      http.open.set(currentId, due);
       const sent = request(`${url}/healthz`, { agent }, (response) =>
-        response.resume().on("end", () => end(http, own)),
+        response.resume().on("end", () => end(http, currentId)),
       );
-      sent.on("error", () => end(http, own)).end();
+      sent.on("error", () => end(http, currentId)).end();
     }
     if (dns.open.size < mostOpen) {
-      dns.open.set(own, due);
-      const head = Buffer.from([own >> 8, own & 255, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+      dns.open.set(currentId, due);
+      const head = Buffer.from([currentId >> 8, currentId & 255, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
       socket.send(Buffer.concat([head, question]), Number(port), "127.0.0.1");
     }
   };

@@ -68,14 +68,14 @@ export function helpOfNoun(
   style: Style,
   columns: number,
 ): string[] {
-  const own = shown(commands).filter((one) => words.every((word, index) => one.words[index] === word));
+  const commandsOfNoun = shown(commands).filter((one) => words.every((word, index) => one.words[index] === word));
   const about = nouns[words[0] ?? ""];
   return [
     `Usage: brume ${words.join(" ")} COMMAND [flags]`,
     ...(about === undefined ? [] : ["", `${about[0]?.toUpperCase()}${about.slice(1)}.`]),
     "",
     style.bold("Commands"),
-    ...align(own.map((one) => [`  ${one.words.slice(words.length).join(" ")}`, one.summary])).map((line) =>
+    ...align(commandsOfNoun.map((one) => [`  ${one.words.slice(words.length).join(" ")}`, one.summary])).map((line) =>
       line.slice(0, Math.max(columns, 40)),
     ),
   ];
@@ -83,14 +83,14 @@ export function helpOfNoun(
 
 /** Returns the lines of `brume COMMAND --help`. */
 export function helpOfCommand(command: Command, style: Style, columns: number): string[] {
-  const own = new Set(command.flags);
+  const ownFlags = new Set(command.flags);
   const flags = flagsOf(command);
   const rows = (some: readonly Flag[]) =>
     list(
       some.map((flag) => [flagText(flag), flag.description] as const),
       columns,
     );
-  const [mine, common] = [flags.filter((flag) => own.has(flag)), flags.filter((flag) => !own.has(flag))];
+  const [mine, common] = [flags.filter((flag) => ownFlags.has(flag)), flags.filter((flag) => !ownFlags.has(flag))];
   return [
     usageOf(command),
     "",

@@ -14,8 +14,8 @@ import { loaders, specialCommands } from "./special.ts";
 
 /** Returns all commands: those of the contract and the special ones, which win. */
 export function allCommands(): Command[] {
-  const own = new Set(specialCommands.map(({ words }) => words.join(" ")));
-  const derived = operationCommands().filter(({ words }) => !own.has(words.join(" ")));
+  const specialWords = new Set(specialCommands.map(({ words }) => words.join(" ")));
+  const derived = operationCommands().filter(({ words }) => !specialWords.has(words.join(" ")));
   return [...derived, ...specialCommands].toSorted((a, b) => (a.words.join(" ") < b.words.join(" ") ? -1 : 1));
 }
 

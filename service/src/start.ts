@@ -84,8 +84,8 @@ export async function startService(
   const { machines, images, consoles, router, description, onReturn, close } = await openHost();
   for (const line of !introduces ? [] : [...description.machines.lines, ...description.router.lines])
     process.stdout.write(`engines: ${line}\n`);
-  const own = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
-  const resolvers = resolversFor(getServers(), own, opened);
+  const localAddresses = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
+  const resolvers = resolversFor(getServers(), localAddresses, opened);
   if (resolvers.usable.length === 0 && resolvers.closed.length > 0 && forwarders.length === 0)
     log("warn", "Guests get no name server: they cannot reach those of the host. Set BRUME_GUEST_DNS.", {
       closed: resolvers.closed,

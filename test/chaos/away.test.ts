@@ -13,27 +13,27 @@ import { StorageError } from "../../service/src/store/db.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
 import { checkProblem } from "../support/contractcheck.ts";
 import { startDatabase } from "../support/databases.ts";
-import { startOwnServer, startProxy } from "../support/postgresserver.ts";
+import { startPostgres, startProxy } from "../support/postgresserver.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { insertEvent } from "../support/writer.ts";
 
 const quiet = { log: () => {} };
 
-const ask = (brume: Process, method: "GET" | "POST", path: string, body?: object): Promise<Response> =>
+const request = (brume: Process, method: "GET" | "POST", path: string, body?: object): Promise<Response> =>
   fetch(`${brume.url}${path}`, {
     method,
     headers: { authorization: `Bearer ${brume.token}`, "content-type": "application/json" },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 
-const create = (brume: Process, name: string): Promise<Response> => ask(brume, "POST", "/dns", { Name: name });
+const create = (brume: Process, name: string): Promise<Response> => request(brume, "POST", "/dns", { Name: name });
 
 /** Checks, while the database does not respond, that no request hangs and that each failure names the cause. */
 async function checkAway(brume: Process): Promise<void> {
   const answers = await Promise.all([
-    ask(brume, "GET", "/dns"),
+    request(brume, "GET", "/dns"),
     create(brume, "away.test"),
-    ...Array.from({ length: 30 }, () => ask(brume, "GET", "/dns")),
+    ...Array.from({ length: 30 }, () => request(brume, "GET", "/dns")),
   ]);
   for (const [index, answer] of answers.entries()) {
     const problem: unknown = await answer.json();
@@ -51,7 +51,7 @@ async function checkAway(brume: Process): Promise<void> {
   assert.match(database?.Detail ?? "", /does not respond/);
 }
 
-async function untilWell(brume: Process, name: string): Promise<void> {
+async function untilReady(brume: Process, name: string): Promise<void> {
   for (let tries = 0; ; tries++) {
     const answer = await create(brume, `${name}-${tries}.test`);
     if (answer.status === 200) break;
@@ -62,7 +62,7 @@ async function untilWell(brume: Process, name: string): Promise<void> {
 }
 
 test("a paused PostgreSQL: requests fail, and work when it resumes", async () => {
-  const server = await startOwnServer();
+  const server = await startPostgres();
   const brume = await createProcess("sqlite", { environment: { BRUME_DATABASE: server.url } });
   try {
     assert.equal((await create(brume, "before.test")).status, 200);
@@ -70,7 +70,7 @@ test("a paused PostgreSQL: requests fail, and work when it resumes", async () =>
       server.pause();
       await checkAway(brume);
       server.resume();
-      await untilWell(brume, `round${round}`);
+      await untilReady(brume, `round${round}`);
     }
     const lines = brume.log.filter(({ msg }) => msg.includes("does not respond"));
     assert.ok(lines.length >= 2 && lines.length <= 8, `${lines.length} lines for two outages`);
@@ -82,7 +82,7 @@ test("a paused PostgreSQL: requests fail, and work when it resumes", async () =>
 });
 
 test("a network that drops traffic: lost connections are replaced", async () => {
-  const server = await startOwnServer();
+  const server = await startPostgres();
   const proxy = await startProxy(server.socket);
   const url = `postgresql://postgres@127.0.0.1:${proxy.port}/postgres`;
   const brume = await createProcess("sqlite", { environment: { BRUME_DATABASE: url } });
@@ -91,7 +91,7 @@ test("a network that drops traffic: lost connections are replaced", async () => 
     proxy.swallow();
     await checkAway(brume);
     proxy.pass();
-    await untilWell(brume, "after");
+    await untilReady(brume, "after");
   } finally {
     await brume.close();
     await proxy.close();
@@ -107,15 +107,15 @@ test("a second service on one PostgreSQL is rejected with the name of the first,
     for (const folder of [other, first.folder]) {
       const env = { ...process.env, ...first.environment, BRUME_DATA: folder };
       const second = spawn(process.execPath, [main], { env, stdio: ["ignore", "ignore", "pipe"] });
-      let said = "";
+      let output = "";
       second.stderr.on("data", (bytes: Buffer) => {
-        said += bytes.toString();
+        output += bytes.toString();
       });
       const [code] = (await once(second, "close")) as [number | null];
       assert.equal(code, 1);
-      assert.match(said, folder === other ? /the database is in use/ : /the data folder .* is in use/);
-      assert.ok(said.includes(`host ${hostname().slice(0, 20)}`), said);
-      assert.ok(said.includes(`pid ${first.pid}, since 20`), said);
+      assert.match(output, folder === other ? /the database is in use/ : /the data folder .* is in use/);
+      assert.ok(output.includes(`host ${hostname().slice(0, 20)}`), output);
+      assert.ok(output.includes(`pid ${first.pid}, since 20`), output);
     }
     assert.equal((await create(first, "goes-on.test")).status, 200);
     await first.end("SIGKILL");

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "@brume/api/client.ts";
 import { connect, databaseName } from "../../service/src/store/sqlite.ts";
-import { openAsker } from "../support/dnsclient.ts";
+import { openDnsClient } from "../support/dnsclient.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { lookUp, lookUpSerial } from "./load.ts";
 
@@ -75,14 +75,14 @@ test("thousands of damaged rows in a row: all other zones are served", async () 
     const lost = [...expected.values()].filter((serial) => serial === null).length;
     assert.ok(lost > 2000 && expected.get(`d${count}.test`) === 7, `${lost} rows are damaged`);
     await brume.start().catch(() => {});
-    const asker = await openAsker(brume.dns);
+    const dnsClient = await openDnsClient(brume.dns);
     const served = new Map<string, number | null>();
     const names = [...expected.keys()];
     for (let from = 0; from < names.length; from += 100)
       await Promise.all(
-        names.slice(from, from + 100).map(async (name) => served.set(name, await lookUpSerial(asker, name))),
+        names.slice(from, from + 100).map(async (name) => served.set(name, await lookUpSerial(dnsClient, name))),
       );
-    asker.close();
+    dnsClient.close();
     assert.deepEqual(
       names.filter((name) => served.get(name) !== expected.get(name)),
       [],
@@ -114,9 +114,9 @@ for (const table of ["event", "domain"])
       assert.equal((await brume.client.listSshKeys({})).length, 0);
       if (table === "event") {
         assert.equal((await brume.client.listDomains({})).length, 1);
-        const asker = await openAsker(brume.dns);
-        assert.deepEqual(await lookUp(asker, "damage.test"), ["192.0.2.7"]);
-        asker.close();
+        const dnsClient = await openDnsClient(brume.dns);
+        assert.deepEqual(await lookUp(dnsClient, "damage.test"), ["192.0.2.7"]);
+        dnsClient.close();
       }
       const reading = table === "event" ? brume.client.listEvents({}) : brume.client.listDomains({});
       await assert.rejects(reading, (error) => error instanceof ApiError && error.code === "storage_unavailable");
@@ -148,9 +148,9 @@ test("a start on a full disk: reads and DNS work, and the log reports it", async
     closeSync(handle);
     await brume.start();
     assert.equal((await brume.client.listDomains({})).length, 1);
-    const asker = await openAsker(brume.dns);
-    assert.deepEqual(await lookUp(asker, "full.test"), ["192.0.2.7"]);
-    asker.close();
+    const dnsClient = await openDnsClient(brume.dns);
+    assert.deepEqual(await lookUp(dnsClient, "full.test"), ["192.0.2.7"]);
+    dnsClient.close();
     const create = (Name: string) => brume.client.createDomain({ body: { Name } });
     for (let round = 0; round < 30; round++)
       await assert.rejects(

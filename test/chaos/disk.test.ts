@@ -11,7 +11,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "@brume/api/client.ts";
 import { checkProblem } from "../support/contractcheck.ts";
-import { openAsker } from "../support/dnsclient.ts";
+import { openDnsClient } from "../support/dnsclient.ts";
 import { createProcess, type Process, type ProcessOptions } from "../support/process.ts";
 import { lookUp } from "./load.ts";
 import { checkStored } from "./stored.ts";
@@ -77,7 +77,7 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
     const refused = new Set<string>();
     let count = 0;
     let isOver = false;
-    let hasRoom = false;
+    let hasSpace = false;
     const write = async (): Promise<void> => {
       while (!isOver) {
         const Name = `r${++count}`;
@@ -89,7 +89,7 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
           if (!(error instanceof ApiError)) throw error;
           checkProblem(error.problem, "createRecordTXT");
           assert.equal(error.code, "storage_unavailable");
-          assert.ok(!hasRoom, "a change is refused only without free space");
+          assert.ok(!hasSpace, "a change is refused only without free space");
           refused.add(Name);
           await sleep(1);
         }
@@ -105,18 +105,18 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
     const before = kept.size;
     assert.ok(before > 0);
     assert.ok((await shown()) >= before, "reads work");
-    const asker = await openAsker(brume.dns);
+    const dnsClient = await openDnsClient(brume.dns);
     try {
-      assert.deepEqual(await lookUp(asker, "missing.full.test"), [], "the name server works");
+      assert.deepEqual(await lookUp(dnsClient, "missing.full.test"), [], "the name server works");
     } finally {
-      asker.close();
+      dnsClient.close();
     }
     assert.equal((await fetch(`${brume.url}/healthz`)).status, 200);
 
     disk.makeRoom(brume);
     // A change that failed before the space was freed may still be in the queue.
     await until(() => kept.size > before + 8);
-    hasRoom = true;
+    hasSpace = true;
     await until(() => kept.size > before + 200);
     isOver = true;
     await writing;
@@ -134,16 +134,16 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
     await brume.end("SIGKILL");
     await brume.start();
     const { LinkedRecords } = await brume.client.readDomain({ path: { id: ID } });
-    const there = new Map(LinkedRecords.map((record) => [record.HostName.split(".")[0], record.ID]));
+    const served = new Map(LinkedRecords.map((record) => [record.HostName.split(".")[0], record.ID]));
     assert.deepEqual(
-      [...kept].filter(([each, id]) => there.get(each) !== id),
+      [...kept].filter(([each, id]) => served.get(each) !== id),
       [],
     );
     assert.deepEqual(
-      [...refused].filter((each) => there.has(each)),
+      [...refused].filter((each) => served.has(each)),
       [],
     );
-    assert.equal(there.size, kept.size);
+    assert.equal(served.size, kept.size);
     await checkStored(brume);
     assert.ok(brume.log.length < 60, `${brume.log.length} lines in the log`);
     assert.equal(await brume.end("SIGTERM"), 0, brume.log.at(-1)?.msg);

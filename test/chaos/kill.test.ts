@@ -57,11 +57,11 @@ for (const kind of databases) {
         for (let round = 1; round <= rounds[kind] || sums.acknowledged <= rounds[kind] * writers; round++) {
           await follower.follow(brume);
           let isOver = false;
-          const burning = load.burn(brume, () => isOver);
+          const running = load.burn(brume, () => isOver);
           await sleep(20 + random.below(900));
           isOver = true;
           await brume.end("SIGKILL");
-          await burning;
+          await running;
           if (random.chance(50)) await brume.startAndKill(50 + random.below(500));
           await brume.start();
           const found = await checkLedger(brume, load, closed, random);

@@ -4,7 +4,7 @@
  * audit, history, idempotency keys and name server agree.
  */
 import assert from "node:assert/strict";
-import { openAsker } from "../support/dnsclient.ts";
+import { openDnsClient } from "../support/dnsclient.ts";
 import { dial } from "../support/httpsocket.ts";
 import type { Process } from "../support/process.ts";
 import type { Random } from "../support/random.ts";
@@ -22,11 +22,11 @@ const writerOf = (name: string): number => Number(/\bw(\d+)\./.exec(name)?.[1] ?
 
 /** Everything that the API shows, by name, and the serials of the zones with their ids. */
 async function readWorld(process: Process) {
-  const there = new Map<string, Thing>();
+  const present = new Map<string, Thing>();
   const zones = new Map<string, { id: number; serial: number }>();
   const put = (name: string, thing: Thing): void => {
-    assert.ok(!there.has(name), `${name} is there twice`);
-    there.set(name, thing);
+    assert.ok(!present.has(name), `${name} is there twice`);
+    present.set(name, thing);
   };
   for (const domain of await process.client.listDomains()) {
     assert.equal(domain.State, "Active", `${domain.Name} after a start`);
@@ -38,7 +38,7 @@ async function readWorld(process: Process) {
       put(`A ${owner}`, { value: record.IP, id: record.ID });
     }
   }
-  return { there, zones };
+  return { there: present, zones };
 }
 
 const valuesOf = (things: Iterable<readonly [string, Thing]>): Map<string, string> =>
@@ -96,9 +96,9 @@ function compare(
 
 /** Changes of the existing zones since their creation, as far as the ledger contains them. */
 function historyOf(zone: string, applied: readonly Change[]): Change[] {
-  const own = applied.filter((change) => change.zone === zone);
-  const made = own.findLastIndex((change) => change.method === "POST" && change.path === "/dns");
-  return made < 0 ? own : own.slice(made);
+  const zoneChanges = applied.filter((change) => change.zone === zone);
+  const made = zoneChanges.findLastIndex((change) => change.method === "POST" && change.path === "/dns");
+  return made < 0 ? zoneChanges : zoneChanges.slice(made);
 }
 
 async function checkHistory(process: Process, zone: string, id: number, serial: number, applied: readonly Change[]) {
@@ -106,9 +106,9 @@ async function checkHistory(process: Process, zone: string, id: number, serial: 
   assert.equal(versions[0]?.Serial, serial, `the newest version of ${zone} is its serial`);
   for (let i = 1; i < versions.length; i++)
     assert.ok((versions[i]?.Serial ?? 0) < (versions[i - 1]?.Serial ?? 0), `serials of ${zone} in order`);
-  const told = group(versions);
+  const versionGroups = group(versions);
   for (const change of historyOf(zone, applied)) {
-    const [version, ...more] = told.get(change.id) ?? [];
+    const [version, ...more] = versionGroups.get(change.id) ?? [];
     assert.ok(version !== undefined && more.length === 0, `one version of ${zone} for ${change.id}`);
     const records = [...change.effect.keys()].filter((name) => name.startsWith("A ")).length;
     assert.equal(version.Changes.length, records, `changes in the version of ${change.id}`);
@@ -118,24 +118,24 @@ async function checkHistory(process: Process, zone: string, id: number, serial: 
 async function checkNames(process: Process, load: Load, there: There, zones: ReadonlyMap<string, { serial: number }>) {
   const touched = load.changes.flatMap((change) => [...change.effect.keys()]);
   const names = [...new Set([...there.keys(), ...touched])].filter((name) => name.startsWith("A "));
-  const asker = await openAsker(process.dns);
+  const dnsClient = await openDnsClient(process.dns);
   try {
     for (let from = 0; from < names.length; from += 100)
       await Promise.all(
         names.slice(from, from + 100).map(async (name) => {
           const value = there.get(name)?.value;
-          const found = await lookUp(asker, name.slice(2));
+          const found = await lookUp(dnsClient, name.slice(2));
           assert.deepEqual(found, value === undefined ? [] : [value], `${name} after the start`);
         }),
       );
     for (const [zone, { serial }] of zones) {
-      assert.equal(await lookUpSerial(asker, zone), serial, `the served serial of ${zone}`);
+      assert.equal(await lookUpSerial(dnsClient, zone), serial, `the served serial of ${zone}`);
       const seen = load.serials.get(zone) ?? 0;
       assert.ok(serial >= seen, `the serial of ${zone} went back to ${serial} from ${seen}`);
       load.serials.set(zone, serial);
     }
   } finally {
-    asker.close();
+    dnsClient.close();
   }
 }
 
@@ -177,9 +177,9 @@ export async function checkLedger(process: Process, load: Load, closed: LedgerRe
   const { there, zones } = await readWorld(process);
   const shares = Map.groupBy(there, ([name]) => writerOf(name));
   for (const writer of load.writers) {
-    const doubtful = unknown.filter((change) => change.writer === writer);
-    assert.ok(doubtful.length <= 1);
-    decideUnconfirmed(writer, doubtful[0], new Map(shares.get(writer.number)));
+    const unconfirmed = unknown.filter((change) => change.writer === writer);
+    assert.ok(unconfirmed.length <= 1);
+    decideUnconfirmed(writer, unconfirmed[0], new Map(shares.get(writer.number)));
   }
 
   const applied = load.changes.filter(({ outcome }) => outcome === "acknowledged");
@@ -188,8 +188,12 @@ export async function checkLedger(process: Process, load: Load, closed: LedgerRe
     process.client.pages("listEvents", { query: { after: closed.event, limit: 1000 } }),
     closed.event,
   );
-  const told = group(events);
-  compare("events", told, new Map(load.changes.map((change) => [change.id, isApplied(change) ? change.events : 0])));
+  const eventGroups = group(events);
+  compare(
+    "events",
+    eventGroups,
+    new Map(load.changes.map((change) => [change.id, isApplied(change) ? change.events : 0])),
+  );
   const audit = await readNew(process.client.pages("listAudit", { query: { limit: 1000 } }), closed.audit);
   // A repeated request is audited a moment later, without a change in the same transaction: a kill may lose that row.
   const names = new Set(load.changes.map(({ id }) => id));

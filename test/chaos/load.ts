@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ChangesetResult, DnsRecord, Domain } from "@brume/api/dns.ts";
-import { type Asker, decode, openAsker, query } from "../support/dnsclient.ts";
+import { type DnsClient, decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { dial, type Line, type TestResponse } from "../support/httpsocket.ts";
 import type { Process } from "../support/process.ts";
 import type { Random } from "../support/random.ts";
@@ -70,15 +70,15 @@ export const asRequest = (change: Change, process: Process, id = change.id): str
   ].join("\r\n");
 
 /** Returns the addresses of a name in the name server, or null without a response, for example because it was killed. */
-export async function lookUp(asker: Asker, name: string, timeout?: number): Promise<readonly unknown[] | null> {
-  const answer = await asker.ask(query(name, 1), timeout);
+export async function lookUp(asker: DnsClient, name: string, timeout?: number): Promise<readonly unknown[] | null> {
+  const answer = await asker.exchange(query(name, 1), timeout);
   if (answer === null) return null;
   const { answers } = decode(answer);
   return answers.map(({ data }) => data);
 }
 
-export async function lookUpSerial(asker: Asker, zone: string): Promise<number | null> {
-  const answer = await asker.ask(query(zone, 6), 500);
+export async function lookUpSerial(asker: DnsClient, zone: string): Promise<number | null> {
+  const answer = await asker.exchange(query(zone, 6), 500);
   const [soa] = answer === null ? [] : decode(answer).answers;
   return soa === undefined ? null : (soa.data as { serial: number }).serial;
 }
@@ -91,7 +91,7 @@ export function createLoad(random: Random, size: number): Load {
 
   function plan(writer: Writer, sharedId: number): Change {
     const count = ++writer.count;
-    const own = `w${writer.number}.test`;
+    const ownZone = `w${writer.number}.test`;
     const address = `10.${writer.number}.${count >> 8}.${count & 255}`;
     const make = (
       method: string,
@@ -114,25 +114,25 @@ export function createLoad(random: Random, size: number): Load {
       response: null,
     });
 
-    const ownId = writer.things.get(`zone ${own}`)?.id;
-    if (ownId === undefined) {
-      const effect = [[`zone ${own}`, "zone"] as const, [`A ${own}`, address] as const];
-      return make("POST", "/dns", { Name: own, Ip: address }, own, effect, 1);
+    const ownZoneId = writer.things.get(`zone ${ownZone}`)?.id;
+    if (ownZoneId === undefined) {
+      const effect = [[`zone ${ownZone}`, "zone"] as const, [`A ${ownZone}`, address] as const];
+      return make("POST", "/dns", { Name: ownZone, Ip: address }, ownZone, effect, 1);
     }
     const records = [...writer.things].filter(([name]) => name.startsWith("A "));
-    const isOwn = random.chance(40);
-    const [zone, DomainId] = isOwn ? [own, ownId] : [sharedZone, sharedId];
+    const inOwnZone = random.chance(40);
+    const [zone, DomainId] = inOwnZone ? [ownZone, ownZoneId] : [sharedZone, sharedId];
     const chosen = random.pick(records);
-    const chosenZone = chosen?.[0].endsWith(`.${sharedZone}`) ? sharedZone : own;
-    const chosenId = chosenZone === own ? ownId : sharedId;
+    const chosenZone = chosen?.[0].endsWith(`.${sharedZone}`) ? sharedZone : ownZone;
+    const chosenId = chosenZone === ownZone ? ownZoneId : sharedId;
     const turn = random.below(100);
     if (turn < 5) {
-      const deleted = [...writer.things.keys()].filter((name) => name === `zone ${own}` || name.endsWith(own));
+      const deleted = [...writer.things.keys()].filter((name) => name === `zone ${ownZone}` || name.endsWith(ownZone));
       return make(
         "DELETE",
-        `/dns/${ownId}`,
+        `/dns/${ownZoneId}`,
         null,
-        own,
+        ownZone,
         deleted.map((name) => [name, null] as const),
         1,
       );
@@ -141,18 +141,18 @@ export function createLoad(random: Random, size: number): Load {
       return make("PUT", `/dns/recorda/${chosen[1].id}`, { IP: address }, chosenZone, [[chosen[0], address]]);
     if (chosen !== undefined && (turn < 45 || records.length > mostRecords))
       return make("DELETE", `/dns/${chosenId}/${chosen[1].id}`, null, chosenZone, [[chosen[0], null]]);
-    const owner = `r${count}.w${writer.number}.${isOwn ? "own" : "in"}.${zone}`;
+    const owner = `r${count}.w${writer.number}.${inOwnZone ? "own" : "in"}.${zone}`;
     if (turn < 75) {
       const body = { DomainId, Name: `${owner}.`, IP: address };
       return make("POST", "/dns/recorda", body, zone, [[`A ${owner}`, address]]);
     }
-    const there = records.filter(([name]) => name.endsWith(`.${zone}`)).slice(0, 2);
+    const existing = records.filter(([name]) => name.endsWith(`.${zone}`)).slice(0, 2);
     const Changes = [
-      ...there.map(([, { id }]) => ({ Op: "Delete", ID: id })),
+      ...existing.map(([, { id }]) => ({ Op: "Delete", ID: id })),
       ...["x", "y", "z"].map((part) => ({ Op: "Create", TypeRecord: "A", Name: `${part}${owner}.`, IP: address })),
     ];
     const effect = [
-      ...there.map(([name]) => [name, null] as const),
+      ...existing.map(([name]) => [name, null] as const),
       ...["x", "y", "z"].map((part) => [`A ${part}${owner}`, address] as const),
     ];
     return make("POST", `/dns/${DomainId}/changeset`, { Changes }, zone, effect);
@@ -186,7 +186,7 @@ export function createLoad(random: Random, size: number): Load {
   }
 
   /** Checks docs/spec.md#acknowledged-records-are-served and the growth of serials during all other changes. */
-  async function checkServed(change: Change, asker: Asker, isOver: () => boolean): Promise<void> {
+  async function checkServed(change: Change, asker: DnsClient, isOver: () => boolean): Promise<void> {
     for (const [name, value] of change.effect) {
       if (!name.startsWith("A ") || isOver()) continue;
       // A datagram may be lost or late on a busy machine: only the content of a response is checked, not its time.
@@ -198,7 +198,7 @@ export function createLoad(random: Random, size: number): Load {
     }
   }
 
-  async function write(writer: Writer, process: Process, asker: Asker, shared: number, isOver: () => boolean) {
+  async function write(writer: Writer, process: Process, asker: DnsClient, shared: number, isOver: () => boolean) {
     let line: Line | null = null;
     for (;;) {
       const change = plan(writer, shared);
@@ -245,19 +245,19 @@ export function createLoad(random: Random, size: number): Load {
     faults,
     accept,
     async burn(process, isOver) {
-      const asker = await openAsker(process.dns);
+      const dnsClient = await openDnsClient(process.dns);
       const [{ ID } = { ID: 0 }] = await process.client.listDomains({ query: { name: sharedZone } });
-      const everybody = writers.map((writer) =>
-        write(writer, process, asker, ID, isOver).catch((error: unknown) => void faults.push(error as Error)),
+      const running = writers.map((writer) =>
+        write(writer, process, dnsClient, ID, isOver).catch((error: unknown) => void faults.push(error as Error)),
       );
       const probe = async (): Promise<void> => {
         while (!isOver()) {
           const zone = random.chance(50) ? sharedZone : `w${random.below(size)}.test`;
-          const serial = await lookUpSerial(asker, zone);
+          const serial = await lookUpSerial(dnsClient, zone);
           if (serial === null) continue;
           if (serial < (serials.get(zone) ?? 0)) {
             // A response may show a zone that was created again meanwhile: only the serial of the same zone must not decrease.
-            const again = await lookUpSerial(asker, zone);
+            const again = await lookUpSerial(dnsClient, zone);
             if (again !== null && again < (serials.get(zone) ?? 0))
               faults.push(new Error(`the serial of ${zone} went back to ${again} from ${serials.get(zone)}`));
           }
@@ -265,7 +265,7 @@ export function createLoad(random: Random, size: number): Load {
           await sleep(2);
         }
       };
-      await Promise.all([...everybody, probe()]).finally(() => asker.close());
+      await Promise.all([...running, probe()]).finally(() => dnsClient.close());
     },
   };
 }

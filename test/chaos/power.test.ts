@@ -56,8 +56,8 @@ test("every confirmed change survives a power cut, and no change is incomplete",
         try {
           copyFileSync(database, join(after, databaseName));
           const log = readFileSync(`${database}-wal`).subarray(0, moment.bytes);
-          const rubbish = Buffer.from(Array.from({ length: random.below(9000) }, () => random.below(256)));
-          writeFileSync(join(after, `${databaseName}-wal`), Buffer.concat([log, rubbish]));
+          const randomBytes = Buffer.from(Array.from({ length: random.below(9000) }, () => random.below(256)));
+          writeFileSync(join(after, `${databaseName}-wal`), Buffer.concat([log, randomBytes]));
           await inspect(join(after, databaseName), answered, moment.bytes);
         } finally {
           rmSync(after, { recursive: true });
@@ -98,13 +98,13 @@ test("the database syncs the disk at every commit", async () => {
   const folder = mkdtempSync(join(tmpdir(), "brume-power-"));
   const store = await openSqlite(join(folder, databaseName), { log: silentLog });
   try {
-    const ask = (pragma: string): Promise<unknown> =>
+    const readPragma = (pragma: string): Promise<unknown> =>
       store.write(async (tx) => {
         const { rows } = await sql.raw<Record<string, unknown>>(`PRAGMA ${pragma}`).execute(tx);
         return rows[0]?.[pragma];
       });
-    assert.equal(await ask("journal_mode"), "wal");
-    assert.equal(await ask("synchronous"), 2, "FULL: the log is synced before a commit is answered");
+    assert.equal(await readPragma("journal_mode"), "wal");
+    assert.equal(await readPragma("synchronous"), 2, "FULL: the log is synced before a commit is answered");
   } finally {
     await store.close();
     rmSync(folder, { recursive: true });

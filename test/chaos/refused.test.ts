@@ -8,7 +8,7 @@ for (const kind of databases)
   test(`${kind}: rejected requests are in the audit after a kill right after the response`, async () => {
     const brume = await createProcess(kind);
     try {
-      const ask = (method: string, path: string, token = brume.token) =>
+      const send = (method: string, path: string, token = brume.token) =>
         fetch(brume.url + path, { method, headers: { authorization: `Bearer ${token}` } });
       const statuses: number[] = [];
       for (const [method, path, token] of [
@@ -17,7 +17,7 @@ for (const kind of databases)
         ["POST", "/dns", brume.token],
         ["GET", "/server", "0".repeat(64)],
       ] as const)
-        statuses.push((await ask(method, path, token)).status);
+        statuses.push((await send(method, path, token)).status);
       await brume.end("SIGKILL");
       assert.deepEqual(statuses, [404, 404, 400, 401]);
       await brume.start();

@@ -29,14 +29,14 @@ for (const kind of databases)
         const load = createLoad(random, writers);
         for (const [name, signals] of Object.entries(ends)) {
           let isOver = false;
-          const burning = load.burn(brume, () => isOver);
+          const running = load.burn(brume, () => isOver);
           await sleep(300 + random.below(500));
           isOver = true;
           assert.equal(await brume.end(...signals), 0, `the exit code after ${name}`);
-          await burning;
-          assert.deepEqual(troubles(brume.log), [], `the log up to ${name}`);
+          await running;
+          assert.deepEqual(problemsIn(brume.log), [], `the log up to ${name}`);
           await brume.start();
-          assert.deepEqual(troubles(brume.log), [], `the log of the start after ${name}`);
+          assert.deepEqual(problemsIn(brume.log), [], `the log of the start after ${name}`);
           const { acknowledged, doubtful, happened } = await checkLedger(brume, load, closed, random);
           assert.equal(happened, 0, `${name}: unconfirmed changes happened`);
           context.diagnostic(`${name}: ${acknowledged} acknowledged, ${doubtful} never answered`);
@@ -48,6 +48,6 @@ for (const kind of databases)
     }));
 
 /** Warnings and errors, except those that the PostgreSQL of the tests causes. */
-function troubles(log: readonly { readonly level: number; readonly msg: string }[]): string[] {
+function problemsIn(log: readonly { readonly level: number; readonly msg: string }[]): string[] {
   return log.filter(({ level, msg }) => level >= 40 && !msg.startsWith("PostgreSQL runs with")).map(({ msg }) => msg);
 }

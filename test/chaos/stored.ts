@@ -92,7 +92,7 @@ type ExchangeData = { preference: number; exchange: string } & {
   target: string;
 };
 
-function printHeard({ type, data }: Decoded): string {
+function printServed({ type, data }: Decoded): string {
   if (typeof data === "string") return type === "AAAA" ? normal(data) : data || ".";
   if (Array.isArray(data)) return JSON.stringify(data.map(String));
   const { exchange, preference, priority, weight, port, target } = data as ExchangeData;
@@ -119,6 +119,6 @@ async function checkServed(process: Subject, domain: DomainRow, rows: readonly R
   const [soa] = served;
   assert.ok(soa !== undefined && isWhole(), `no transfer of ${domain.ascii}`);
   assert.equal((soa.data as { serial: number }).serial, serial, `the served serial of ${domain.ascii}`);
-  const shown = served.slice(1, -1).map((record) => line(record.name, record.ttl, record.type, printHeard(record)));
+  const shown = served.slice(1, -1).map((record) => line(record.name, record.ttl, record.type, printServed(record)));
   assert.deepEqual(shown.sort(), expected.sort(), `${domain.ascii} as it is served, and as it is stored`);
 }

@@ -26,7 +26,7 @@ describe("TLS", () => {
   });
   after(() => brume.close());
 
-  const ask = (path: string, body?: object): Promise<{ status: number; text: string }> =>
+  const send = (path: string, body?: object): Promise<{ status: number; text: string }> =>
     new Promise((done, failed) => {
       const sent = request(
         {
@@ -51,9 +51,9 @@ describe("TLS", () => {
     });
 
   test("reads and changes work for a client that knows the certificate", async () => {
-    const made = await ask("/dns", { Name: "tls.example" });
+    const made = await send("/dns", { Name: "tls.example" });
     assert.equal(made.status, 200);
-    assert.match((await ask("/dns")).text, /"Name":"tls\.example"/);
+    assert.match((await send("/dns")).text, /"Name":"tls\.example"/);
   });
 
   test("only TLS 1.2 and newer is accepted", async () => {
@@ -90,7 +90,7 @@ describe("TLS", () => {
     });
     await once(socket, "close");
     assert.doesNotMatch(response, /^HTTP\/1\.1 200/);
-    assert.equal((await ask("/healthz")).status, 200);
+    assert.equal((await send("/healthz")).status, 200);
   });
 
   test("a second start does not disturb a running service", async () => {
@@ -104,14 +104,14 @@ describe("TLS", () => {
       },
       stdio: ["ignore", "ignore", "pipe"],
     });
-    let said = "";
+    let output = "";
     down.stderr.setEncoding("utf8").on("data", (part: string) => {
-      said += part;
+      output += part;
     });
     const [code] = (await once(down, "close")) as [number | null];
     rmSync(data, { recursive: true });
     assert.equal(code, 1);
-    assert.match(said, /Stop the service first/);
+    assert.match(output, /Stop the service first/);
   });
 });
 

@@ -57,10 +57,10 @@ for (const kind of databases) {
         const got = new Map<number, number[]>();
         let repeated = 0;
         for (const { event } of endpoint.received) {
-          const own = got.get(event.ResourceID) ?? [];
-          got.set(event.ResourceID, own);
-          if (own.at(-1) === event.ID) repeated += 1;
-          else own.push(event.ID);
+          const ofResource = got.get(event.ResourceID) ?? [];
+          got.set(event.ResourceID, ofResource);
+          if (ofResource.at(-1) === event.ID) repeated += 1;
+          else ofResource.push(event.ID);
         }
         assert.deepEqual(
           [...got].sort(([a], [b]) => a - b),

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Asker, decode, openAsker, query, target } from "../support/dnsclient.ts";
+import { type DnsClient, decode, openDnsClient, query, target } from "../support/dnsclient.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 import { freePort, type Knot, startKnot } from "./knot.ts";
 import { type Named, startNamed } from "./named.ts";
@@ -13,18 +13,18 @@ import { type Named, startNamed } from "./named.ts";
 const KEY = { name: "transfer.brume", algorithm: "hmac-sha256", secret: Buffer.alloc(32, 9).toString("base64") };
 const catalog = "catalog.brume.invalid";
 
-let world: TestService;
+let brume: TestService;
 let knot: Knot;
 let named: Named;
-const askers: Record<string, Asker> = {};
+const askers: Record<string, DnsClient> = {};
 
 before(async () => {
   const ports = [await freePort(), await freePort()] as const;
   // Each at an address of its own, from which it asks too: by it they are told apart.
   const hosts = ["127.0.0.2", "127.0.0.1"] as const;
   const notify = hosts.map((host, i) => ({ host, port: ports[i] as number, key: KEY.name }));
-  world = await createTestService("sqlite", { transfer: { addresses: [], keys: [KEY], notify, catalog } });
-  const { port } = target(world.dns);
+  brume = await createTestService("sqlite", { transfer: { addresses: [], keys: [KEY], notify, catalog } });
+  const { port } = target(brume.dns);
   const member = `    master: brume
     acl: brume
     zonefile-sync: -1
@@ -61,19 +61,19 @@ ${member}    catalog-role: interpret
     `key "${KEY.name}" { algorithm ${KEY.algorithm}; secret "${KEY.secret}"; };
 zone "${catalog}" { type secondary; file "catalog.db"; primaries ${primary}; allow-notify { key "${KEY.name}"; }; };`,
   );
-  askers.Knot = await openAsker(knot.address);
-  askers.BIND = await openAsker(named.address);
+  askers.Knot = await openDnsClient(knot.address);
+  askers.BIND = await openDnsClient(named.address);
 });
 
 after(async () => {
-  for (const asker of Object.values(askers)) asker.close();
+  for (const dnsClient of Object.values(askers)) dnsClient.close();
   await Promise.all([knot?.close(), named?.close()]);
-  await world?.close();
+  await brume?.close();
 });
 
 /** What a secondary answers: response code and data. */
-async function look(secondary: string, name: string): Promise<string> {
-  const answer = await askers[secondary]?.ask(query(name, 1), 1000);
+async function lookUp(secondary: string, name: string): Promise<string> {
+  const answer = await askers[secondary]?.exchange(query(name, 1), 1000);
   if (!answer) return "silence";
   const { rcode, answers } = decode(answer);
   return [rcode, ...answers.map(({ data }) => String(data))].join(" ");
@@ -82,7 +82,7 @@ async function look(secondary: string, name: string): Promise<string> {
 async function until(name: string, wanted: string): Promise<void> {
   for (const secondary of Object.keys(askers)) {
     const end = Date.now() + 120_000;
-    for (let seen = await look(secondary, name); seen !== wanted; seen = await look(secondary, name)) {
+    for (let seen = await lookUp(secondary, name); seen !== wanted; seen = await lookUp(secondary, name)) {
       if (Date.now() > end)
         assert.fail(`${secondary} answers ${name} with ${seen}, not ${wanted}\n${named.log().slice(-3000)}`);
       await sleep(20);
@@ -91,7 +91,7 @@ async function until(name: string, wanted: string): Promise<void> {
 }
 
 test("domains are added, changed, removed and added again at Knot and BIND", async () => {
-  const { client } = world;
+  const { client } = brume;
   const one = await client.createDomain({ body: { Name: "one.example", Ip: "192.0.2.1" } });
   const two = await client.createDomain({ body: { Name: "two.example", Ip: "192.0.2.2" } });
   await until("one.example", "NOERROR 192.0.2.1");
@@ -109,7 +109,7 @@ test("domains are added, changed, removed and added again at Knot and BIND", asy
 });
 
 test("NOTIFY is signed: Knot accepts no other, and BIND logs the key", async () => {
-  const answer = await askers.Knot?.ask(query(catalog, 6, { flags: 0x2400, edns: 0 }));
+  const answer = await askers.Knot?.exchange(query(catalog, 6, { flags: 0x2400, edns: 0 }));
   assert.equal(answer && decode(answer).rcode, "NOTAUTH");
   const received = named.log().match(/received notify for zone '[^']+'.*/g) ?? [];
   assert.ok(received.length > 3, named.log());
@@ -117,7 +117,7 @@ test("NOTIFY is signed: Knot accepts no other, and BIND logs the key", async () 
 });
 
 test("metrics show that both have every serial", async () => {
-  const [domain] = await world.client.listDomains();
+  const [domain] = await brume.client.listDomains();
   assert.ok(domain);
   const wanted = [knot.address, named.address].flatMap((secondary) => [
     `brume_dns_secondary_reachable{secondary="${secondary}"} 1`,
@@ -125,7 +125,7 @@ test("metrics show that both have every serial", async () => {
     `brume_dns_secondary_serial{secondary="${secondary}",zone="${domain.NamePunyCode}"} ${domain.Serial}`,
   ]);
   for (const end = Date.now() + 120_000; ; await sleep(200)) {
-    const response = await fetch(`${world.url}/metrics`, { headers: { Authorization: `Bearer ${world.token}` } });
+    const response = await fetch(`${brume.url}/metrics`, { headers: { Authorization: `Bearer ${brume.token}` } });
     const lines = (await response.text()).split("\n");
     const missing = wanted.filter((line) => !lines.includes(line));
     if (missing.length === 0) break;

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
-import { decode, openAsker, query, target } from "../support/dnsclient.ts";
+import { decode, openDnsClient, query, target } from "../support/dnsclient.ts";
 import { openServer, openStream } from "../support/dnstools.ts";
 import { image, set } from "../support/zone.ts";
 import { type Knot, startKnot } from "./knot.ts";
@@ -56,29 +56,29 @@ async function isAnswered(localAddress: string, address: string): Promise<boolea
 
 const framed = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
 
-const asked = framed(query("big.example.com", 16));
+const largeQuery = framed(query("big.example.com", 16));
 // Knot waits for the rest of half a query before it looks at the next connection.
 for (const [title, first, names] of [
   ["that say nothing", null, ["ours", "Knot"]],
   ["with half a query", framed(query("ns1.example.com", 1)).subarray(0, 20), ["ours"]],
-  ["that ask for large answers and read none", Buffer.concat([asked, asked]), ["ours"]],
+  ["that ask for large answers and read none", Buffer.concat([largeQuery, largeQuery]), ["ours"]],
 ] as const)
   for (const name of names)
     test(`1,088 connections ${title} from 17 networks do not block queries ${name} by TCP`, async () => {
       const address = addresses[name] as string;
-      const crowd: Socket[] = [];
+      const sockets: Socket[] = [];
       try {
         for (let network = 1; network <= 17; network++) {
           const open = Array.from({ length: 64 }, (_, i) =>
             openFrom(`127.${network}.0.${1 + (i % 4)}`, address, first),
           );
-          for (const socket of await Promise.all(open)) crowd.push(socket.pause());
+          for (const socket of await Promise.all(open)) sockets.push(socket.pause());
         }
         for (const from of ["127.99.0.1", "127.1.0.9", "127.0.0.1"]) {
           assert.equal(await isAnswered(from, address), true, `${name} does not answer ${from}`);
         }
       } finally {
-        for (const socket of crowd) socket.destroy();
+        for (const socket of sockets) socket.destroy();
       }
     });
 
@@ -87,13 +87,13 @@ test("during the transfer of a zone with 300,000 records, queries by UDP and TCP
   await server.publish([image("large.example", 1, records)]);
   const address = addresses.ours as string;
   const [transfer, stream] = await Promise.all([openStream(address), openStream(address)]);
-  const asker = await openAsker(address);
+  const dnsClient = await openDnsClient(address);
   let soas = 0;
   let answered = 0;
   transfer.write(query("large.example", 252, { edns: 0 }));
-  const asking = (async () => {
+  const queries = (async () => {
     while (soas < 2) {
-      assert.notEqual(await asker.ask(query("ns1.example.com", 1), 10_000), null);
+      assert.notEqual(await dnsClient.exchange(query("ns1.example.com", 1), 10_000), null);
       stream.write(query("ns1.example.com", 1));
       assert.notEqual(await stream.next(), null);
       answered++;
@@ -105,9 +105,9 @@ test("during the transfer of a zone with 300,000 records, queries by UDP and TCP
     counted += message.readUInt16BE(6);
     if (counted >= 300_002) soas = 2;
   }
-  await asking;
+  await queries;
   assert.equal(counted, 300_002);
   assert.ok(answered > 10, `${answered} questions were answered meanwhile`);
-  asker.close();
+  dnsClient.close();
   for (const { socket } of [transfer, stream]) socket.destroy();
 });

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver, RecordSet, ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
-import { type Asker, type Decoded, decode, openAsker, query } from "../support/dnsclient.ts";
+import { type Decoded, type DnsClient, decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { image, set } from "../support/zone.ts";
 import { type Knot, startKnot } from "./knot.ts";
 
@@ -108,7 +108,7 @@ const zones = [tricky, ...Array.from({ length: 40 }, (_, i) => randomZone(`r${i}
 
 let ours: Nameserver;
 let knot: Knot;
-let askers: [Asker, Asker];
+let askers: [DnsClient, DnsClient];
 
 before(async () => {
   ours = await createBuiltin({
@@ -120,11 +120,11 @@ before(async () => {
   });
   await ours.publish(zones);
   knot = await startKnot(zones);
-  askers = [await openAsker((await ours.observe()).address), await openAsker(knot.address)];
+  askers = [await openDnsClient((await ours.observe()).address), await openDnsClient(knot.address)];
 });
 
 after(async () => {
-  for (const asker of askers ?? []) asker.close();
+  for (const dnsClient of askers ?? []) dnsClient.close();
   await ours?.close();
   await knot?.close();
 });
@@ -172,7 +172,7 @@ function comparable(bytes: Buffer | null): object | null {
 
 async function compare(name: string, type: number, edns: number): Promise<[object | null, object | null]> {
   const packet = query(name, type, { edns });
-  const [a, b] = await Promise.all(askers.map((asker) => asker.ask(packet)));
+  const [a, b] = await Promise.all(askers.map((asker) => asker.exchange(packet)));
   return [comparable(a ?? null), comparable(b ?? null)];
 }
 

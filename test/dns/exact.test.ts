@@ -79,8 +79,8 @@ async function transfer(server: string): Promise<string[]> {
 
 /** What the lines of a transfer say, as records: with `fold` the letter case of names does not count, for Knot keeps none. */
 function recordsOf(lines: readonly string[], fold: boolean): string[] {
-  const own = lines.map((line) => (/\sIN\s+NS\s/.test(line) ? `${line} ; brume: own` : line)).join("\n");
-  return textsOf(parseZone(own, domain).records, fold);
+  const marked = lines.map((line) => (/\sIN\s+NS\s/.test(line) ? `${line} ; brume: own` : line)).join("\n");
+  return textsOf(parseZone(marked, domain).records, fold);
 }
 
 const textsOf = (list: readonly StoredRecord[], fold = false): string[] =>
@@ -118,11 +118,11 @@ test("Knot loads the printed zone file, and has the same zone", async () => {
 });
 
 test("kdig and dig show targets in their letter case, separate strings, and a TTL of 0", async () => {
-  const look = (...words: string[]) => run("kdig", address, "+noall", "+answer", ...words);
-  assert.match(await look(`1.${domain}`, "CNAME"), /\s0\s+IN\s+CNAME\s+1\.Host\.Example\.com\.$/m);
-  assert.match(await look(`mixed.deep.${domain}`, "MX"), /^Mixed\.Deep\..*\sMail\.Example\.COM\.$/m);
-  assert.match(await look(domain, "TXT"), /\sTXT\s+"a=1" "b=2"$/m);
-  assert.match(await look(domain, "TXT"), /\sTXT\s+""$/m);
-  assert.match(await look(`nomail.${domain}`, "MX"), /\sMX\s+0 \.$/m);
-  assert.match(await look(`first\\.last.${domain}`, "A"), /^first\\\.last\..*192\.0\.2\.2$/m);
+  const dig = (...words: string[]) => run("kdig", address, "+noall", "+answer", ...words);
+  assert.match(await dig(`1.${domain}`, "CNAME"), /\s0\s+IN\s+CNAME\s+1\.Host\.Example\.com\.$/m);
+  assert.match(await dig(`mixed.deep.${domain}`, "MX"), /^Mixed\.Deep\..*\sMail\.Example\.COM\.$/m);
+  assert.match(await dig(domain, "TXT"), /\sTXT\s+"a=1" "b=2"$/m);
+  assert.match(await dig(domain, "TXT"), /\sTXT\s+""$/m);
+  assert.match(await dig(`nomail.${domain}`, "MX"), /\sMX\s+0 \.$/m);
+  assert.match(await dig(`first\\.last.${domain}`, "A"), /^first\\\.last\..*192\.0\.2\.2$/m);
 });

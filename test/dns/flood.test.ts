@@ -1,7 +1,7 @@
 /** Limits of networks of clients: what a flood gets, and by which way its real clients still get answers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decode, openAsker, query } from "../support/dnsclient.ts";
+import { decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { openServer, openStream } from "../support/dnstools.ts";
 import { image, set } from "../support/zone.ts";
 
@@ -15,13 +15,13 @@ test("a network has a limit of all queries, also for different names", async () 
       names.map((name) => set(name, "A", "192.0.2.1")),
     ),
   ]);
-  const flood = await openAsker((await limited.observe()).address);
-  const answers = await Promise.all(names.map((name) => flood.ask(query(name, 1), 1000)));
+  const flood = await openDnsClient((await limited.observe()).address);
+  const answers = await Promise.all(names.map((name) => flood.exchange(query(name, 1), 1000)));
   const truncated = answers.filter((answer) => answer !== null && decode(answer).flag_tc).length;
   const silent = answers.filter((answer) => answer === null).length;
-  const whole = 220 - truncated - silent;
-  assert.ok(whole >= 20 && whole < 100, `${whole} whole answers`);
-  assert.equal(truncated, Math.floor((220 - whole) / 16));
+  const complete = 220 - truncated - silent;
+  assert.ok(complete >= 20 && complete < 100, `${complete} whole answers`);
+  assert.equal(truncated, Math.floor((220 - complete) / 16));
   flood.close();
   await limited.close();
 });
@@ -29,12 +29,14 @@ test("a network has a limit of all queries, also for different names", async () 
 test("a client over the rate gets every second response truncated, and no other", async () => {
   const limited = await openServer({ rateLimit: 20, limitLoopback: true });
   await limited.publish([image("example.com", 1, [set("www.example.com", "A", "192.0.2.1")])]);
-  const flood = await openAsker((await limited.observe()).address);
-  const answers = await Promise.all(Array.from({ length: 220 }, () => flood.ask(query("www.example.com", 1), 1000)));
+  const flood = await openDnsClient((await limited.observe()).address);
+  const answers = await Promise.all(
+    Array.from({ length: 220 }, () => flood.exchange(query("www.example.com", 1), 1000)),
+  );
   const truncated = answers.filter((answer) => answer !== null && decode(answer).flag_tc).length;
   const silent = answers.filter((answer) => answer === null).length;
-  const whole = 220 - truncated - silent;
-  assert.ok(whole >= 20 && whole < 100, `${whole} whole answers`);
+  const complete = 220 - truncated - silent;
+  assert.ok(complete >= 20 && complete < 100, `${complete} whole answers`);
   assert.ok(Math.abs(truncated - silent) <= 1, `${truncated} truncated, ${silent} dropped`);
   const stream = await openStream((await limited.observe()).address);
   stream.write(query("www.example.com", 1));

@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
-import { type Asker, decode, openAsker, query } from "../support/dnsclient.ts";
+import { type DnsClient, decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { openServer, openStream } from "../support/dnstools.ts";
 import { runsOf } from "../support/random.ts";
 import { image, set } from "../support/zone.ts";
@@ -96,7 +96,7 @@ test("no packet causes an exception or an invalid response", async () => {
 });
 
 let server: Nameserver;
-let asker: Asker;
+let dnsClient: DnsClient;
 let address: string;
 
 before(async () => {
@@ -104,17 +104,17 @@ before(async () => {
     transfer: { addresses: [], keys: [{ name: "k", algorithm: "hmac-sha256", secret: "c2VjcmV0" }], notify: [] },
   });
   ({ address } = await server.observe());
-  asker = await openAsker(address);
+  dnsClient = await openDnsClient(address);
   await server.publish([ZONE]);
 });
 
 after(async () => {
-  asker.close();
+  dnsClient.close();
   await server.close();
 });
 
 const alive = async (): Promise<void> => {
-  const answer = await asker.ask(query("ns1.example.com", 1));
+  const answer = await dnsClient.exchange(query("ns1.example.com", 1));
   assert.equal(decode(answer as Buffer).answers[0]?.data, "192.0.2.1");
 };
 
@@ -122,7 +122,7 @@ test("the running server survives the same by UDP", async () => {
   const packets = fc.sample(anything, 3000);
   while (packets.length > 0) {
     // A few at a time: what the socket's buffer cannot hold would prove nothing.
-    for (const packet of packets.splice(0, 50)) void asker.ask(packet, 1);
+    for (const packet of packets.splice(0, 50)) void dnsClient.exchange(packet, 1);
     await alive();
   }
 });
@@ -147,7 +147,7 @@ test("malformed signatures make messages malformed", async () => {
     return Buffer.concat([base, owner, Buffer.from([0, 250, 0, 255, 0, 0, 0, 0, 0, rdata.length]), rdata]);
   });
   for (const packet of fc.sample(record, 500)) {
-    const answer = await asker.ask(packet);
+    const answer = await dnsClient.exchange(packet);
     assert.ok([1, 9].includes((answer?.[3] as number) & 15), "FORMERR or NOTAUTH");
   }
   await alive();

@@ -7,7 +7,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
-import { openAsker, query } from "../support/dnsclient.ts";
+import { openDnsClient, query } from "../support/dnsclient.ts";
 import { zonefile } from "../support/zone.ts";
 
 export interface Knot {
@@ -76,11 +76,11 @@ ${more.config}${listed === "" ? "" : `zone:\n${listed}`}`;
     await rm(dir, { recursive: true, force: true });
   };
   const address = `${host}:${port}`;
-  const asker = await openAsker(address);
+  const dnsClient = await openDnsClient(address);
   try {
     const last = zones.at(-1)?.zone ?? "";
     for (let tries = 0; ; tries++) {
-      const answer = await Promise.race([asker.ask(query(last, 6), 200), failed]);
+      const answer = await Promise.race([dnsClient.exchange(query(last, 6), 200), failed]);
       if (answer !== null && ((answer[3] as number) & 15) === (zones.length === 0 ? 5 : 0)) break;
       if (tries === 100 || child.exitCode !== null) throw new Error(`knotd does not answer:\n${log}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -90,7 +90,7 @@ ${more.config}${listed === "" ? "" : `zone:\n${listed}`}`;
     else await close();
     throw fault;
   } finally {
-    asker.close();
+    dnsClient.close();
   }
   return { address, pid: child.pid ?? 0, close };
 }

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
-import { decode, openAsker, query, target } from "../support/dnsclient.ts";
+import { decode, openDnsClient, query, target } from "../support/dnsclient.ts";
 import { openServer } from "../support/dnstools.ts";
 import { image, SOA, set } from "../support/zone.ts";
 import { freePort } from "./knot.ts";
@@ -21,8 +21,8 @@ const WORKER = new URL("../../service/src/drivers/nameserver/builtin/worker.ts",
 
 test("a crashed thread is restarted on its address, and requests all zones again", async () => {
   const threads: Worker[] = [];
-  const said: string[] = [];
-  const log = (level: string, message: string): unknown => said.push(`${level}: ${message}`);
+  const logged: string[] = [];
+  const log = (level: string, message: string): unknown => logged.push(`${level}: ${message}`);
   const port = await freePort();
   const server = await createBuiltin({ ...OPTIONS, port, log }, (options) => {
     const thread = new Worker(WORKER, { workerData: options });
@@ -54,12 +54,12 @@ test("a crashed thread is restarted on its address, and requests all zones again
     const up = await server.observe();
     assert.deepEqual([up.ready, up.address, up.zones], [true, address, []]);
     assert.deepEqual(await server.publish([image("example.com", 1, [set("a.example.com", "A", "192.0.2.1")])]), [1]);
-    const asker = await openAsker(address);
-    assert.equal(decode((await asker.ask(query("a.example.com", 1))) as Buffer).answers[0]?.data, "192.0.2.1");
-    asker.close();
+    const dnsClient = await openDnsClient(address);
+    assert.equal(decode((await dnsClient.exchange(query("a.example.com", 1))) as Buffer).answers[0]?.data, "192.0.2.1");
+    dnsClient.close();
   }
-  assert.equal(said.filter((line) => line.startsWith("error:")).length, 3);
-  assert.equal(said.filter((line) => line.startsWith("info:")).length, 3);
+  assert.equal(logged.filter((line) => line.startsWith("error:")).length, 3);
+  assert.equal(logged.filter((line) => line.startsWith("info:")).length, 3);
   await server.close();
 });
 
@@ -115,7 +115,7 @@ test("a port that needs a capability is rejected with a hint", async () => {
 
 test("queries get responses while a zone of a hundred thousand records loads", async () => {
   const server = await openServer();
-  const asker = await openAsker((await server.observe()).address);
+  const dnsClient = await openDnsClient((await server.observe()).address);
   await server.publish([image("small.example", 1, [set("a.small.example", "A", "192.0.2.1")])]);
   const sets = Array.from({ length: 100_000 }, (_, i) =>
     set(`n${i}.big.example`, "A", `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`),
@@ -126,17 +126,20 @@ test("queries get responses while a zone of a hundred thousand records loads", a
   });
   let during = 0;
   while (loading) {
-    const answer = await asker.ask(query("a.small.example", 1));
+    const answer = await dnsClient.exchange(query("a.small.example", 1));
     assert.equal(decode(answer as Buffer).rcode, "NOERROR");
     if (loading) {
-      const big = decode((await asker.ask(query("n1.big.example", 1))) as Buffer);
+      const big = decode((await dnsClient.exchange(query("n1.big.example", 1))) as Buffer);
       assert.ok(big.rcode === "REFUSED" || big.answers.length === 1, "all of the zone or none of it");
       during++;
     }
   }
   assert.deepEqual(await load, [1]);
   assert.ok(during > 0);
-  assert.equal(decode((await asker.ask(query("n99999.big.example", 1))) as Buffer).answers[0]?.data, "10.1.134.159");
-  asker.close();
+  assert.equal(
+    decode((await dnsClient.exchange(query("n99999.big.example", 1))) as Buffer).answers[0]?.data,
+    "10.1.134.159",
+  );
+  dnsClient.close();
   await server.close();
 });

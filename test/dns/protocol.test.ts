@@ -5,20 +5,20 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
-import { type Asker, decode, openAsker, query } from "../support/dnsclient.ts";
+import { type DnsClient, decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { openServer, openStream, run, type Stream } from "../support/dnstools.ts";
 import { image, set } from "../support/zone.ts";
 
 let server: Nameserver;
 let address: string;
-let asker: Asker;
+let dnsClient: DnsClient;
 
 const many = Array.from({ length: 60 }, (_, i) => `10.0.0.${i}`);
 
 before(async () => {
   server = await openServer();
   ({ address } = await server.observe());
-  asker = await openAsker(address);
+  dnsClient = await openDnsClient(address);
   await server.publish([
     image("example.com", 42, [
       set("example.com", "NS", "ns1.example.com", "ns2.example.com"),
@@ -45,12 +45,12 @@ before(async () => {
 });
 
 after(async () => {
-  asker.close();
+  dnsClient.close();
   await server.close();
 });
 
-const ask = async (name: string, type: number, options: Parameters<typeof query>[2] = {}): Promise<Buffer> => {
-  const answer = await asker.ask(query(name, type, options));
+const send = async (name: string, type: number, options: Parameters<typeof query>[2] = {}): Promise<Buffer> => {
+  const answer = await dnsClient.exchange(query(name, type, options));
   assert.notEqual(answer, null);
   return answer as Buffer;
 };
@@ -70,7 +70,7 @@ test("RD is copied, RA, AD and CD are not", async () => {
   assert.match(await run("dig", address, "www.example.com", "+rec", "+adflag", "+cdflag"), /flags: qr aa rd; /);
   // The same answer, out of the cache, to who asks without and with it again.
   for (const flags of [0, 0x0100, 0, 0x0130]) {
-    assert.equal((await ask("www.example.com", 1, { flags })).readUInt16BE(2), 0x8400 | (flags & 0x0100));
+    assert.equal((await send("www.example.com", 1, { flags })).readUInt16BE(2), 0x8400 | (flags & 0x0100));
   }
 });
 
@@ -107,7 +107,7 @@ test("an unknown EDNS version is BADVERS, without records", async () => {
 test("version.bind and every class except IN are refused", async () => {
   assert.match(await run("dig", address, "version.bind", "TXT", "CH"), /status: REFUSED/);
   assert.match(await run("dig", address, "www.example.com", "A", "HS"), /status: REFUSED/);
-  assert.equal(decode(await ask("www.example.com", 1, { class: 255 })).rcode, "REFUSED");
+  assert.equal(decode(await send("www.example.com", 1, { class: 255 })).rcode, "REFUSED");
 });
 
 test("opcodes: NOTIFY is refused, STATUS and UPDATE are not implemented", async () => {
@@ -136,73 +136,73 @@ test("stored names keep their letter case, regardless of that of the question, a
 });
 
 test("names of other zones are refused, without AA and records", async () => {
-  const { rcode, flag_aa, answers, authorities } = decode(await ask("www.example.net", 1));
+  const { rcode, flag_aa, answers, authorities } = decode(await send("www.example.net", 1));
   assert.deepEqual([rcode, flag_aa, answers, authorities], ["REFUSED", false, [], []]);
 });
 
 test("ANY gets one set (RFC 8482)", async () => {
-  const { rcode, answers } = decode(await ask("www.example.com", 255));
+  const { rcode, answers } = decode(await send("www.example.com", 255));
   assert.equal(rcode, "NOERROR");
   assert.equal(new Set(answers.map(({ type }) => type)).size, 1);
-  assert.equal(decode(await ask("example.org", 255)).answers[0]?.type, "SOA");
-  assert.equal(decode(await ask("nothing.example.com", 255)).rcode, "NXDOMAIN");
+  assert.equal(decode(await send("example.org", 255)).answers[0]?.type, "SOA");
+  assert.equal(decode(await send("nothing.example.com", 255)).rcode, "NXDOMAIN");
 });
 
 test("a CNAME is followed into other hosted zones only", async () => {
   // Knot stays inside the zone; we answer for both, as the API promises.
-  const { rcode, flag_aa, answers } = decode(await ask("away.example.com", 1));
+  const { rcode, flag_aa, answers } = decode(await send("away.example.com", 1));
   assert.deepEqual(
     [rcode, flag_aa, answers.map(({ data }) => data)],
     ["NOERROR", true, ["www.example.org", "192.0.2.99"]],
   );
   await server.publish([image("example.org", 2, [set("www.example.org", "A", "192.0.2.98")])]);
-  assert.equal(decode(await ask("away.example.com", 1)).answers[1]?.data, "192.0.2.98");
+  assert.equal(decode(await send("away.example.com", 1)).answers[1]?.data, "192.0.2.98");
   await server.withdraw("example.org", 2);
   assert.deepEqual(
-    decode(await ask("away.example.com", 1)).answers.map(({ data }) => data),
+    decode(await send("away.example.com", 1)).answers.map(({ data }) => data),
     ["www.example.org"],
   );
   await server.publish([image("example.org", 3, [set("www.example.org", "A", "192.0.2.99")])]);
-  assert.equal(decode(await ask("away.example.com", 1)).answers[1]?.data, "192.0.2.99");
+  assert.equal(decode(await send("away.example.com", 1)).answers[1]?.data, "192.0.2.99");
 });
 
 test("a chain of CNAMEs is followed eight times", async () => {
-  const { rcode, answers } = decode(await ask("c0.example.com", 1));
+  const { rcode, answers } = decode(await send("c0.example.com", 1));
   assert.equal(rcode, "NOERROR");
   assert.deepEqual(
     answers.map(({ type }) => type),
     new Array(9).fill("CNAME"),
   );
-  assert.equal(decode(await ask("c4.example.com", 1)).answers.at(-1)?.data, "192.0.2.12");
+  assert.equal(decode(await send("c4.example.com", 1)).answers.at(-1)?.data, "192.0.2.12");
 });
 
 test("DS of a hosted zone is served from its parent zone if that is hosted too", async () => {
-  const below = decode(await ask("hosted.example.com", 43));
+  const below = decode(await send("hosted.example.com", 43));
   assert.deepEqual([below.rcode, below.flag_aa, below.authorities[0]?.name], ["NOERROR", true, "example.com"]);
-  const top = decode(await ask("example.com", 43));
+  const top = decode(await send("example.com", 43));
   assert.deepEqual([top.rcode, top.authorities[0]?.name], ["NOERROR", "example.com"]);
 });
 
 test("a name between two hosted zones exists, as long as the lower one does", async () => {
   await server.publish([image("deep.between.example.com", 1, [])]);
   for (const name of ["between.example.com", "deep.between.example.com"]) {
-    const { rcode, answers, authorities } = decode(await ask(name, 16));
+    const { rcode, answers, authorities } = decode(await send(name, 16));
     assert.deepEqual([rcode, answers, authorities.length], ["NOERROR", [], 1], name);
   }
-  assert.equal(decode(await ask("other.between.example.com", 16)).rcode, "NXDOMAIN");
+  assert.equal(decode(await send("other.between.example.com", 16)).rcode, "NXDOMAIN");
   await server.withdraw("deep.between.example.com", 1);
-  assert.equal(decode(await ask("between.example.com", 16)).rcode, "NXDOMAIN");
+  assert.equal(decode(await send("between.example.com", 16)).rcode, "NXDOMAIN");
 });
 
 test("zone transfer is refused unless configured", async () => {
   assert.match(await run("dig", address, "example.com", "AXFR"), /Transfer failed/);
-  assert.equal(decode(await ask("example.com", 252)).rcode, "REFUSED");
-  assert.equal(decode(await ask("example.com", 251)).rcode, "REFUSED");
+  assert.equal(decode(await send("example.com", 252)).rcode, "REFUSED");
+  assert.equal(decode(await send("example.com", 251)).rcode, "REFUSED");
 });
 
 test("names in responses are compressed", async () => {
   // Header 12, question 17, MX 12 + 2 + 18, A 16 with the owner inside the rdata of the MX, OPT 11.
-  assert.equal((await ask("example.com", 15)).length, 12 + 17 + 12 + 2 + 18 + 16 + 11);
+  assert.equal((await send("example.com", 15)).length, 12 + 17 + 12 + 2 + 18 + 16 + 11);
 });
 
 test("a response that does not fit is truncated to its question, and complete by TCP", async () => {
@@ -214,12 +214,12 @@ test("a response that does not fit is truncated to its question, and complete by
     ["huge.example.com", 16, 4096],
     ["fat.example.com", 1, 1232],
   ] as const) {
-    const bytes = await ask(name, type, { edns });
+    const bytes = await send(name, type, { edns });
     const { flag_tc, answers, authorities, questions } = decode(bytes);
     assert.deepEqual([flag_tc, answers, authorities, questions[0]?.name], [true, [], [], name]);
     assert.ok(bytes.length <= Math.max(512, edns));
   }
-  assert.equal(decode(await ask("many.example.com", 1, { edns: 1232 })).answers.length, 60);
+  assert.equal(decode(await send("many.example.com", 1, { edns: 1232 })).answers.length, 60);
   const text = await run("dig", address, "many.example.com", "+noedns");
   assert.match(text, /Truncated, retrying in TCP mode/);
   assert.match(text, /ANSWER: 60/);
@@ -228,7 +228,7 @@ test("a response that does not fit is truncated to its question, and complete by
 
 test("a client with a small buffer does not get a response for a large one", async () => {
   for (const edns of [1232, 512, 4096, 0, 1000, 900]) {
-    const bytes = await ask("many.example.com", 1, { edns });
+    const bytes = await send("many.example.com", 1, { edns });
     assert.ok(bytes.length <= Math.min(1232, Math.max(512, edns)), `${bytes.length} bytes for ${edns}`);
     assert.equal(decode(bytes).flag_tc, bytes.length < 900);
   }
@@ -292,7 +292,7 @@ test("a TCP client that reads late gets everything", async () => {
   const count = 2000;
   stream.write(...Array.from({ length: count }, (_, i) => query("huge.example.com", 16, { id: i })));
   await new Promise((resolve) => setTimeout(resolve, 300));
-  assert.equal(decode(await ask("www.example.com", 1)).rcode, "NOERROR", "others are served meanwhile");
+  assert.equal(decode(await send("www.example.com", 1)).rcode, "NOERROR", "others are served meanwhile");
   stream.socket.resume();
   for (let i = 0; i < count; i++) assert.equal((await stream.next())?.readUInt16BE(0), i);
   stream.socket.destroy();
@@ -317,9 +317,9 @@ test("a network has at most 128 TCP connections, and a new one replaces the idle
   await Promise.all(streams.map(isAnswered));
   const answers = await Promise.all(streams.map(isAnswered));
   assert.equal(answers.filter(Boolean).length, 128);
-  const newcomer = await openStream(address);
-  assert.equal(await isAnswered(newcomer), true);
-  for (const { socket } of [...streams, newcomer]) socket.destroy();
+  const newStream = await openStream(address);
+  assert.equal(await isAnswered(newStream), true);
+  for (const { socket } of [...streams, newStream]) socket.destroy();
 });
 
 test("malformed queries: FORMERR with the id, or no response", async () => {
@@ -339,12 +339,12 @@ test("malformed queries: FORMERR with the id, or no response", async () => {
     "record announced and missing": change(11, 1),
     "something behind the end": Buffer.concat([good, Buffer.from([0])]),
   })) {
-    const answer = await asker.ask(packet);
+    const answer = await dnsClient.exchange(packet);
     assert.equal(answer?.length, 12, what);
     assert.equal((answer?.[3] as number) & 15, 1, what);
   }
   for (const packet of [Buffer.alloc(0), good.subarray(0, 11), change(2, 0x80), change(2, 0x84)]) {
-    assert.equal(await asker.ask(packet, 150), null);
+    assert.equal(await dnsClient.exchange(packet, 150), null);
   }
 });
 
@@ -359,7 +359,7 @@ test("a malformed OPT record gets FORMERR with an OPT record, so that EDNS does 
     for (const type of [1, 252]) {
       const packet = Buffer.concat([query("www.example.com", type, { edns: 0 }), Buffer.from(bytes)]);
       packet.writeUInt16BE(count, 10);
-      const { rcode, questions, answers, additionals } = decode((await asker.ask(packet)) as Buffer);
+      const { rcode, questions, answers, additionals } = decode((await dnsClient.exchange(packet)) as Buffer);
       assert.deepEqual(
         [rcode, questions[0]?.name, answers, additionals.map((record) => record.type)],
         ["FORMERR", "www.example.com", [], ["OPT"]],
@@ -373,8 +373,8 @@ test("the response time is measured", async () => {
   const measured = await openServer();
   await measured.publish([image("example.com", 1, [set("www.example.com", "A", "192.0.2.1")])]);
   assert.equal((await measured.observe()).p99, 0);
-  const client = await openAsker((await measured.observe()).address);
-  for (let i = 0; i < 200; i++) await client.ask(query("www.example.com", 1));
+  const client = await openDnsClient((await measured.observe()).address);
+  for (let i = 0; i < 200; i++) await client.exchange(query("www.example.com", 1));
   assert.ok((await measured.observe()).p99 > 0);
   client.close();
   await measured.close();

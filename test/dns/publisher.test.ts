@@ -18,7 +18,7 @@ const never = { all: 3_600_000, changed: 3_600_000, retry: 3_600_000 };
 
 /** What another process does: its commits are not told to the publisher. */
 function createOther(store: Store) {
-  const tell = (type: string, id: number) => ({
+  const eventOf = (type: string, id: number) => ({
     type,
     date: clock.now(),
     project: 1,
@@ -44,19 +44,19 @@ function createOther(store: Store) {
           })
           .returning("id")
           .executeTakeFirstOrThrow();
-        if (isTold) await append(tx, [tell("domain.created", id)]);
+        if (isTold) await append(tx, [eventOf("domain.created", id)]);
         return id;
       }),
     raise: (id: number, serial: number, isTold = true): Promise<void> =>
       store.write(async (tx) => {
         await tx.updateTable("domain").set({ serial }).where("id", "=", id).execute();
-        const event = { ...tell("record.created", 1), resource: "record", parent: id };
+        const event = { ...eventOf("record.created", 1), resource: "record", parent: id };
         if (isTold) await append(tx, [event]);
       }),
     remove: (id: number): Promise<void> =>
       store.write(async (tx) => {
         await tx.deleteFrom("domain").where("id", "=", id).execute();
-        await append(tx, [tell("domain.deleted", id)]);
+        await append(tx, [eventOf("domain.deleted", id)]);
       }),
   };
 }
@@ -133,9 +133,9 @@ invariant("an image read before a zone was withdrawn does not bring it back", as
 invariant("a failed publication is retried until the zone is served", async (store) => {
   const sim = createSim(clock.now);
   let isBroken = false;
-  let tell = (): void => {};
-  const mended = new Promise<void>((resolve) => {
-    tell = resolve;
+  let resolvePublished = (): void => {};
+  const published = new Promise<void>((resolve) => {
+    resolvePublished = resolve;
   });
   const nameserver: Nameserver = {
     ...sim,
@@ -145,7 +145,7 @@ invariant("a failed publication is retried until the zone is served", async (sto
         throw new Error("the name server is not running: test");
       }
       const serials = await sim.publish(changes);
-      if (changes.length > 0) tell();
+      if (changes.length > 0) resolvePublished();
       return serials;
     },
   };
@@ -156,7 +156,7 @@ invariant("a failed publication is retried until the zone is served", async (sto
   assert.ok(domain !== undefined);
   isBroken = true;
   await zones.publish(fullZone(domain, [], nameServers), 10_000);
-  await mended;
+  await published;
   await zones.reconcile();
   assert.equal(zones.served("retry.example"), 1);
   await close();

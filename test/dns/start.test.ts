@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fill } from "../../bench/lib/fill.ts";
-import { decode, openAsker, query } from "../support/dnsclient.ts";
+import { decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { freePort } from "./knot.ts";
 
 test("queries are answered before the engines of the host are ready", { timeout: 120_000 }, async () => {
@@ -25,16 +25,16 @@ test("queries are answered before the engines of the host are ready", { timeout:
   const file = join(folder, "program.mjs");
   await writeFile(file, program);
   const child = spawn(process.execPath, [file], { env, stdio: "inherit" });
-  const asker = await openAsker(`127.0.0.1:${port}`);
+  const dnsClient = await openDnsClient(`127.0.0.1:${port}`);
   try {
     let answer: Buffer | null = null;
     while (child.exitCode === null && (answer === null || decode(answer).answers.length === 0)) {
-      answer = await asker.ask(query("h4.zone-2.example", 1), 500);
+      answer = await dnsClient.exchange(query("h4.zone-2.example", 1), 500);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     assert.equal(child.exitCode, null);
   } finally {
-    asker.close();
+    dnsClient.close();
     const ended = once(child, "exit");
     if (child.exitCode === null) {
       child.kill("SIGKILL");

@@ -7,7 +7,7 @@ import { createSocket } from "node:dgram";
 import { after, before, test } from "node:test";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createKey, sign } from "../../service/src/drivers/nameserver/transfer/tsig.ts";
-import { decode, openAsker, query } from "../support/dnsclient.ts";
+import { decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { openServer, openStream, run } from "../support/dnstools.ts";
 import { image, SOA, set } from "../support/zone.ts";
 import { freePort, startKnot } from "./knot.ts";
@@ -150,8 +150,8 @@ test("a configured address needs no key, others need one", async () => {
 
 test("a transfer contains one serial, also if the zone changes meanwhile", async () => {
   const mine = await openServer({ transfer: { addresses: ["127.0.0.1"], keys: [], notify: [] } });
-  const wide = Array.from({ length: 60_000 }, (_, i) => set(`n${i}.example.com`, "TXT", "old".padEnd(60, ".")));
-  await mine.publish([image("example.com", 1, wide)]);
+  const manySets = Array.from({ length: 60_000 }, (_, i) => set(`n${i}.example.com`, "TXT", "old".padEnd(60, ".")));
+  await mine.publish([image("example.com", 1, manySets)]);
   const stream = await openStream((await mine.observe()).address);
   stream.write(query("example.com", 252, { edns: 0 }));
   const first = (await stream.next()) as Buffer;
@@ -210,9 +210,9 @@ zone:
     journal-content: all
 `,
   });
-  const asker = await openAsker(knot.address);
+  const dnsClient = await openDnsClient(knot.address);
   const sees = async (data: string): Promise<boolean> => {
-    const answer = await asker.ask(query("a.example.com", 1), 500);
+    const answer = await dnsClient.exchange(query("a.example.com", 1), 500);
     return answer !== null && decode(answer).answers[0]?.data === data;
   };
   const until = async (data: string): Promise<void> => {
@@ -230,7 +230,7 @@ zone:
       await until(`192.0.2.${i}`);
     }
   } finally {
-    asker.close();
+    dnsClient.close();
     await knot.close();
     await primary.close();
   }
@@ -241,13 +241,13 @@ test("NOTIFY is repeated to a secondary that does not respond, and metrics show 
   await new Promise<void>((resolve) => silent.bind(0, "127.0.0.1", resolve));
   const { port } = silent.address();
   const seen: Buffer[] = [];
-  const told = new Promise<void>((resolve) => {
+  const receivedTwo = new Promise<void>((resolve) => {
     silent.on("message", (packet) => seen.push(packet) === 2 && resolve());
   });
   const notify = [{ host: "127.0.0.1", port }];
   const mine = await openServer({ transfer: { addresses: ["127.0.0.1"], keys: [], notify } });
   await mine.publish([image("example.com", 1, []), image("small.example", 1, [])]);
-  await told;
+  await receivedTwo;
   const address = `127.0.0.1:${port}`;
   for (const packet of seen) {
     assert.equal(packet.readUInt16BE(2), 0x2400);
@@ -276,23 +276,23 @@ test("a key is valid for its zones and projects only, and its catalog lists no o
   await mine.publish(
     names.map((zone, i) => ({ ...image(zone, 1, [set(`a.${zone}`, "A", "192.0.2.1")]), group: 6 + i, identity: i })),
   );
-  const ask = (key: string, ...args: string[]) => run("dig", at, "-y", `hmac-sha256:${key}:${secret}`, ...args);
+  const digWithKey = (key: string, ...args: string[]) => run("dig", at, "-y", `hmac-sha256:${key}:${secret}`, ...args);
   for (const [name, allowed] of [
     ["one.example", true],
     ["two.example", true],
     ["three.example", false],
   ] as const) {
     for (const type of ["AXFR", "IXFR=0"])
-      assert.equal(/192\.0\.2\.1/.test(await ask("bound", name, type)), allowed, `${name} ${type}`);
-    assert.match(await ask(KEY.name, name, "AXFR"), /192\.0\.2\.1/);
-    assert.match(await ask("bound", `a.${name}`, "A"), /192\.0\.2\.1/, "questions are free");
+      assert.equal(/192\.0\.2\.1/.test(await digWithKey("bound", name, type)), allowed, `${name} ${type}`);
+    assert.match(await digWithKey(KEY.name, name, "AXFR"), /192\.0\.2\.1/);
+    assert.match(await digWithKey("bound", `a.${name}`, "A"), /192\.0\.2\.1/, "questions are free");
   }
-  assert.match(await ask(KEY.name, catalog, "SOA"), /SERVFAIL/, "not before all zones are there");
+  assert.match(await digWithKey(KEY.name, catalog, "SOA"), /SERVFAIL/, "not before all zones are there");
   await mine.loaded();
   const members = (text: string) => [...text.matchAll(/\sPTR\s+(\S+)\./g)].map(([, zone = ""]) => zone).sort();
-  assert.deepEqual(members(await ask(KEY.name, catalog, "AXFR")), [...names].sort());
-  assert.deepEqual(members(await ask("bound", catalog, "AXFR")), ["one.example", "two.example"]);
-  assert.match(await ask(KEY.name, catalog, "SOA"), /status: NOERROR/);
+  assert.deepEqual(members(await digWithKey(KEY.name, catalog, "AXFR")), [...names].sort());
+  assert.deepEqual(members(await digWithKey("bound", catalog, "AXFR")), ["one.example", "two.example"]);
+  assert.match(await digWithKey(KEY.name, catalog, "SOA"), /status: NOERROR/);
   for (const type of ["SOA", "AXFR", "NS", "TXT"])
     assert.match(await run("dig", at, catalog, type), /REFUSED|Transfer failed/, `${type} without a key`);
   await mine.close();

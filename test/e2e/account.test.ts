@@ -31,9 +31,9 @@ onEveryDatabase("the account", (harness) => {
         all.Projects.map(({ ID }) => ID),
       );
       const reader = await harness.as(["dns:read"]);
-      const own = await reader.client.readAccount();
-      assert.deepEqual(own.Projects, [{ ID: 1, Name: "default", IsBlocked: false }]);
-      assert.deepEqual([own.Token.Name, own.Token.Scopes, own.Token.ProjectID], ["test", ["dns:read"], 1]);
+      const account = await reader.client.readAccount();
+      assert.deepEqual(account.Projects, [{ ID: 1, Name: "default", IsBlocked: false }]);
+      assert.deepEqual([account.Token.Name, account.Token.Scopes, account.Token.ProjectID], ["test", ["dns:read"], 1]);
       assert.equal((await reader.request("GET /customer/balance")).text, "0");
     });
   });
@@ -103,10 +103,10 @@ onEveryDatabase("the account", (harness) => {
     test("can be read by their own tokens and by administrators", async () => {
       const other = await harness.neighbour();
       const reader = await harness.as(["dns:read"], { ProjectID: other.project });
-      const own = await reader.client.readOwnProject();
-      assert.equal(own.ID, other.project);
-      assert.deepEqual(await reader.client.readProject({ path: { id: other.project } }), own);
-      assert.deepEqual(await harness.client.readProject({ path: { id: other.project } }), own);
+      const ownProject = await reader.client.readOwnProject();
+      assert.equal(ownProject.ID, other.project);
+      assert.deepEqual(await reader.client.readProject({ path: { id: other.project } }), ownProject);
+      assert.deepEqual(await harness.client.readProject({ path: { id: other.project } }), ownProject);
       await refused(reader.client.readProject({ path: { id: 1 } }), "scope_missing");
       await refused(reader.client.updateProject({ path: { id: other.project }, body: {} }), "scope_missing");
       await refused(harness.client.readProject({ path: { id: 99_999 } }), "project_not_found");

@@ -138,13 +138,13 @@ onEveryDatabase("the audit", (harness) => {
     const loops = 300;
     const caller = harness.callerOf("2".repeat(64));
     const begun = await caller.request("GET /image");
-    const ask = async () => {
+    const readAudit = async () => {
       for (let i = 1; i < loops / 4; i++) await caller.request("GET /image");
     };
-    await Promise.all([ask(), ask(), ask(), ask()]);
+    await Promise.all([readAudit(), readAudit(), readAudit(), readAudit()]);
     const sent = 4 * (loops / 4 - 1) + 1;
-    const isMeant = ({ ID, Operation }: AuditEntry) => ID > start && Operation === "listImages";
-    const entries = (await read({}, (all) => all.find(isMeant)?.Count === sent)).filter(isMeant);
+    const isListImages = ({ ID, Operation }: AuditEntry) => ID > start && Operation === "listImages";
+    const entries = (await read({}, (all) => all.find(isListImages)?.Count === sent)).filter(isListImages);
     assert.equal(entries.length, 1);
     const [entry] = entries;
     assert.deepEqual([entry?.Count, entry?.RequestID], [sent, begun.headers.get("x-request-id")]);

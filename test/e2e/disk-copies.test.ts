@@ -21,9 +21,9 @@ onSqlite("disk copies", (harness) => {
   test("need an existing server, a working driver and the scope", async () => {
     await refused(harness.client.createDiskCopy({ body: { ServerID: 99_999 } }), "server_not_found");
     const { ID: ServerID } = await fixture.server();
-    const somebody = await harness.as(["server:write", "server:read"]);
-    await refused(somebody.client.createDiskCopy({ body: { ServerID } }), "scope_missing");
-    await refused(somebody.client.deleteDiskCopies({}), "scope_missing");
+    const withoutAdmin = await harness.as(["server:write", "server:read"]);
+    await refused(withoutAdmin.client.createDiskCopy({ body: { ServerID } }), "scope_missing");
+    await refused(withoutAdmin.client.deleteDiskCopies({}), "scope_missing");
     harness.brume.machines.fail("holdDisks", 1);
     // A dry run creates nothing.
     await harness.client.createDiskCopy({ body: { ServerID } }, { dryRun: true });

@@ -129,9 +129,9 @@ onEveryDatabase(
 
     test("a record inside a domain is the consent of its project to a subdomain", async () => {
       const parent = await create(harness, "parent.example", { Ip: "192.0.2.1" });
-      const asked = await claim(other, "shop.parent.example");
-      assert.equal(asked.State, "Pending");
-      const body = { DomainId: parent.ID, Name: asked.RecordName, Text: asked.RecordText };
+      const newClaim = await claim(other, "shop.parent.example");
+      assert.equal(newClaim.State, "Pending");
+      const body = { DomainId: parent.ID, Name: newClaim.RecordName, Text: newClaim.RecordText };
       await harness.client.createRecordTXT({ body });
       const done = await claim(other, "shop.parent.example");
       assert.equal(done.State, "Completed");
@@ -143,25 +143,25 @@ onEveryDatabase(
     });
 
     test("a claim of a parent domain does not withdraw subdomains that are proven themselves", async () => {
-      const squat = await create(harness, "x.owner.example");
+      const foreignSubdomain = await create(harness, "x.owner.example");
       const third = await harness.neighbour();
       await refused(create(other, "owner.example"), "domain_not_available");
-      const asked = await claim(other, "owner.example");
+      const newClaim = await claim(other, "owner.example");
       // A record in a subdomain is no consent for the parent.
       const deep = await claim(third, "branch.owner.example");
-      await publish("owner.example", { ...proof(asked), ...proof(deep) });
+      await publish("owner.example", { ...proof(newClaim), ...proof(deep) });
       assert.equal((await claim(third, "branch.owner.example")).State, "Completed");
       const done = await claim(other, "owner.example");
       assert.equal(done.State, "Completed");
       assert.deepEqual(
         (await harness.client.listWithdrawnDomains()).map(({ ID }) => ID),
-        [squat.ID],
+        [foreignSubdomain.ID],
       );
       assert.deepEqual(
         (await third.client.listDomains()).map(({ Name }) => Name),
         ["branch.owner.example"],
       );
-      await harness.client.deleteWithdrawnDomain({ path: { id: squat.ID } });
+      await harness.client.deleteWithdrawnDomain({ path: { id: foreignSubdomain.ID } });
       await erase(other, done.DomainID ?? 0);
     });
 
@@ -203,12 +203,12 @@ onEveryDatabase(
     test("a proven claim stays pending while the quota is used up, and an expired claim fails", async () => {
       const { ID } = await create(harness, "scarce.example");
       const small = await harness.neighbour({ Domains: 0 });
-      const asked = await claim(small, "scarce.example");
-      await publish("scarce.example", proof(asked));
+      const newClaim = await claim(small, "scarce.example");
+      await publish("scarce.example", proof(newClaim));
       const late = await claim(small, "scarce.example");
       assert.deepEqual([late.State, late.Detail], ["Pending", "Domains: wanted 1, free 0, limit 0."]);
       await harness.brume.store.write(async (tx) => {
-        await tx.updateTable("domain_claim").set({ expires: 0 }).where("id", "=", asked.ID).execute();
+        await tx.updateTable("domain_claim").set({ expires: 0 }).where("id", "=", newClaim.ID).execute();
       });
       assert.equal((await claim(small, "scarce.example")).State, "Failed");
       assert.equal((await harness.client.readDomain({ path: { id: ID } })).State, "Active");
@@ -217,13 +217,13 @@ onEveryDatabase(
 
     test("a restricted token can neither read nor create claims and withdrawn domains", async () => {
       const { ID } = await create(harness, "limited.example");
-      const asked = await claim(harness, "limited.example");
+      const newClaim = await claim(harness, "limited.example");
       const caller = await harness.as(["dns:write"], { DomainID: ID });
       assert.deepEqual(await caller.client.listClaims(), []);
       assert.deepEqual(await caller.client.listWithdrawnDomains(), []);
-      await refused(caller.client.readClaim({ path: { id: asked.ID } }), "claim_not_found");
+      await refused(caller.client.readClaim({ path: { id: newClaim.ID } }), "claim_not_found");
       await refused(claim(caller, "limited.example"), "token_restricted");
-      await harness.client.deleteClaim({ path: { id: asked.ID } });
+      await harness.client.deleteClaim({ path: { id: newClaim.ID } });
       await erase(harness, ID);
     });
 

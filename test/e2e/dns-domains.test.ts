@@ -185,11 +185,11 @@ onEveryDatabase("domains", (harness) => {
       const line = await run("dig", harness.brume.dns, "+noall", "+answer", "auto.example", "SOA");
       assert.match(line, /^auto\.example\.\s+3600\s+IN\s+SOA\s/);
       const body = { DomainId: domain.ID, Name: "ns.auto.example" };
-      const own = await harness.client.createRecordNS({ body });
+      const ownNs = await harness.client.createRecordNS({ body });
       assert.deepEqual(await harness.lookUp("auto.example", "NS"), ["ns.auto.example"]);
       const { LinkedRecords, NameServers } = await read(domain.ID);
-      assert.deepEqual([LinkedRecords, NameServers], [[own], ["ns1.brume.internal"]]);
-      await harness.client.deleteRecord({ path: { domainid: domain.ID, recordId: own.ID } });
+      assert.deepEqual([LinkedRecords, NameServers], [[ownNs], ["ns1.brume.internal"]]);
+      await harness.client.deleteRecord({ path: { domainid: domain.ID, recordId: ownNs.ID } });
       assert.deepEqual(await harness.lookUp("auto.example", "NS"), ["ns1.brume.internal"]);
       await erase(domain);
     });

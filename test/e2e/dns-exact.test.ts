@@ -68,8 +68,8 @@ onSqlite("exact records", (harness) => {
     assert.deepEqual(await harness.lookUp(`WWW2.${Name}`, "CNAME"), ["pages.example.net"]);
 
     const caller = await harness.as(["dns:write"], { DomainID: DomainId, RecordPattern: "_acme-challenge*" });
-    const own = await caller.client.createRecordTXT({ body: { DomainId, Name: "_ACME-Challenge", Text: "x" } });
-    assert.equal(own.HostName, `_ACME-Challenge.${Name}.`);
+    const challenge = await caller.client.createRecordTXT({ body: { DomainId, Name: "_ACME-Challenge", Text: "x" } });
+    assert.equal(challenge.HostName, `_ACME-Challenge.${Name}.`);
     const top = await harness.client.createRecordMX({ body: { DomainId, HostName: Name.toUpperCase() } });
     assert.equal(top.ExtHostName, `${Name.toUpperCase()}.`);
     await harness.client.updateRecordMX({ path: { id: top.ID }, body: { DomainId, ExtHostName: top.ExtHostName } });

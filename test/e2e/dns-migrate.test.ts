@@ -30,14 +30,14 @@ const openNameserver = (transferTo: readonly string[] = []): Promise<Nameserver>
     log: silentLog,
   });
 
-interface Home {
+interface MigrationService {
   readonly client: Client;
   readonly dns: string;
   close(): Promise<void>;
 }
 
 /** A Brume with resolvers: they find the current name servers and the public delegation. */
-async function openHome(kind: Kind, fetchFrom: FetchZone | null, asksItself = false): Promise<Home> {
+async function openService(kind: Kind, fetchFrom: FetchZone | null, asksItself = false): Promise<MigrationService> {
   const database = await startDatabase(kind);
   const token = randomBytes(32).toString("hex");
   await ensureFirst(database.store, systemClock, token);
@@ -109,13 +109,13 @@ describe("a domain that moves here", () => {
 
   for (const kind of databases) {
     test(`is imported completely if zone transfer is allowed, on ${kind}`, async () => {
-      const home = await openHome(
+      const service = await openService(
         kind,
         from(() => open),
       );
       try {
         const old = await open.client.listDomains({ query: { name: "moving.example" } });
-        const domain = await home.client.createDomain({ body: { Name: "moving.example", Migrate: true } });
+        const domain = await service.client.createDomain({ body: { Name: "moving.example", Migrate: true } });
         assert.deepEqual(lines(domain), lines(old[0] as Domain));
         assert.deepEqual(domain.Import, {
           State: "Completed",
@@ -123,26 +123,26 @@ describe("a domain that moves here", () => {
           Skipped: [],
           Detail: `The zone was transferred from ns.old (127.0.0.1).`,
         });
-        const read = await home.client.readDomain({ path: { id: domain.ID } });
+        const read = await service.client.readDomain({ path: { id: domain.ID } });
         assert.deepEqual(read, domain);
         assert.ok(domain.LinkedRecords.every(({ State }) => State === "Active"));
-        const [version] = await home.client.listVersions({ path: { id: domain.ID } });
+        const [version] = await service.client.listVersions({ path: { id: domain.ID } });
         assert.equal(version?.Changes.length, 8);
-        const other = await home.client.createDomain({ body: { Name: "BÜCHER.example", Migrate: true } });
+        const other = await service.client.createDomain({ body: { Name: "BÜCHER.example", Migrate: true } });
         assert.equal(other.LinkedRecords.length, 8);
       } finally {
-        await home.close();
+        await service.close();
       }
     });
 
     test(`is imported by queries if zone transfer is refused, on ${kind}`, async () => {
-      const home = await openHome(
+      const service = await openService(
         kind,
         from(() => closed),
       );
       try {
-        const asked = { DomainName: "moving.example", Migrate: "True", Ip: "192.0.2.9" } as never;
-        const domain = await home.client.createDomain({ body: asked });
+        const input = { DomainName: "moving.example", Migrate: "True", Ip: "192.0.2.9" } as never;
+        const domain = await service.client.createDomain({ body: input });
         assert.deepEqual(lines(domain), [
           "@ 3600 IN A 192.0.2.9",
           '@ 3600 IN TXT "v=spf1 -all"',
@@ -155,14 +155,14 @@ describe("a domain that moves here", () => {
         assert.deepEqual([domain.Import?.State, domain.Import?.Records], ["Completed", 6]);
         assert.match(domain.Import?.Detail ?? "", /^No name server allowed a zone transfer/);
       } finally {
-        await home.close();
+        await service.close();
       }
     });
 
     test(`is created empty if nothing can be imported, on ${kind}`, async () => {
-      const home = await openHome(kind, null);
+      const service = await openService(kind, null);
       try {
-        const domain = await home.client.createDomain({
+        const domain = await service.client.createDomain({
           body: { Name: "moving.example", Migrate: true, Ip: "192.0.2.9" },
         });
         assert.deepEqual(lines(domain), ["@ 3600 IN A 192.0.2.9"]);
@@ -172,59 +172,59 @@ describe("a domain that moves here", () => {
           Skipped: [],
           Detail: "No name servers were found for moving.example.",
         });
-        const plain = await home.client.createDomain({ body: { Name: "plain.example", Migrate: false } });
+        const plain = await service.client.createDomain({ body: { Name: "plain.example", Migrate: false } });
         assert.equal(plain.Import, null);
       } finally {
-        await home.close();
+        await service.close();
       }
     });
   }
 
   test("is not imported without permission, and a dry run only reads it", async () => {
     let fetched = 0;
-    const home = await openHome("sqlite", async (domain) => {
+    const service = await openService("sqlite", async (domain) => {
       fetched += 1;
       return from(() => open)(domain);
     });
     try {
       const body = { Name: "moving.example", Migrate: true };
-      const preview = await home.client.createDomain({ body }, { dryRun: true });
+      const preview = await service.client.createDomain({ body }, { dryRun: true });
       assert.deepEqual([preview.ID, preview.LinkedRecords.length, preview.LinkedRecords[0]?.ID, fetched], [0, 8, 0, 1]);
-      assert.deepEqual(await home.client.listDomains(), []);
-      const file = home.client.createDomain({ body: { ...body, ZoneFile: "a A 192.0.2.1" } });
+      assert.deepEqual(await service.client.listDomains(), []);
+      const file = service.client.createDomain({ body: { ...body, ZoneFile: "a A 192.0.2.1" } });
       await refused(file, "validation_failed", { "/Migrate": "fields_conflict" });
-      await refused(home.client.createDomain({ body: { ...body, Name: "a b" } }), "validation_failed");
+      await refused(service.client.createDomain({ body: { ...body, Name: "a b" } }), "validation_failed");
       assert.equal(fetched, 1);
     } finally {
-      await home.close();
+      await service.close();
     }
   });
 });
 
 for (const kind of databases)
   test(`a domain becomes delegated when the parent names our servers, with an event, on ${kind}`, async () => {
-    const home = await openHome(kind, null, true);
+    const service = await openService(kind, null, true);
     try {
       // The parent is another domain, and the resolver knows only its name server.
-      await home.client.createDomain({ body: { Name: "brume.internal", ZoneFile: "ns1 A 127.0.0.1\n" } });
-      await home.client.createDomain({ body: { Name: "parent.example" } });
-      const { ID, Delegation } = await home.client.createDomain({ body: { Name: "public.parent.example" } });
+      await service.client.createDomain({ body: { Name: "brume.internal", ZoneFile: "ns1 A 127.0.0.1\n" } });
+      await service.client.createDomain({ body: { Name: "parent.example" } });
+      const { ID, Delegation } = await service.client.createDomain({ body: { Name: "public.parent.example" } });
       assert.equal(Delegation, "Unknown");
       const path = { id: ID };
-      const before = await home.client.raw.readDomain({ path });
+      const before = await service.client.raw.readDomain({ path });
       const isKnown = (domain: { Delegation: string }) => domain.Delegation === "Delegated";
-      await home.client.waitFor("readDomain", { path }, { until: isKnown, timeout: 120_000 });
-      const found = await home.client.raw.readDomain({ path });
+      await service.client.waitFor("readDomain", { path }, { until: isKnown, timeout: 120_000 });
+      const found = await service.client.raw.readDomain({ path });
       assert.equal(found.answer.IsDelegate, true);
       assert.equal(found.etag, before.etag, "nothing a client can set has changed");
       assert.equal(found.answer.Serial, before.answer.Serial);
-      const events = await home.client.listEvents({ query: { type: "domain.changed" } });
-      const told = events.filter((event) => event.ResourceID === ID);
+      const events = await service.client.listEvents({ query: { type: "domain.changed" } });
+      const domainEvents = events.filter((event) => event.ResourceID === ID);
       assert.deepEqual(
-        told.map((event) => (event.Data as { Delegation: string }).Delegation),
+        domainEvents.map((event) => (event.Data as { Delegation: string }).Delegation),
         ["Delegated"],
       );
     } finally {
-      await home.close();
+      await service.close();
     }
   });

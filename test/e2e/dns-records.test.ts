@@ -104,7 +104,7 @@ onEveryDatabase("records", (harness) => {
   describe("fields", () => {
     const t = "t.example.net";
     const srv = { Service: "sip", Proto: "udp", Port: 5060, Target: t };
-    const looked: [RecordType, RecordFields, Partial<DnsRecord>][] = [
+    const expectedRecords: [RecordType, RecordFields, Partial<DnsRecord>][] = [
       ["A", { HostName: "h", IP: "192.0.2.1" }, { HostName: "h.Z!." }],
       ["A", { Name: "n", HostName: "h", IP: "192.0.2.1" }, { HostName: "n.Z!." }],
       ["A", { Name: "", HostName: "h", IP: "192.0.2.1" }, { HostName: "h.Z!." }],
@@ -123,7 +123,7 @@ onEveryDatabase("records", (harness) => {
       ["TXT", { HostName: "h", Text: "a" }, { HostName: "h.Z!." }],
       ["TXT", { Name: "n", HostName: "h", Text: "a" }, { HostName: "n.Z!." }],
     ];
-    for (const [type, fields, wanted] of looked)
+    for (const [type, fields, wanted] of expectedRecords)
       test(`${type} of ${Object.keys(fields).join(", ")}`, () => shows(type, fields, wanted));
 
     const required: [RecordType, string[]][] = [

@@ -174,9 +174,9 @@ onSqlite("rules", (harness) => {
     });
 
     test("is not affected by NS records at the apex", async () => {
-      const own = [await ns("@", "ns1.example.net"), await txt("@"), await mx("@"), await ns("sub")];
+      const existing = [await ns("@", "ns1.example.net"), await txt("@"), await mx("@"), await ns("sub")];
       assert.deepEqual(await harness.lookUp(zone, "NS"), ["ns1.example.net"]);
-      await erase(...own);
+      await erase(...existing);
       assert.deepEqual(await harness.lookUp(zone, "NS"), ["ns1.brume.internal"]);
     });
   });
@@ -209,10 +209,10 @@ onSqlite("rules", (harness) => {
         "token_restricted",
       );
       await erase(alias);
-      const own = await small.client.createDomain({ body: { Name: "small.example", Ip: "192.0.2.1" } });
-      const apex = { DomainId: own.ID, MnemonicName: "@", Name: "a.b" };
+      const ownDomain = await small.client.createDomain({ body: { Name: "small.example", Ip: "192.0.2.1" } });
+      const apex = { DomainId: ownDomain.ID, MnemonicName: "@", Name: "a.b" };
       assert.equal(await post(small, "cname", apex), "quota_exceeded");
-      assert.equal(await post(small, "a", { DomainId: own.ID, IP: "192.0.2.1" }), "quota_exceeded");
+      assert.equal(await post(small, "a", { DomainId: ownDomain.ID, IP: "192.0.2.1" }), "quota_exceeded");
       const cut = [await ns("both"), await a("both")];
       assert.equal(
         await post(harness, "cname", { DomainId: domain, MnemonicName: "both", Name: "a.b" }),

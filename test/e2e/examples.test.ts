@@ -47,7 +47,7 @@ const id = "01JD4QK7Z8S3";
 onSqlite("the examples", (harness) => {
   let acme: Caller;
 
-  async function says(
+  async function expectResponse(
     caller: Caller,
     line: string,
     body: string | undefined,
@@ -59,8 +59,8 @@ onSqlite("the examples", (harness) => {
     assert.equal(response.status, status);
     assert.equal(response.headers.get("x-request-id"), id);
   }
-  function tells(line: string, body: string | undefined, wanted: string, status = 200): void {
-    test(status === 200 ? line : `${line} is ${status}`, () => says(harness, line, body, wanted, status));
+  function example(line: string, body: string | undefined, wanted: string, status = 200): void {
+    test(status === 200 ? line : `${line} is ${status}`, () => expectResponse(harness, line, body, wanted, status));
   }
 
   before(async () => {
@@ -70,15 +70,15 @@ onSqlite("the examples", (harness) => {
     }
   });
 
-  tells(
+  example(
     "GET /account",
     undefined,
     `{"ID":1,"FirstName":"","LastName":"","Email":"","Balance":0,"BalanceTillDateUtc":"9999-12-31T23:59:59.999Z","ProjectsBalance":[{"ProjectId":1,"Balance":{"Real":0,"Bonus":0,"Test":0}}],"Projects":[{"ID":1,"Name":"default","IsBlocked":false}],"Token":{"ID":1,"Name":"first","Scopes":["server:read","server:write","dns:read","dns:write","network:read","network:write","account:admin","metrics:read"],"ProjectID":1}}`,
   );
-  tells("GET /customer/balance", undefined, "0");
-  tells("POST /dns", '{"Name":"example.com"}', domain());
-  tells("GET /project", undefined, project(1, "default", 100, usage(1, 1)));
-  tells("POST /project", '{"Name":"team-b","Quotas":{"Servers":20}}', project(2, "team-b", 20, usage(0, 0)));
+  example("GET /customer/balance", undefined, "0");
+  example("POST /dns", '{"Name":"example.com"}', domain());
+  example("GET /project", undefined, project(1, "default", 100, usage(1, 1)));
+  example("POST /project", '{"Name":"team-b","Quotas":{"Servers":20}}', project(2, "team-b", 20, usage(0, 0)));
 
   test("POST /token", async () => {
     const body = `{"Name":"acme","Scopes":["dns:read","dns:write"],"DomainID":3,"RecordPattern":"_acme-challenge*","RecordTypes":["TXT"],"ExpiresAt":"2999-11-20T00:00:00Z"}`;
@@ -87,7 +87,7 @@ onSqlite("the examples", (harness) => {
     assert.match(value, /^[0-9a-f]{64}$/);
     assert.equal(likeWritten(response.text), token(value));
     acme = harness.callerOf(value);
-    await says(harness, "GET /token/2", undefined, token(""));
+    await expectResponse(harness, "GET /token/2", undefined, token(""));
   });
 
   test("seven records are created and deleted before the first example", async () => {
@@ -102,34 +102,34 @@ onSqlite("the examples", (harness) => {
     await harness.client.changeRecords({ path: { id: 3 }, body: { Changes: gone } });
   });
 
-  tells("POST /dns/recorda", '{"DomainId":"3","IP":"10.63.0.2","Name":"www","TTL":"3600"}', a("10.63.0.2", 3600));
-  tells("POST /dns/recordaaaa", '{"DomainId":3,"IP":"2001:0DB8::17","Name":"@"}', aaaa("2001:db8::17"));
-  tells("PUT /dns/recordaaaa/9", '{"DomainId":3,"IP":"2001:db8::18"}', aaaa("2001:db8::18"));
-  tells("POST /dns/recordcname", '{"DomainId":3,"Name":"@","MnemonicName":"blog"}', cname("@"));
-  tells(
+  example("POST /dns/recorda", '{"DomainId":"3","IP":"10.63.0.2","Name":"www","TTL":"3600"}', a("10.63.0.2", 3600));
+  example("POST /dns/recordaaaa", '{"DomainId":3,"IP":"2001:0DB8::17","Name":"@"}', aaaa("2001:db8::17"));
+  example("PUT /dns/recordaaaa/9", '{"DomainId":3,"IP":"2001:db8::18"}', aaaa("2001:db8::18"));
+  example("POST /dns/recordcname", '{"DomainId":3,"Name":"@","MnemonicName":"blog"}', cname("@"));
+  example(
     "PUT /dns/recordcname/10",
     '{"DomainId":3,"Name":"pages.example.net","MnemonicName":"blog"}',
     cname("pages.example.net."),
   );
-  tells("POST /dns/recordmx", '{"DomainId":3,"HostName":"mail.example.com","Priority":"10"}', mx("10"));
-  tells("PUT /dns/recordmx/11", '{"DomainId":3,"HostName":"mail","Priority":20}', mx("20"));
-  tells("POST /dns/recordns", '{"DomainId":3,"HostName":"lab","Name":"ns.example.net"}', ns(3600));
-  tells("PUT /dns/recordns/12", '{"DomainId":3,"HostName":"lab","Name":"ns.example.net","TTL":600}', ns(600));
-  tells(
+  example("POST /dns/recordmx", '{"DomainId":3,"HostName":"mail.example.com","Priority":"10"}', mx("10"));
+  example("PUT /dns/recordmx/11", '{"DomainId":3,"HostName":"mail","Priority":20}', mx("20"));
+  example("POST /dns/recordns", '{"DomainId":3,"HostName":"lab","Name":"ns.example.net"}', ns(3600));
+  example("PUT /dns/recordns/12", '{"DomainId":3,"HostName":"lab","Name":"ns.example.net","TTL":600}', ns(600));
+  example(
     "POST /dns/recordsrv",
     '{"DomainId":3,"Service":"xmpp-client","Proto":"tcp","Name":"@","Priority":"20","Weight":"0","Port":"5222","Target":"chat.example.com"}',
     srv("0", "5222"),
   );
-  tells(
+  example(
     "PUT /dns/recordsrv/13",
     '{"DomainId":3,"Service":"_xmpp-client.","Proto":"tcp","Name":"@","Priority":"20","Weight":"5","Port":"5223","Target":"chat"}',
     srv("5", "5223"),
   );
   test("POST /dns/recordtxt with the token for certificates", async () => {
     const body = '{"DomainId":"3","TTL":60,"Name":"_acme-challenge.example.com","Text":"abc"}';
-    await says(acme, "POST /dns/recordtxt", body, txt("abc"));
+    await expectResponse(acme, "POST /dns/recordtxt", body, txt("abc"));
   });
-  tells(
+  example(
     "POST /dns/recordtxt",
     '{"DomainId":3,"Name":"_ACME-challenge","Text":"\\"abc\\"","TTL":5}',
     `{"Message":"The record already exists.","ModelState":{"":["Подобная запись для данного домена уже существует"]},"type":"/docs#record_exists","title":"The record already exists.","status":400,"detail":"Record 14 of domain 3 has the same type, name and data.","instance":"urn:brume:request:${id}","code":"record_exists","errors":[{"pointer":"","code":"record_exists","detail":"Подобная запись для данного домена уже существует"}]}`,
@@ -142,19 +142,19 @@ onSqlite("the examples", (harness) => {
     assert.equal(likeWritten(response.text), wanted);
   });
 
-  for (const number of [9, 10, 11, 12, 13]) tells(`DELETE /dns/3/${number}`, undefined, "");
-  tells("GET /dns/record/8", undefined, a("10.63.0.2", 3600));
-  tells("GET /dns/3", undefined, domain(a("10.63.0.2", 3600), txt("abc")));
-  tells(
+  for (const number of [9, 10, 11, 12, 13]) example(`DELETE /dns/3/${number}`, undefined, "");
+  example("GET /dns/record/8", undefined, a("10.63.0.2", 3600));
+  example("GET /dns/3", undefined, domain(a("10.63.0.2", 3600), txt("abc")));
+  example(
     "PUT /dns/recorda/8",
     '{"DomainId":"3","IP":"10.63.0.3","Name":"www.example.com","TTL":300}',
     a("10.63.0.3", 300),
   );
-  tells("DELETE /dns/3/8", undefined, "");
-  tells("GET /dns", undefined, `[${domain(txt("abc"))}]`);
-  tells("PUT /dns/recordtxt/14", '{"DomainId":"3","Name":"_acme-challenge","TTL":"60","Text":"def"}', txt("def"));
+  example("DELETE /dns/3/8", undefined, "");
+  example("GET /dns", undefined, `[${domain(txt("abc"))}]`);
+  example("PUT /dns/recordtxt/14", '{"DomainId":"3","Name":"_acme-challenge","TTL":"60","Text":"def"}', txt("def"));
 
-  tells(
+  example(
     "GET /dns/999",
     undefined,
     `{"Message":"Domain not found","type":"/docs#domain_not_found","title":"Domain not found","status":404,"detail":"There is no domain 999 in this project.","instance":"urn:brume:request:${id}","code":"domain_not_found","errors":[]}`,
@@ -162,11 +162,11 @@ onSqlite("the examples", (harness) => {
   );
   test("an unknown token", async () => {
     const wanted = `{"Message":"Authorization has been denied for this request.","type":"/docs#token_invalid","title":"Authorization has been denied for this request.","status":401,"detail":"The token is not known.","instance":"urn:brume:request:${id}","code":"token_invalid","errors":[]}`;
-    await says(harness.callerOf("0".repeat(64)), "GET /dns", undefined, wanted, 401);
+    await expectResponse(harness.callerOf("0".repeat(64)), "GET /dns", undefined, wanted, 401);
   });
-  tells("GET /healthz", undefined, '{"Status":"ok"}');
+  example("GET /healthz", undefined, '{"Status":"ok"}');
   test("GET /readyz", async () => {
     const wanted = `{"Status":"ready","Checks":[{"Name":"database","Ok":true,"Detail":"${harness.kind}"},{"Name":"machine","Ok":true,"Detail":"sim: no machine runs"},{"Name":"disk","Ok":true,"Detail":"not watched"},{"Name":"router","Ok":true,"Detail":"sim: no packet flows"},{"Name":"nameserver","Ok":true,"Detail":"${harness.brume.dns}"}]}`;
-    await says(harness, "GET /readyz", undefined, wanted);
+    await expectResponse(harness, "GET /readyz", undefined, wanted);
   });
 });

@@ -33,14 +33,14 @@ async function send(response: ServerResponse, bytes: Buffer): Promise<void> {
   response.writeHead(200, { "content-length": bytes.length });
   response.write(bytes.subarray(0, start));
   let sent = start;
-  const dripping = setInterval(() => {
+  const timer = setInterval(() => {
     if (sent >= bytes.length / 2) return;
     response.write(bytes.subarray(sent, sent + drop));
     sent += drop;
   }, dropTime);
   const closed = once(response, "close");
   await Promise.race([gate.pass(), closed]);
-  clearInterval(dripping);
+  clearInterval(timer);
   response.end(bytes.subarray(sent));
 }
 
@@ -124,10 +124,10 @@ onSqlite(
       assert.ok(Number(shown) <= 50, `${shown} % of what is still to come`);
       const action = seen[0] ?? assert.fail("there is no action");
       const events = await client.listEvents({ query: { type: "action.changed", limit: 1000 } });
-      const told = events
+      const imageEvents = events
         .filter(({ ResourceID }) => ResourceID === action.ID)
         .map(({ Data }) => diskOf([Data as Action])?.Detail);
-      assert.ok(told.includes(step?.Detail), "it is told as an event");
+      assert.ok(imageEvents.includes(step?.Detail), "it is told as an event");
 
       const { ID } = await readImage();
       const { Progress } = await waitForImage(ID, (image) => image.State === "New" && image.Progress > 0);

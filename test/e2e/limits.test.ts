@@ -43,7 +43,7 @@ onEveryDatabase("limits", (harness) => {
   });
 
   /** Sends a request; with two services alternately to each. */
-  const ask = async (
+  const send = async (
     caller: Caller,
     index: number,
     line: string,
@@ -71,7 +71,7 @@ onEveryDatabase("limits", (harness) => {
   describe("quotas", () => {
     test("of domains", async () => {
       const caller = await harness.neighbour({ Domains: 5 });
-      const outcome = await race(24, (i) => ask(caller, i, "POST /dns", { Name: `q${i}.domains` }));
+      const outcome = await race(24, (i) => send(caller, i, "POST /dns", { Name: `q${i}.domains` }));
       assert.deepEqual(outcome, { done: 5, codes: ["quota_exceeded"] });
       assert.equal((await caller.client.listDomains()).length, 5);
       assert.equal((await caller.client.readOwnProject()).Usage.Domains, 5);
@@ -84,8 +84,8 @@ onEveryDatabase("limits", (harness) => {
         ["a", "b"].map((end) => ({ Op: "Create", TypeRecord: "A", Name: `${end}${i}`, IP: "192.0.2.1" }));
       const { codes } = await race(24, (i) =>
         i % 3 === 0
-          ? ask(caller, i, `POST /dns/${ID}/changeset`, { Changes: pair(i) })
-          : ask(caller, i, "POST /dns/recordtxt", { DomainId: ID, Name: `t${i}`, Text: "a" }),
+          ? send(caller, i, `POST /dns/${ID}/changeset`, { Changes: pair(i) })
+          : send(caller, i, "POST /dns/recordtxt", { DomainId: ID, Name: `t${i}`, Text: "a" }),
       );
       assert.deepEqual(codes, ["quota_exceeded"]);
       const { LinkedRecords } = await caller.client.readDomain({ path: { id: ID } });
@@ -94,7 +94,7 @@ onEveryDatabase("limits", (harness) => {
 
     test("of tokens", async () => {
       const caller = await harness.neighbour({ Tokens: 4 });
-      const outcome = await race(16, (i) => ask(caller, i, "POST /token", { Name: `t${i}`, Scopes: ["dns:read"] }));
+      const outcome = await race(16, (i) => send(caller, i, "POST /token", { Name: `t${i}`, Scopes: ["dns:read"] }));
       assert.deepEqual(outcome, { done: 3, codes: ["quota_exceeded"] });
       assert.equal((await caller.client.listTokens()).length, 4);
     });
@@ -111,7 +111,7 @@ onEveryDatabase("limits", (harness) => {
       const [{ codes }] = await Promise.all([
         race(24, (i) => {
           const old = made[i / 4];
-          return old ? ask(caller, i, `DELETE /dns/${old.ID}`) : ask(caller, i, "POST /dns", { Name: `r${i}.room` });
+          return old ? send(caller, i, `DELETE /dns/${old.ID}`) : send(caller, i, "POST /dns", { Name: `r${i}.room` });
         }),
         watch(),
       ]);
@@ -123,7 +123,7 @@ onEveryDatabase("limits", (harness) => {
   describe("names", () => {
     test("of domains are assigned once", async () => {
       const outcome = await race(16, (i) =>
-        ask(harness, i, "POST /dns", { Name: i % 3 === 0 ? "RACE.example" : "race.example" }),
+        send(harness, i, "POST /dns", { Name: i % 3 === 0 ? "RACE.example" : "race.example" }),
       );
       assert.deepEqual(outcome, { done: 1, codes: ["domain_exists"] });
     });
@@ -132,12 +132,12 @@ onEveryDatabase("limits", (harness) => {
       const rivals = [await harness.neighbour(), await harness.neighbour()];
       const wanted = ["tree.rivals", "rivals", "a.tree.rivals", "b.rivals"];
       const { codes } = await race(16, (i) =>
-        ask(rivals[i % 2] as Caller, i >> 1, "POST /dns", { Name: wanted[(i >> 1) % 4] ?? "" }),
+        send(rivals[i % 2] as Caller, i >> 1, "POST /dns", { Name: wanted[(i >> 1) % 4] ?? "" }),
       );
-      const owned = await Promise.all(
+      const servers = await Promise.all(
         rivals.map(async ({ client }) => (await client.listDomains()).map(({ Name }) => Name)),
       );
-      const [ones = [], others = []] = owned;
+      const [ones = [], others = []] = servers;
       for (const mine of ones)
         for (const theirs of others)
           assert.ok(!(`.${mine}`.endsWith(`.${theirs}`) || `.${theirs}`.endsWith(`.${mine}`)), `${mine} and ${theirs}`);
@@ -146,7 +146,7 @@ onEveryDatabase("limits", (harness) => {
     });
 
     test("of projects are assigned once", async () => {
-      const outcome = await race(12, (i) => ask(harness, i, "POST /project", { Name: "the one" }));
+      const outcome = await race(12, (i) => send(harness, i, "POST /project", { Name: "the one" }));
       assert.deepEqual(outcome, { done: 1, codes: ["title_taken"] });
     });
   });
@@ -155,7 +155,7 @@ onEveryDatabase("limits", (harness) => {
     test("with the same content are created once", async () => {
       const { ID } = await harness.domain();
       const body = (i: number) => ({ DomainId: ID, Name: i % 2 ? "same" : "SAME", IP: "192.0.2.1", TTL: 60 + i });
-      const outcome = await race(16, (i) => ask(harness, i, "POST /dns/recorda", body(i)));
+      const outcome = await race(16, (i) => send(harness, i, "POST /dns/recorda", body(i)));
       assert.deepEqual(outcome, { done: 1, codes: ["record_exists"] });
     });
 
@@ -170,7 +170,7 @@ onEveryDatabase("limits", (harness) => {
         ];
         await race(12, (i) => {
           const [type, body] = posts[i % 4] as [string, object];
-          return ask(harness, i >> 2, `POST /dns/record${type}`, { DomainId: ID, ...body });
+          return send(harness, i >> 2, `POST /dns/record${type}`, { DomainId: ID, ...body });
         });
         const types = (await harness.client.readDomain({ path: { id: ID } })).LinkedRecords.map(
           ({ TypeRecord }) => TypeRecord,
@@ -187,7 +187,7 @@ onEveryDatabase("limits", (harness) => {
     test("each get their own serial, and all are served in the end", async () => {
       const { ID, Name } = await harness.domain();
       const { done } = await race(20, (i) =>
-        ask(harness, i, "POST /dns/recorda", { DomainId: ID, Name: "many", IP: `192.0.2.${i + 1}` }),
+        send(harness, i, "POST /dns/recorda", { DomainId: ID, Name: "many", IP: `192.0.2.${i + 1}` }),
       );
       assert.equal(done, 20);
       const versions = await harness.client.listVersions({ path: { id: ID } });
@@ -209,7 +209,7 @@ onEveryDatabase("limits", (harness) => {
     const expire = (at: number | null) =>
       harness.brume.store.write((tx) => tx.updateTable("token").set({ expires_at: at }).where("id", "=", 1).execute());
     await expire(1);
-    const outcome = await race(2, (i) => ask(rivals[i] as Caller, i, `DELETE /project/${rivals[1 - i]?.project}`));
+    const outcome = await race(2, (i) => send(rivals[i] as Caller, i, `DELETE /project/${rivals[1 - i]?.project}`));
     await expire(null);
     assert.equal(outcome.done, 1);
     assert.ok(
@@ -225,7 +225,7 @@ onEveryDatabase("limits", (harness) => {
       for (const token of await harness.client.listTokens({ query: { project } }))
         if (token.ID !== 1 && token.ID !== ID) await harness.client.deleteToken({ path: { id: token.ID } });
     const outcome = await race(2, (i) =>
-      i === 0 ? ask(harness, i, `DELETE /token/${ID}`) : ask(rival, i, "DELETE /token/1"),
+      i === 0 ? send(harness, i, `DELETE /token/${ID}`) : send(rival, i, "DELETE /token/1"),
     );
     assert.equal(outcome.done, 1);
     assert.ok(outcome.codes.every((code) => code === "last_admin_token" || code === "token_invalid"));

@@ -70,8 +70,10 @@ onSqlite(
         const response = await Promise.all(orders);
         const count = (wanted: string | null) => response.filter(({ code }) => code === wanted).length;
         assert.deepEqual([count(null), count("quota_exceeded")], [2, 3]);
-        const privates = await Promise.all([1, 2, 3].map((n) => other.request("POST /network", { Name: `n${n}` })));
-        assert.equal(privates.filter(({ status }) => status === 200).length, 1);
+        const privateNetworks = await Promise.all(
+          [1, 2, 3].map((n) => other.request("POST /network", { Name: `n${n}` })),
+        );
+        assert.equal(privateNetworks.filter(({ status }) => status === 200).length, 1);
         const { Usage } = await other.client.readOwnProject();
         assert.deepEqual([Usage.PublicNetworks, Usage.PrivateNetworks], [2, 1]);
         await refused(other.client.createPublicNetwork({ body: { Name: "x" } }), "quota_exceeded");
@@ -129,20 +131,20 @@ onSqlite(
         assert.equal((await reader.request(line, {})).code, "scope_missing", line);
       for (const line of ["PUT /publicnetwork/1/firewall", "POST /network", "DELETE /network/1"])
         assert.equal((await reader.request(line, {})).code, "scope_missing", line);
-      const stranger = await harness.as(["dns:write", "server:write", "account:admin"]);
+      const otherToken = await harness.as(["dns:write", "server:write", "account:admin"]);
       for (const line of [
         "GET /publicnetwork",
         "GET /publicnetwork/1",
         "GET /publicnetwork/1/vpn/status",
         "GET /network",
       ])
-        assert.equal((await stranger.request(line)).code, "scope_missing", line);
-      const told = JSON.stringify([await fixture.newEvents(), await harness.client.listAudit()]);
-      assert.ok(told.includes('"office"') && !told.includes(SharedKey), "the key is told to nobody");
+        assert.equal((await otherToken.request(line)).code, "scope_missing", line);
+      const logged = JSON.stringify([await fixture.newEvents(), await harness.client.listAudit()]);
+      assert.ok(logged.includes('"office"') && !logged.includes(SharedKey), "the key is told to nobody");
       const events = (caller: { client: typeof harness.client }) =>
         caller.client.listEvents({ query: { type: "publicnetwork.*" } });
       assert.ok((await events(reader)).length > 0);
-      assert.deepEqual(await events(stranger), []);
+      assert.deepEqual(await events(otherToken), []);
       const rows = await harness.brume.store.read.selectFrom("tunnel").selectAll().execute();
       const stored = rows.map(
         ({ shared_key, ...row }) => JSON.stringify(row) + Buffer.from(shared_key ?? []).toString("latin1"),

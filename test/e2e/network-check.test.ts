@@ -31,31 +31,31 @@ onSqlite(
       test("and returns the verdict and its reason", async () => {
         const { id, one, two } = await fixture.networkWithServers();
         await set(id, { Rules: [{ ...web, Destination: one.address }, open] });
-        const ask = async (body: object) =>
+        const check = async (body: object) =>
           (await harness.request(`POST /publicnetwork/${id}/firewall/check`, body)).json;
-        const asked = { Protocol: "Tcp", Source: outside, Destination: one.address, DestinationPort: 443 };
-        assert.deepEqual(await ask(asked), {
+        const packet = { Protocol: "Tcp", Source: outside, Destination: one.address, DestinationPort: 443 };
+        assert.deepEqual(await check(packet), {
           Verdict: "Allow",
           Rule: 1,
           Reason: "Rule 1 (web) is the first that matches, and its Action is Allow.",
         });
-        assert.deepEqual(await ask({ ...asked, DestinationPort: "22", protocol: "tcp" }), {
+        assert.deepEqual(await check({ ...packet, DestinationPort: "22", protocol: "tcp" }), {
           Verdict: "Deny",
           Rule: null,
           Reason: "No rule matches, and DefaultRuleAction is Deny.",
         });
-        const inner = (await ask({ Protocol: "Icmp", Source: one.address, Destination: two.address })) as {
+        const inner = (await check({ Protocol: "Icmp", Source: one.address, Destination: two.address })) as {
           Rule: null;
         };
         assert.equal(inner.Rule, null);
-        const given = (await ask({
-          ...asked,
+        const given = (await check({
+          ...packet,
           Rules: [{ Action: "Deny", Name: "none" }],
           DefaultRuleAction: "Allow",
         })) as object;
         assert.deepEqual({ ...given, Reason: "" }, { Verdict: "Deny", Rule: 1, Reason: "" });
         await set(id, { Enabled: false });
-        assert.match(JSON.stringify(await ask(asked)), /"Allow","Rule":null,"Reason":"The firewall is not enabled/);
+        assert.match(JSON.stringify(await check(packet)), /"Allow","Rule":null,"Reason":"The firewall is not enabled/);
       });
 
       test("for tokens that can read, also in a blocked project, without effect", async () => {

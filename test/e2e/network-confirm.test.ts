@@ -82,11 +82,11 @@ onEveryDatabase(
       const back = await fixture.read(id, isBack);
       assert.deepEqual([portsOf(back), back.Generation, passes()], [["22"], trial.Generation + 1, [22]]);
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
-      const told = (await fixture.newEvents()).map(({ Type, RequestID, TokenID, Data }) => {
+      const events = (await fixture.newEvents()).map(({ Type, RequestID, TokenID, Data }) => {
         const { Firewall, Generation, AppliedGeneration } = Data as PublicNetwork;
         return [Type, RequestID, TokenID, Firewall.ConfirmBy, Firewall.Rules.length, Generation - AppliedGeneration];
       });
-      assert.deepEqual(told, [
+      assert.deepEqual(events, [
         ["publicnetwork.changed", null, null, null, 1, 1],
         ["publicnetwork.applied", null, null, null, 1, 0],
       ]);

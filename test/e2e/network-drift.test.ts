@@ -15,7 +15,7 @@ onEveryDatabase(
   (harness) => {
     const fixture = useNetworkFixture(harness, clock);
     const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
-    const wholeOf = async (id: number) =>
+    const specOf = async (id: number) =>
       (await harness.brume.router.observe()).networks.find((network) => network.id === id)?.complete;
     const until = async (is: () => Promise<boolean>) => {
       const end = Date.now() + 120_000;
@@ -29,7 +29,7 @@ onEveryDatabase(
       const { id } = await fixture.networkWithServers();
       const { router } = harness.brume;
       /** When a second poll has begun, the first one is complete. */
-      const look = async () => {
+      const checkDrift = async () => {
         for (let left = 2; left > 0; left--) {
           const { looks } = router;
           await fixture.look();
@@ -38,14 +38,14 @@ onEveryDatabase(
         const limited = (await fixture.newEvents()).filter(({ Type }) => Type === "publicnetwork.limited");
         return limited.map(({ ResourceID }) => ResourceID);
       };
-      assert.deepEqual(await look(), []);
+      assert.deepEqual(await checkDrift(), []);
       harness.brume.router.crowd(id);
-      assert.deepEqual([await look(), await look()], [[id], []]);
+      assert.deepEqual([await checkDrift(), await checkDrift()], [[id], []]);
       harness.brume.router.crowd(id);
-      assert.deepEqual(await look(), []);
+      assert.deepEqual(await checkDrift(), []);
       await fixture.pass(600);
       harness.brume.router.crowd(id);
-      assert.deepEqual(await look(), [id]);
+      assert.deepEqual(await checkDrift(), [id]);
     });
 
     test("with drift are reported and repaired", async () => {
@@ -56,20 +56,20 @@ onEveryDatabase(
       harness.brume.router.damage(id, "firewall");
       await fixture.look();
       await fixture.untilEvent(({ Type, ResourceID }) => Type === "publicnetwork.applied" && ResourceID === id);
-      const told = (await fixture.newEvents()).filter(
+      const driftEvents = (await fixture.newEvents()).filter(
         ({ ResourceID, Resource }) => ResourceID === id && Resource === "publicnetwork",
       );
       assert.deepEqual(
-        told.map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error?.code]),
+        driftEvents.map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error?.code]),
         [
           ["publicnetwork.changed", "apply_failed"],
           ["publicnetwork.applied", undefined],
         ],
       );
-      assert.match((told[0]?.Data as PublicNetwork | undefined)?.Error?.detail ?? "", /firewall/);
+      assert.match((driftEvents[0]?.Data as PublicNetwork | undefined)?.Error?.detail ?? "", /firewall/);
       assert.ok(isApplied(await fixture.read(id)));
       assert.deepEqual(
-        [await wholeOf(id), send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))],
+        [await specOf(id), send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))],
         [true, true, false],
       );
       await fixture.look();
@@ -96,9 +96,9 @@ onEveryDatabase(
         await until(async () => /could not be applied.*dnsmasq: the port is taken/.test(await errorOf()));
         await fixture.newEvents();
         const { looks } = router;
-        for (let look = 1; look <= 3; look++) {
+        for (let round = 1; round <= 3; round++) {
           await fixture.look();
-          await until(async () => router.looks >= looks + look);
+          await until(async () => router.looks >= looks + round);
         }
         assert.deepEqual(
           (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
@@ -139,9 +139,9 @@ onEveryDatabase(
         end.resolve();
       }
       await fixture.untilApplied(id);
-      const told = (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id);
+      const networkEvents = (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id);
       assert.deepEqual(
-        told.map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error]),
+        networkEvents.map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error]),
         [
           ["publicnetwork.changed", null],
           ["publicnetwork.applied", null],
@@ -158,20 +158,20 @@ onEveryDatabase(
       await until(async () => imageOf(made.Id) !== undefined && imageOf(inner.ID) !== undefined);
       await fixture.untilApplied(made.Id);
       await until(async () => (await harness.client.readNetwork({ path: { id: inner.ID } })).Error === null);
-      const told = (await fixture.newEvents()).map(({ Type, ResourceID, Data }) => [
+      const events = (await fixture.newEvents()).map(({ Type, ResourceID, Data }) => [
         Type,
         ResourceID,
         (Data as Network).Error?.code,
       ]);
       assert.deepEqual(
-        told.filter(([, id]) => id === made.Id),
+        events.filter(([, id]) => id === made.Id),
         [
           ["publicnetwork.changed", made.Id, "apply_failed"],
           ["publicnetwork.applied", made.Id, undefined],
         ],
       );
       assert.deepEqual(
-        told.filter(([, id]) => id === inner.ID),
+        events.filter(([, id]) => id === inner.ID),
         [
           ["network.changed", inner.ID, "apply_failed"],
           ["network.changed", inner.ID, undefined],
@@ -218,19 +218,19 @@ onEveryDatabase(
 
     test("that were requested, changed and deleted just before the end are completed after the restart", async () => {
       const edited = await fixture.network();
-      const doomed = await fixture.network();
+      const deleted = await fixture.network();
       const hidden = await harness.client.createNetwork({ body: { Name: "hidden" } }, { wait: 60 });
       harness.brume.router.broken = true;
       const late = await harness.client.createPublicNetwork({ body: { Name: "late" } }, { wait: 0 });
       await harness.client.updatePublicNetwork({ path: { id: edited.Id }, body: { Bandwidth: 77 } }, { wait: 0 });
-      await harness.client.deletePublicNetwork({ path: { id: doomed.Id } }, { wait: 0 });
+      await harness.client.deletePublicNetwork({ path: { id: deleted.Id } }, { wait: 0 });
       await harness.client.deleteNetwork({ path: { id: hidden.ID } }, { wait: 0 });
       await harness.brume.restart();
       harness.brume.router.broken = false;
       await fixture.untilApplied(late.Id);
       assert.equal((await fixture.untilApplied(edited.Id)).Bandwidth, 77);
-      await until(async () => imageOf(doomed.Id) === undefined && imageOf(hidden.ID) === undefined);
-      await until(async () => !(await harness.client.listPublicNetworks()).some(({ Id }) => Id === doomed.Id));
+      await until(async () => imageOf(deleted.Id) === undefined && imageOf(hidden.ID) === undefined);
+      await until(async () => !(await harness.client.listPublicNetworks()).some(({ Id }) => Id === deleted.Id));
       assert.equal(imageOf(edited.Id)?.bandwidth, 77);
     });
   },

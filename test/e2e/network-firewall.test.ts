@@ -165,7 +165,7 @@ onSqlite(
             },
           ],
         });
-        const fates: [Packet, boolean][] = [
+        const expectations: [Packet, boolean][] = [
           [tcp(outside, one.address, 80), true],
           [tcp(outside, one.address, 443), true],
           [tcp(outside, one.address, 22), false],
@@ -178,7 +178,7 @@ onSqlite(
           [tcp(one.address, outside), false],
           [tcp(one.address, two.address), true],
         ];
-        for (const [packet, arrives] of fates) assert.equal(send(packet), arrives, JSON.stringify(packet));
+        for (const [packet, arrives] of expectations) assert.equal(send(packet), arrives, JSON.stringify(packet));
         await set(id, { DefaultRuleAction: "Allow", Rules: [{ Action: "Deny", Source: "198.51.100.66" }] });
         assert.deepEqual(
           [tcp(one.address, outside), tcp(outside, two.address, 22), tcp("198.51.100.66", one.address)].map(send),
@@ -189,17 +189,17 @@ onSqlite(
       test("on the first packet of a connection, and all others get the same verdict", async () => {
         const { id, one, send } = await fixture.networkWithServers();
         await set(id, { Rules: [open] });
-        const asked = tcp(one.address, outside, 443);
-        assert.equal(send(replyTo(asked)), false, "nobody asked for it");
-        assert.deepEqual([send(asked), send(replyTo(asked)), send(asked)], [true, true, true]);
+        const packet = tcp(one.address, outside, 443);
+        assert.equal(send(replyTo(packet)), false, "nobody asked for it");
+        assert.deepEqual([send(packet), send(replyTo(packet)), send(packet)], [true, true, true]);
         const other = udp(one.address, outside);
         assert.equal(send(other), true);
         await set(id, { Rules: [{ ...open, Protocol: "Tcp" }] });
-        assert.deepEqual([send(replyTo(asked)), send(replyTo(other)), send(other)], [true, false, false]);
+        assert.deepEqual([send(replyTo(packet)), send(replyTo(other)), send(other)], [true, false, false]);
         await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 7, Name: "other" } });
-        assert.equal(send(replyTo(asked)), true);
+        assert.equal(send(replyTo(packet)), true);
         await set(id, {});
-        assert.deepEqual([send(asked), send(replyTo(asked))], [false, false]);
+        assert.deepEqual([send(packet), send(replyTo(packet))], [false, false]);
       });
 
       test("nothing while disabled, but are stored and validated", async () => {
@@ -223,9 +223,9 @@ onSqlite(
             Bytes !== 0,
             LastHit !== null,
           ]);
-        const fresh = await set(id, rules);
+        const replaced = await set(id, rules);
         assert.deepEqual(
-          fresh.Firewall.Rules.map(({ Packets, Bytes, LastHit }) => [Packets, Bytes, LastHit]),
+          replaced.Firewall.Rules.map(({ Packets, Bytes, LastHit }) => [Packets, Bytes, LastHit]),
           [
             [0, 0, null],
             [0, 0, null],
@@ -278,11 +278,11 @@ onSqlite(
       );
       assert.match(JSON.stringify(await status), /"router","Ok":false/);
       harness.brume.router.broken = false;
-      const healed = await fixture.untilApplied(id);
-      assert.equal(healed.AppliedGeneration, failing.Generation);
+      const repaired = await fixture.untilApplied(id);
+      assert.equal(repaired.AppliedGeneration, failing.Generation);
       assert.deepEqual([send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))], [false, true]);
-      const told = (await fixture.newEvents()).map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error?.code]);
-      assert.deepEqual(told, [
+      const events = (await fixture.newEvents()).map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error?.code]);
+      assert.deepEqual(events, [
         ["publicnetwork.changed", undefined],
         ["publicnetwork.changed", "apply_failed"],
         ["publicnetwork.applied", undefined],

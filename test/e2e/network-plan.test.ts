@@ -25,12 +25,12 @@ const within = (address: string, block: string): boolean => {
 };
 
 /** Asserts that no address is used twice and that each network is in the pool. */
-function holdApart(networks: readonly PublicNetwork[], pool: string): void {
+function assertDisjoint(networks: readonly PublicNetwork[], pool: string): void {
   const claims = networks.flatMap(({ CIDR, EdgeExternalIp }) => [CIDR, EdgeExternalIp].map(parseAddresses));
-  const whole = parseAddresses(pool);
+  const poolRange = parseAddresses(pool);
   claims.sort((a, b) => (a.first < b.first ? -1 : 1));
   for (const [index, { first, last }] of claims.entries()) {
-    assert.ok(whole.first <= first && last <= whole.last, "outside the pool");
+    assert.ok(poolRange.first <= first && last <= poolRange.last, "outside the pool");
     const next = claims[index + 1];
     assert.ok(next === undefined || last < next.first, "in two places");
   }
@@ -75,7 +75,7 @@ onSqlite(
         assert.equal(network.NetworkCapacity, prefix, String(wanted));
         made.push(network);
       }
-      holdApart(made, "10.64.0.0/16");
+      assertDisjoint(made, "10.64.0.0/16");
       for (const wrong of [0, 4, 7, 23, 31, 33, 512, "/8", "/256", "29/", "-29", "x", 28.5, "1e1", "//29", "٢٩"]) {
         const response = await order(wrong);
         assert.equal(response.code, "validation_failed", String(wrong));
@@ -88,7 +88,7 @@ onSqlite(
       const capacities = [30, 28, 29, 25, 30, 24, 27, 29, 26, 30, 28, 29];
       await Promise.all(capacities.map(order));
       const all = await harness.client.listPublicNetworks();
-      holdApart(all, "10.64.0.0/16");
+      assertDisjoint(all, "10.64.0.0/16");
       const edges = all.map(({ EdgeExternalIp }) => EdgeExternalIp);
       assert.ok(
         edges.every((edge) => within(edge, "10.64.255.0/24")),
@@ -136,7 +136,7 @@ onSqlite(
       await refused(order("24"), "pool_exhausted");
       await refused(order("25", { dryRun: true }), "pool_exhausted");
       const rest = [half, await order("26"), await order("27")];
-      holdApart(rest, "10.64.0.0/24");
+      assertDisjoint(rest, "10.64.0.0/24");
       await refused(order("26"), "pool_exhausted");
       await harness.client.deletePublicNetwork({ path: path(half) }, { wait: 60 });
       await refused(order("25"), "pool_exhausted");
@@ -195,14 +195,14 @@ onSqlite(
         assert.equal(shown.Firewall.Rules[0]?.Source, "2001:db8::/48,198.51.100.0/24");
         assert.equal(shown.Firewall.Rules[0]?.Destination, inner);
         assert.deepEqual([send(Id, null, tcp(far, inner)), send(Id, null, tcp(outside, address))], [true, false]);
-        const ask = (Source: string, Destination: string) =>
+        const check = (Source: string, Destination: string) =>
           harness.client.checkFirewall({ path: { id: Id }, body: { Protocol: "Icmp", Source, Destination } });
         assert.deepEqual(
-          [(await ask(far, inner)).Verdict, (await ask("2001:db9::1", inner)).Verdict],
+          [(await check(far, inner)).Verdict, (await check("2001:db9::1", inner)).Verdict],
           ["Allow", "Deny"],
         );
-        assert.equal((await ask(inner, (CIDR6 ?? "").replace("/64", "77"))).Verdict, "Allow");
-        await refused(ask(far, address), "validation_failed", { "/Destination": "fields_conflict" });
+        assert.equal((await check(inner, (CIDR6 ?? "").replace("/64", "77"))).Verdict, "Allow");
+        await refused(check(far, address), "validation_failed", { "/Destination": "fields_conflict" });
         await refused(rules({ Action: "Deny", Source: "2001:db8::/129" }), "validation_failed", {
           "/Rules/0/Source": "format_invalid",
         });

@@ -102,24 +102,24 @@ onSqlite(
       assert.deepEqual([edited.Name, edited.Labels], ["twice", {}]);
       await refused(harness.client.updateNetwork({ path: { id }, body: {} }, { ifMatch: etag ?? "" }), "etag_mismatch");
       await harness.client.deleteNetwork({ path: { id } }, { wait: 60 });
-      const told = (await fixture.newEvents()).map(({ Type, ResourceID, Data }) => [
+      const events = (await fixture.newEvents()).map(({ Type, ResourceID, Data }) => [
         Type,
         ResourceID,
         (Data as Network | null)?.State,
       ]);
-      assert.deepEqual(told, [
+      assert.deepEqual(events, [
         ["network.created", id, "New"],
         ["network.changed", id, "Active"],
         ["network.changed", id, "Active"],
         ["network.deleted", id, undefined],
       ]);
       assert.equal(imageOf(id), undefined);
-      for (const ask of [
+      for (const send of [
         () => harness.client.readNetwork({ path: { id } }),
         () => harness.client.updateNetwork({ path: { id }, body: {} }),
         () => harness.client.deleteNetwork({ path: { id } }),
       ])
-        await refused(ask(), "network_not_found");
+        await refused(send(), "network_not_found");
     });
 
     test("with servers cannot be deleted, and public networks are not among them", async () => {

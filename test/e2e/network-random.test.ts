@@ -51,21 +51,21 @@ onSqlite(
 
     async function take(spec: Step): Promise<void> {
       const { router } = harness.brume;
-      const ask = (line: string, body?: object) => harness.request(line, body, { Prefer: "wait=0" });
+      const send = (line: string, body?: object) => harness.request(line, body, { Prefer: "wait=0" });
       const networks = await harness.client.listPublicNetworks();
       const chosen = "of" in spec ? pick(networks, spec.of) : undefined;
       const path = `/publicnetwork/${chosen?.Id ?? 99_999}`;
       switch (spec.do) {
         case "order":
-          return void (await ask("POST /publicnetwork", { Name: "random", NetworkCapacity: spec.size }));
+          return void (await send("POST /publicnetwork", { Name: "random", NetworkCapacity: spec.size }));
         case "switch":
-          return void (await ask("POST /network", { Name: "random" }));
+          return void (await send("POST /network", { Name: "random" }));
         case "edit":
-          return void (await ask(`PUT ${path}`, { Bandwidth: spec.bandwidth }));
+          return void (await send(`PUT ${path}`, { Bandwidth: spec.bandwidth }));
         case "firewall":
-          return void (await ask(`PUT ${path}/firewall`, spec.body));
+          return void (await send(`PUT ${path}/firewall`, spec.body));
         case "confirm":
-          return void (await ask(`PUT ${path}/firewall`, { Confirm: true }));
+          return void (await send(`PUT ${path}/firewall`, { Confirm: true }));
         case "vpn": {
           const kept = (chosen?.Vpn.Tunnels ?? []).slice(0, spec.kept).map(({ Id }) => ({ Id }));
           const made = Array.from({ length: spec.made }, () => {
@@ -73,12 +73,12 @@ onSqlite(
             const blocks = `10.${names >> 8}.${names & 255}.0/24`;
             return { Name: `t${names}`, PeerNetwork: blocks, PeerEndpoint: `peer${names}.example` };
           });
-          return void (await ask(`PUT ${path}/vpn`, { Tunnels: [...kept, ...made] }));
+          return void (await send(`PUT ${path}/vpn`, { Tunnels: [...kept, ...made] }));
         }
         case "delete": {
           const inner = pick(await harness.client.listNetworks(), spec.of);
           const isPublic = spec.of % 2 === 0 || inner === undefined;
-          return void (await ask(`DELETE ${isPublic ? path : `/network/${inner.ID}`}`));
+          return void (await send(`DELETE ${isPublic ? path : `/network/${inner.ID}`}`));
         }
         case "damage":
           return router.damage(chosen?.Id ?? 0, "bridge");
@@ -115,7 +115,7 @@ onSqlite(
     }
 
     /** Returns the actual state of the router, without the shared network. */
-    function held(): unknown[] {
+    function currentState(): unknown[] {
       const images = harness.brume.router.images();
       const texts = (place: string | readonly string[]) => (typeof place === "string" ? place : place.join(","));
       return ["public", "private"].flatMap((kind) =>
@@ -168,14 +168,14 @@ onSqlite(
             const end = Date.now() + 120_000;
             while (!(await isCalm())) assert.ok(Date.now() < end, "it does not come to rest");
           }
-          assert.deepEqual(held(), await shown());
+          assert.deepEqual(currentState(), await shown());
           const { networks } = await harness.brume.router.observe();
           assert.ok(networks.every(({ complete }) => complete));
           for (const { Id } of await harness.client.listPublicNetworks())
             await harness.client.deletePublicNetwork({ path: { id: Id } }, { wait: 60 });
           for (const { ID } of await harness.client.listNetworks())
             await harness.client.deleteNetwork({ path: { id: ID } }, { wait: 60 });
-          assert.deepEqual(held(), []);
+          assert.deepEqual(currentState(), []);
         }),
         { numRuns: 8, endOnFailure: true },
       );

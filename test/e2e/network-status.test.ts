@@ -26,13 +26,13 @@ onSqlite(
     }
     const down = (fault: TunnelFault, detail: string) =>
       ({ state: "down", reason: { fault, detail }, establishedAt: null, proposal: "" }) as const;
-    const told = (events: readonly Event[], id: number) =>
+    const statusEvents = (events: readonly Event[], id: number) =>
       events.filter(({ Resource, ParentID }) => Resource === "tunnel" && ParentID === id);
     /** Polls twice: the first poll emits these events, the second none. */
-    async function lookTwice(id: number, types: readonly string[]): Promise<Event[]> {
+    async function observeTwice(id: number, types: readonly string[]): Promise<Event[]> {
       await fixture.look();
       if (types.length > 0) await fixture.untilEvent(({ Type, ParentID }) => Type === types.at(-1) && ParentID === id);
-      const events = told(await fixture.newEvents(), id);
+      const events = statusEvents(await fixture.newEvents(), id);
       assert.deepEqual(
         events.map(({ Type }) => Type),
         types,
@@ -40,7 +40,7 @@ onSqlite(
       const looks = harness.brume.router.looks;
       await fixture.look();
       await harness.client.waitFor("readBalance", {}, { until: () => harness.brume.router.looks > looks + 1 });
-      assert.deepEqual(told(await fixture.newEvents(), id), []);
+      assert.deepEqual(statusEvents(await fixture.newEvents(), id), []);
       return events;
     }
 
@@ -127,26 +127,26 @@ onSqlite(
 
     test("emits one event per change", async () => {
       const { id, tunnel, say } = await connected();
-      const [up] = await lookTwice(id, ["tunnel.up"]);
+      const [up] = await observeTwice(id, ["tunnel.up"]);
       assert.deepEqual([up?.ResourceID, up?.RequestID, up?.TokenID], [tunnel, null, null]);
       assert.deepEqual(
         [(up?.Data as TunnelStatus | undefined)?.TunnelId, (up?.Data as TunnelStatus | undefined)?.State],
         [tunnel, "Up"],
       );
       say(down("peer_unreachable", "Nobody answers."));
-      const [gone] = await lookTwice(id, ["tunnel.down"]);
+      const [gone] = await observeTwice(id, ["tunnel.down"]);
       assert.equal((gone?.Data as TunnelStatus | undefined)?.Error?.code, "peer_unreachable");
       say({ state: "unknown" });
-      await lookTwice(id, []);
+      await observeTwice(id, []);
       say(down("no_proposal_chosen", "Theirs is older."));
-      await lookTwice(id, []);
+      await observeTwice(id, []);
       await harness.brume.restart();
       say({});
-      await lookTwice(id, ["tunnel.up"]);
+      await observeTwice(id, ["tunnel.up"]);
       await harness.client.configureVpn({ path: { id }, body: { Tunnels: [{ Id: tunnel, Enabled: false }] } });
-      await lookTwice(id, ["tunnel.down"]);
-      const strangers = await harness.as(["dns:read", "server:read"]);
-      assert.deepEqual(await strangers.client.listEvents({ query: { type: "tunnel.*" } }), []);
+      await observeTwice(id, ["tunnel.down"]);
+      const otherToken = await harness.as(["dns:read", "server:read"]);
+      assert.deepEqual(await otherToken.client.listEvents({ query: { type: "tunnel.*" } }), []);
     });
   },
   { clock },

@@ -264,31 +264,31 @@ onSqlite(
       test("if two of them conflict", async () => {
         const { Id: id, CIDR } = await fixture.network();
         const other = { ...office, Name: "other", PeerNetwork: "10.2.0.0/16", PeerEndpoint: "203.0.113.51" };
-        const blame = (pointer: string, code: string) => ({ [`/Tunnels/1/${pointer}`]: code });
+        const errorAt = (pointer: string, code: string) => ({ [`/Tunnels/1/${pointer}`]: code });
         await refused(
           configure(id, [office, { ...other, Name: "office" }]),
           "validation_failed",
-          blame("Name", "fields_conflict"),
+          errorAt("Name", "fields_conflict"),
         );
         await refused(
           configure(id, [office, { ...other, PeerEndpoint: office.PeerEndpoint }]),
           "validation_failed",
-          blame("PeerIdentificator", "fields_conflict"),
+          errorAt("PeerIdentificator", "fields_conflict"),
         );
         await refused(
           configure(id, [phone, { ...phone, Name: "b", PeerNetwork: "10.3.0.1" }]),
           "validation_failed",
-          blame("PeerPublicKey", "fields_conflict"),
+          errorAt("PeerPublicKey", "fields_conflict"),
         );
         await refused(
           configure(id, [office, { ...other, PeerNetwork: "10.2.0.0/16,10.0.0.128/25" }]),
           "peer_network_overlap",
-          blame("PeerNetwork", "peer_network_overlap"),
+          errorAt("PeerNetwork", "peer_network_overlap"),
         );
         await refused(
           configure(id, [office, { ...other, PeerNetwork: CIDR }]),
           "peer_network_overlap",
-          blame("PeerNetwork", "peer_network_overlap"),
+          errorAt("PeerNetwork", "peer_network_overlap"),
         );
         await refused(configure(id, [{ ...office, LocalNetwork: "10.200.0.0/24" }]), "validation_failed", {
           "/Tunnels/0/LocalNetwork": "out_of_range",
@@ -323,9 +323,9 @@ onSqlite(
         const mine = await fixture.network();
         assert.equal(tunnelsOf(await configure(mine.Id, many(50))).length, 50);
         await refused(configure(mine.Id, many(51)), "quota_exceeded");
-        const wide = await harness.neighbour({ Tunnels: 60 });
-        const more = await wide.client.createPublicNetwork({ body: { Name: "wide" } });
-        const made = await wide.client.configureVpn({ path: { id: more.Id }, body: { Tunnels: many(60) } });
+        const manyTunnels = await harness.neighbour({ Tunnels: 60 });
+        const more = await manyTunnels.client.createPublicNetwork({ body: { Name: "wide" } });
+        const made = await manyTunnels.client.configureVpn({ path: { id: more.Id }, body: { Tunnels: many(60) } });
         assert.equal(made.Vpn.Tunnels.length, 60);
       });
     });
@@ -350,14 +350,14 @@ onSqlite(
         [wireguard, ["wg-quick", "wg", "mikrotik"]],
       ] as const)
         for (const dialect of dialects) {
-          const told = await peer(tunnel.Id, { peer: dialect });
-          assert.equal(told.Peer, dialect);
+          const peerConfig = await peer(tunnel.Id, { peer: dialect });
+          assert.equal(peerConfig.Peer, dialect);
           // For addresses that are not routed publicly, the far end connects to the host.
-          assert.ok(told.Config.includes("192.0.2.1") && !told.Config.includes(`${EdgeExternalIp}:`));
-          assert.ok(!told.Config.includes(SharedKey) && !told.Config.includes(keyOf(7)));
-          assert.equal(told.Qr.startsWith("<svg"), dialect === "wg-quick");
+          assert.ok(peerConfig.Config.includes("192.0.2.1") && !peerConfig.Config.includes(`${EdgeExternalIp}:`));
+          assert.ok(!peerConfig.Config.includes(SharedKey) && !peerConfig.Config.includes(keyOf(7)));
+          assert.equal(peerConfig.Qr.startsWith("<svg"), dialect === "wg-quick");
           const shown = await harness.client.readPublicNetwork({ path: { id }, query: { peer: dialect } });
-          assert.equal(tunnelsOf(shown).find(({ Id }) => Id === tunnel.Id)?.PeerConfig, told.Config);
+          assert.equal(tunnelsOf(shown).find(({ Id }) => Id === tunnel.Id)?.PeerConfig, peerConfig.Config);
         }
       assert.deepEqual([(await peer(ipsec.Id)).Peer, (await peer(wireguard.Id)).Peer], ["strongswan", "wg-quick"]);
       assert.equal((await peer(ipsec.Id)).Config, ipsec.PeerConfig);

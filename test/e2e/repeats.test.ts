@@ -95,8 +95,8 @@ onEveryDatabase("changes", (harness) => {
       const key = newKey();
       const first = await post(key, { Name: "secret", Scopes: "dns:read" }, {}, "POST /token");
       const deletion = newKey();
-      const doomed = await harness.domain();
-      const gone = await post(deletion, "", {}, `DELETE /dns/${doomed.ID}`);
+      const deletable = await harness.domain();
+      const gone = await post(deletion, "", {}, `DELETE /dns/${deletable.ID}`);
       assert.equal(gone.status, 200);
       const rows = await harness.brume.store.read.selectFrom("idempotency").select("sealed").execute();
       const secret = (first.json as { Token: string }).Token;
@@ -107,7 +107,7 @@ onEveryDatabase("changes", (harness) => {
       await harness.brume.restart();
       const again = await post(key, { Name: "secret", Scopes: "dns:read" }, {}, "POST /token");
       assert.deepEqual([again.text, again.headers.get("idempotency-replayed")], [first.text, "true"]);
-      const twice = await post(deletion, "", {}, `DELETE /dns/${doomed.ID}`);
+      const twice = await post(deletion, "", {}, `DELETE /dns/${deletable.ID}`);
       assert.deepEqual([twice.status, twice.text, twice.headers.get("idempotency-replayed")], [200, "", "true"]);
     });
 

@@ -79,8 +79,8 @@ onSqlite("requests", (harness) => {
       assert.equal(options.headers.get("access-control-max-age"), "86400");
     });
     test("return the request id of the client", async () => {
-      const own = await harness.request("GET /dns", undefined, { "X-Request-Id": "Mine.1_2-3" });
-      assert.equal(own.headers.get("x-request-id"), "Mine.1_2-3");
+      const withId = await harness.request("GET /dns", undefined, { "X-Request-Id": "Mine.1_2-3" });
+      assert.equal(withId.headers.get("x-request-id"), "Mine.1_2-3");
       for (const id of ["a b", "x".repeat(129), "ä"].slice(0, 2))
         assert.notEqual(
           (await harness.request("GET /dns", undefined, { "X-Request-Id": id })).headers.get("x-request-id"),

@@ -113,10 +113,10 @@ onEveryDatabase("a restart", (harness) => {
   });
 
   test("keeps the first token unless it was deleted", async () => {
-    const heir = await harness.as(["account:admin"]);
-    await heir.client.deleteToken({ path: { id: 1 } });
+    const secondAdmin = await harness.as(["account:admin"]);
+    await secondAdmin.client.deleteToken({ path: { id: 1 } });
     await harness.brume.restart();
     await refused(harness.client.readAccount(), "token_invalid");
-    assert.equal((await heir.client.readAccount()).Token.Name, "test");
+    assert.equal((await secondAdmin.client.readAccount()).Token.Name, "test");
   });
 });

@@ -21,7 +21,7 @@ onEveryDatabase(
     });
 
     /** Advances the clock until the action has ended. */
-    async function outlast(action: Action, seconds = 40): Promise<Action> {
+    async function waitForEnd(action: Action, seconds = 40): Promise<Action> {
       for (;;) {
         const now = await harness.client.readAction({ path: { id: action.ServerID, actionID: action.ID } });
         if (now.EndDate !== null) return now;
@@ -53,13 +53,13 @@ onEveryDatabase(
               ...(type.endsWith("work") || fields[type] ? { NetworkID } : {}),
               ...fields[type],
             };
-            const asked = fixture.act(server.ID, body as { Type: RequestType });
+            const requested = fixture.act(server.ID, body as { Type: RequestType });
             if (verdict === "no") {
-              await refused(asked, "action_not_allowed");
+              await refused(requested, "action_not_allowed");
               return;
             }
             const was = (await fixture.read(server.ID)).IsPowerOn;
-            const action = await asked;
+            const action = await requested;
             assert.deepEqual([action.State, action.Error], ["Completed", null]);
             if (verdict === "same") assert.equal((await fixture.read(server.ID)).IsPowerOn, was);
           });
@@ -178,12 +178,12 @@ onEveryDatabase(
       test("a guest that ignores the power button fails the action, unless Force is set", async () => {
         const made = await fixture.server();
         harness.brume.machines.deafen(made.ID, true);
-        const deaf = await fixture.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1 });
+        const shutdown = await fixture.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1 });
         assert.deepEqual(
-          [deaf.State, deaf.Error?.code, deaf.Error?.step],
+          [shutdown.State, shutdown.Error?.code, shutdown.Error?.step],
           ["Failed", "guest_did_not_respond", "Shutdown"],
         );
-        assert.match(deaf.Steps[0]?.Detail ?? "", /no reaction to the power button within 1 s/);
+        assert.match(shutdown.Steps[0]?.Detail ?? "", /no reaction to the power button within 1 s/);
         assert.equal((await fixture.read(made.ID)).IsPowerOn, true);
         const forced = await fixture.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1, Force: true });
         assert.deepEqual([forced.State, await power(made.ID)], ["Completed", "off"]);
@@ -214,11 +214,11 @@ onEveryDatabase(
         const made = await harness.client.createServer({ body: { Name: "mute", WaitFor: "Ssh" } });
         const [create] = await fixture.actions(made.ID);
         assert.ok(create);
-        const isAsking = ({ Steps }: Action): boolean =>
+        const isWaitingForSsh = ({ Steps }: Action): boolean =>
           Steps.some(({ Name, State }) => Name === "Ssh" && State === "InProgress");
         const at = { id: made.ID, actionID: create.ID };
-        await harness.client.waitFor("readAction", { path: at }, { until: isAsking, timeout: 120_000 });
-        const ended = await outlast(create, 1);
+        await harness.client.waitFor("readAction", { path: at }, { until: isWaitingForSsh, timeout: 120_000 });
+        const ended = await waitForEnd(create, 1);
         router.readBanner = readBanner;
         assert.deepEqual([ended.State, ended.Error?.code, ended.Error?.step], ["Failed", "ssh_not_ready", "Ssh"]);
         assert.match(ended.Error?.log ?? "", /simulated/);
@@ -244,7 +244,7 @@ onEveryDatabase(
         const made = await fixture.server();
         await fixture.act(made.ID, { Type: "PowerOff" });
         harness.brume.machines.fail("ensureRunning", 100);
-        const ended = await outlast(await fixture.order(made.ID, { Type: "PowerOn" }));
+        const ended = await waitForEnd(await fixture.order(made.ID, { Type: "PowerOn" }));
         harness.brume.machines.fail("ensureRunning", 0);
         assert.deepEqual([ended.State, ended.Error?.code, ended.Error?.step], ["Failed", "boot_failed", "Boot"]);
         assert.equal((await fixture.act(made.ID, { Type: "PowerOn" })).State, "Completed");
@@ -260,7 +260,7 @@ onEveryDatabase(
           ["Stop", "Cpu", "Start", "Disk"],
         );
         harness.brume.machines.fail("ensureRunning", 5);
-        const ended = await outlast(resize);
+        const ended = await waitForEnd(resize);
         assert.deepEqual([ended.State, ended.Error?.step], ["Failed", "Start"]);
         assert.deepEqual(await disk(), [10]);
         const { CPU, HDD, IsPowerOn } = await fixture.read(made.ID);
@@ -274,7 +274,7 @@ onEveryDatabase(
         const [create] = await fixture.actions(made.ID);
         const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
         assert.ok(create);
-        const ended = await outlast(create);
+        const ended = await waitForEnd(create);
         harness.brume.machines.fail("ensureRunning", 0);
         assert.deepEqual(stepsOf(ended), ["Reserve Undone", "Disk Undone", "Network Undone", "Boot Failed"]);
         const { State, Error, LinkedNetworks, IP } = await fixture.read(made.ID, (one) => one.State !== "New");

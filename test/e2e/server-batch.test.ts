@@ -75,20 +75,23 @@ onEveryDatabase(
         const network = await harness.client.createPublicNetwork({ body: { Name: "small" } }, { wait: 60 });
         const NetworkID = network.Id;
         const NetworkIP = network.CIDR.replace(/\d+\/\d+$/, (end) => String(Number.parseInt(end, 10) + 5));
-        const told = async (body: object) => {
+        const detailOf = async (body: object) => {
           const response = await harness.request("POST /server-batch", { Name: "p", NetworkID, ...body });
           return (response.json as Problem).detail;
         };
-        assert.equal(await told({ Count: 2, NetworkIP }), `More than one server of the group requests ${NetworkIP}.`);
+        assert.equal(
+          await detailOf({ Count: 2, NetworkIP }),
+          `More than one server of the group requests ${NetworkIP}.`,
+        );
         const full = (wanted: number, free: number) =>
           `Addresses in network ${NetworkID} (${network.CIDR}): requested ${wanted}, free ${free}, limit 5.`;
-        assert.equal(await told({ Count: 6 }), full(6, 5));
+        assert.equal(await detailOf({ Count: 6 }), full(6, 5));
         const { Servers } = await make({ Name: "p", NetworkID, NetworkIP, Count: 1 });
         assert.equal(
-          await told({ Count: 1, NetworkIP }),
+          await detailOf({ Count: 1, NetworkIP }),
           `${NetworkIP} is already used by another server in network ${NetworkID}.`,
         );
-        assert.equal(await told({ Count: 5 }), full(5, 4));
+        assert.equal(await detailOf({ Count: 5 }), full(5, 4));
         await harness.client.deleteBatch({ body: { ServerIDs: Servers.map(({ ID }) => ID) } }, { wait: 60 });
         await harness.client.deletePublicNetwork({ path: { id: NetworkID } }, { wait: 60 });
       });
@@ -208,8 +211,10 @@ onEveryDatabase(
         for (const { ID } of [...one.Servers, ...two.Servers])
           await refused(harness.client.readServer({ path: { id: ID } }), "server_not_found");
         await refused(harness.client.deleteBatch({ body: { ID: one.ID } }), "batch_not_found");
-        const told = await harness.client.listEvents({ query: { type: "batch.deleted", resource: `batch:${one.ID}` } });
-        assert.equal(told.length, 1);
+        const deletedEvents = await harness.client.listEvents({
+          query: { type: "batch.deleted", resource: `batch:${one.ID}` },
+        });
+        assert.equal(deletedEvents.length, 1);
       });
 
       test("all or none", async () => {
@@ -236,10 +241,10 @@ onEveryDatabase(
     describe("many at once", () => {
       test("each gets its own addresses", async () => {
         const count = runsOf(50, 20);
-        const asked = Array.from({ length: count }, (_, index) =>
+        const requests = Array.from({ length: count }, (_, index) =>
           harness.client.createServer({ body: { Name: `crowd-${index}`, RAM: 128, HDD: 1 } }),
         );
-        const made = await Promise.all(asked);
+        const made = await Promise.all(requests);
         const different = (values: readonly unknown[]) => new Set(values).size;
         assert.equal(different(made.map(({ IP }) => IP)), count);
         assert.equal(different(made.map(({ LinkedNetworks }) => LinkedNetworks[0]?.MAC)), count);

@@ -14,11 +14,11 @@ const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
 async function dial(url: string) {
   const socket = new WebSocket(url);
   const response: Buffer[] = [];
-  let tell = (): void => {};
+  let notifyReceived = (): void => {};
   socket.on("message", (data: Buffer, isBinary) => {
     assert.equal(isBinary, true);
     response.push(data);
-    tell();
+    notifyReceived();
   });
   await once(socket, "open");
   return {
@@ -29,7 +29,7 @@ async function dial(url: string) {
         const all = Buffer.concat(response);
         if (typeof wanted === "number" ? all.length >= wanted : all.includes(wanted)) return;
         await new Promise<void>((resolve) => {
-          tell = resolve;
+          notifyReceived = resolve;
         });
       }
     },
@@ -64,8 +64,8 @@ onSqlite(
         assert.equal((await harness.request("GET /server/99999/log")).code, "server_not_found");
         harness.brume.machines.fail("readLog");
         assert.equal((await harness.request(`GET /server/${made.ID}/log`)).code, "engine_unavailable");
-        const stranger = await harness.neighbour();
-        assert.equal((await stranger.request(`GET /server/${made.ID}/log`)).code, "server_not_found");
+        const otherProject = await harness.neighbour();
+        assert.equal((await otherProject.request(`GET /server/${made.ID}/log`)).code, "server_not_found");
       });
     });
 

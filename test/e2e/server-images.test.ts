@@ -49,11 +49,11 @@ onSqlite(
     test("has an ETag that its state does not change", async () => {
       const server = await fixture.server();
       harness.brume.machines.delay("ensureImage", 1000);
-      const asked = await harness.client.createImage({ body: { Name: "tagged", ServerID: server.ID } });
-      const early = await harness.client.raw.readImage({ path: path(asked) });
+      const image = await harness.client.createImage({ body: { Name: "tagged", ServerID: server.ID } });
+      const early = await harness.client.raw.readImage({ path: path(image) });
       harness.brume.machines.delay("ensureImage", 0);
-      await harness.client.waitFor("readImage", { path: path(asked) }, { timeout: 120_000 });
-      const late = await harness.client.raw.readImage({ path: path(asked) });
+      await harness.client.waitFor("readImage", { path: path(image) }, { timeout: 120_000 });
+      const late = await harness.client.raw.readImage({ path: path(image) });
       assert.deepEqual([early.answer.State, late.answer.State, late.answer.Progress], ["New", "Active", 100]);
       assert.equal(late.etag, early.etag);
     });
@@ -63,25 +63,33 @@ onSqlite(
         const server = await fixture.server({ HDD: 12 });
         harness.brume.machines.write(server.ID, "what was written");
         await fixture.newEvents();
-        const asked = await harness.client.createImage({
+        const requested = await harness.client.createImage({
           body: { Name: "Web base", ServerID: server.ID, Labels: { a: "b" } },
         });
         assert.deepEqual(
-          [asked.State, asked.Type, asked.TechName, asked.ServerID, asked.DCLocation, asked.Progress, asked.Labels],
+          [
+            requested.State,
+            requested.Type,
+            requested.TechName,
+            requested.ServerID,
+            requested.DCLocation,
+            requested.Progress,
+            requested.Labels,
+          ],
           ["New", "Client", "Web-base", server.ID, "Local", 0, { a: "b" }],
         );
-        const done = await harness.client.waitFor("readImage", { path: path(asked) }, { timeout: 120_000 });
+        const done = await harness.client.waitFor("readImage", { path: path(requested) }, { timeout: 120_000 });
         assert.deepEqual([done.State, done.Progress, done.Hdd], ["Active", 100, 12]);
-        assert.deepEqual([asked.Identity, done.Identity], [null, { Removed: true, Detail: "" }]);
+        assert.deepEqual([requested.Identity, done.Identity], [null, { Removed: true, Detail: "" }]);
         assert.deepEqual(typesOf((await fixture.newEvents()).filter(({ Resource }) => Resource === "image")), [
           "image.created",
           "image.changed",
         ]);
-        const other = await fixture.server({ ImageID: asked.ID, HDD: 12 });
+        const other = await fixture.server({ ImageID: requested.ID, HDD: 12 });
         assert.deepEqual([other.Image, harness.brume.machines.read(other.ID)], ["Web base", "what was written"]);
         await fixture.remove(server.ID);
-        await harness.client.deleteImage({ path: path(asked) });
-        await refused(harness.client.readImage({ path: path(asked) }), "image_not_found");
+        await harness.client.deleteImage({ path: path(requested) });
+        await refused(harness.client.readImage({ path: path(requested) }), "image_not_found");
         assert.equal(harness.brume.machines.read(other.ID), "what was written");
         assert.equal((await fixture.read(other.ID)).Image, "Web base");
       });
@@ -95,8 +103,8 @@ onSqlite(
           "/Url": "fields_conflict",
         });
         await refused(harness.client.deleteImage({ path: { id: 1 } }), "stock_image");
-        const poor = await harness.neighbour({ Images: 0 });
-        await refused(poor.client.createImage({ body: { Name: "x", File: "disk.raw" } }), "quota_exceeded");
+        const withoutQuota = await harness.neighbour({ Images: 0 });
+        await refused(withoutQuota.client.createImage({ body: { Name: "x", File: "disk.raw" } }), "quota_exceeded");
         const dry = await harness.client.createImage({ body: { Name: "dry", ServerID: server.ID } }, { dryRun: true });
         assert.deepEqual([dry.ID, dry.State], [0, "New"]);
         assert.deepEqual(await harness.client.listImages({ query: { name: "dry" } }), []);
@@ -135,9 +143,12 @@ onSqlite(
         await refused(make({ Name: "x", Url: "http://a/", Sha256: "z" }), "validation_failed");
         const known = await harness.client.listImages();
         for (const dryRun of [false, true]) {
-          const ask = (body: object) => harness.client.createImage({ body: { Name: "x", ...body } }, { dryRun });
-          await refused(ask({ File: "none" }), "validation_failed", { "/File": "unknown_reference" });
-          await refused(ask({ Url: "http://none/", Sha256 }), "validation_failed", { "/Url": "value_not_allowed" });
+          const createImage = (body: object) =>
+            harness.client.createImage({ body: { Name: "x", ...body } }, { dryRun });
+          await refused(createImage({ File: "none" }), "validation_failed", { "/File": "unknown_reference" });
+          await refused(createImage({ Url: "http://none/", Sha256 }), "validation_failed", {
+            "/Url": "value_not_allowed",
+          });
         }
         assert.deepEqual(await harness.client.listImages(), known);
         const unsafe = await make({ Name: "unsafe", File: "unsafe.qcow2" });
@@ -190,10 +201,10 @@ onSqlite(
         assert.ok(first);
         assert.deepEqual(first.Identity, { Removed: false, Detail: "it was kept as it is" });
         const { Usage } = await harness.client.readOwnProject();
-        const own = (await harness.client.listImages()).filter(
+        const projectImages = (await harness.client.listImages()).filter(
           ({ Type, State }) => Type === "Client" && State !== "Failed",
         );
-        assert.equal(Usage.Images, own.length, "backups count in no quota");
+        assert.equal(Usage.Images, projectImages.length, "backups count in no quota");
         harness.brume.machines.write(server.ID, "broken");
         await harness.client.rebuildServer({ path: path(server), body: { ImageId: String(first.ID) } }, { wait: 60 });
         assert.equal(harness.brume.machines.read(server.ID), "as it was");
@@ -214,11 +225,11 @@ onSqlite(
         assert.match(error?.detail ?? "", /tried again within the hour: .*simulated failure of ensureSnapshot/);
         const metric = new RegExp(`^brume_server_backup_failed\\{server="${server.ID}"\\} 1$`, "m");
         assert.match(await harness.client.readMetrics(), metric);
-        const told = (await fixture.newEvents()).some(
+        const isReported = (await fixture.newEvents()).some(
           ({ Type, ResourceID, Data }) =>
             Type === "server.changed" && ResourceID === server.ID && (Data as Server).Error?.code === "backup_failed",
         );
-        assert.ok(told);
+        assert.ok(isReported);
         harness.brume.machines.fail("ensureSnapshot", 0);
         const failed = clock.now();
         // Past the pause after a failure; then the clock stops, so the retry is on the same day.

@@ -176,8 +176,8 @@ onEveryDatabase(
         const [creating] = await fixture.actions(made.ID);
         assert.ok(creating);
         // The test does not wait for five attempts: a canceled create is undone like a failed one.
-        const asked = await harness.client.cancelAction({ path: { id: made.ID, actionID: creating.ID } });
-        assert.equal(asked.ID, creating.ID);
+        const cancelled = await harness.client.cancelAction({ path: { id: made.ID, actionID: creating.ID } });
+        assert.equal(cancelled.ID, creating.ID);
         const action = await fixture.ended(creating);
         harness.brume.machines.fail("ensureDisk", 0);
         assert.deepEqual([action.State, action.Error?.code], ["Canceled", "superseded"]);
@@ -251,11 +251,11 @@ onEveryDatabase(
         assert.equal((await reader.client.readServer({ path: path(made) })).AdminPassword, "");
         assert.ok((await reader.client.listServers()).every(({ AdminPassword }) => AdminPassword === ""));
         assert.equal((await harness.client.readServer({ path: path(made) })).AdminPassword, made.AdminPassword);
-        const told = JSON.stringify([
+        const logged = JSON.stringify([
           await harness.client.listEvents({ query: { limit: 1000 } }),
           await harness.client.listAudit(),
         ]);
-        assert.ok(!told.includes(made.AdminPassword));
+        assert.ok(!logged.includes(made.AdminPassword));
       });
 
       test("lists are filtered", async () => {

@@ -47,8 +47,8 @@ onSqlite("projects with servers", (harness) => {
     const made = await theirs.client.createServer({ body: { Name: "late" } });
     await block(true);
     harness.brume.machines.delay("ensureDisk", 0);
-    const there = await fixture.read(made.ID, ({ State }) => State !== "New");
-    assert.equal(there.State, "Blocked");
+    const blocked = await fixture.read(made.ID, ({ State }) => State !== "New");
+    assert.equal(blocked.State, "Blocked");
     await fixture.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
     // Objects of a blocked project can be deleted.
     await fixture.remove(made.ID);

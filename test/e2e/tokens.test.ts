@@ -115,8 +115,8 @@ onSqlite("a restricted token", (harness) => {
   });
 
   test("gets no hidden data from an error", async () => {
-    const beside = await refused(txt(acme, "_acme-challenge.alias"), "cname_conflict");
-    assert.equal(beside.detail, "A CNAME must be the only record at its name, but there is another record.");
+    const conflict = await refused(txt(acme, "_acme-challenge.alias"), "cname_conflict");
+    assert.equal(conflict.detail, "A CNAME must be the only record at its name, but there is another record.");
     const alias = await harness.as(["dns:write"], { DomainID: domain.ID, RecordTypes: ["CNAME"] });
     const body = { DomainId: domain.ID, MnemonicName: "_acme-challenge.host", Name: "a.b" };
     assert.match(
@@ -135,16 +135,16 @@ onSqlite("a restricted token", (harness) => {
     await txt(harness, "www", `${mark} too`);
     await harness.client.updateRecordTXT({ path: { id: made.ID }, body: { Name: "www", Text: `${mark} now` } });
     await harness.client.createDomain({ body: { Name: "unheard.example" } });
-    const own = await txt(acme, "_acme-challenge.own");
-    await acme.client.deleteRecord({ path: { domainid: domain.ID, recordId: own.ID } });
+    const ownRecord = await txt(acme, "_acme-challenge.own");
+    await acme.client.deleteRecord({ path: { domainid: domain.ID, recordId: ownRecord.ID } });
     await harness.client.updateDomain({ path: { id: domain.ID }, body: { Labels: { a: "b" } } });
     const response = await acme.client.raw.listEvents({ query: { after: first } });
     assert.deepEqual(
       response.answer.map((event: Event) => [event.Type, event.ResourceID]),
       [
         ["record.created", made.ID],
-        ["record.created", own.ID],
-        ["record.deleted", own.ID],
+        ["record.created", ownRecord.ID],
+        ["record.deleted", ownRecord.ID],
         ["domain.changed", domain.ID],
       ],
     );
@@ -165,7 +165,7 @@ onSqlite("a restricted token", (harness) => {
   });
 
   test("gets no hidden data from any operation", async () => {
-    const own = [mine, (await acme.client.readAccount()).Token.ID];
+    const ownTokens = [mine, (await acme.client.readAccount()).Token.ID];
     const ids = [domain.ID, other.ID, secret, mine];
     const bodies: Readonly<Record<string, object>> = {
       changeRecords: { Changes: [{ Op: "Update", ID: secret, TTL: 5 }] },
@@ -181,10 +181,10 @@ onSqlite("a restricted token", (harness) => {
     for (const name of operationNames) {
       const operation: Operation = contract[name];
       // A deletion of allowed records is permitted.
-      const aims = /\{/.test(operation.path)
-        ? ids.filter((id) => operation.method !== "DELETE" || !own.includes(id))
+      const targetIds = /\{/.test(operation.path)
+        ? ids.filter((id) => operation.method !== "DELETE" || !ownTokens.includes(id))
         : [0];
-      for (const id of aims) {
+      for (const id of targetIds) {
         const target = operation.path.replace("{domainid}", String(domain.ID)).replaceAll(/\{\w+\}/g, String(id));
         const response = await acme.request(
           `${operation.method} ${target}`,
@@ -246,11 +246,14 @@ onSqlite("a restricted token", (harness) => {
     const seen = (await types.client.readDomain({ path: { id: domain.ID } })).LinkedRecords;
     assert.deepEqual(new Set(seen.map(({ TypeRecord }) => TypeRecord)), new Set(["A", "CNAME"]));
     await refused(types.client.createRecordA({ body: { DomainId: domain.ID, IP: "192.0.2.1" } }), "scope_missing");
-    const whole = await harness.as(["dns:write"], { DomainID: domain.ID });
-    assert.equal((await whole.client.listDomains()).length, 1);
+    const wholeDomain = await harness.as(["dns:write"], { DomainID: domain.ID });
+    assert.equal((await wholeDomain.client.listDomains()).length, 1);
     const all = await harness.client.readDomain({ path: { id: domain.ID } });
-    assert.deepEqual((await whole.client.readDomain({ path: { id: domain.ID } })).LinkedRecords, all.LinkedRecords);
-    await refused(whole.client.deleteDomain({ path: { id: domain.ID } }), "token_restricted");
+    assert.deepEqual(
+      (await wholeDomain.client.readDomain({ path: { id: domain.ID } })).LinkedRecords,
+      all.LinkedRecords,
+    );
+    await refused(wholeDomain.client.deleteDomain({ path: { id: domain.ID } }), "token_restricted");
   });
 
   test("does not get another token's response with the same idempotency key", async () => {

@@ -80,23 +80,23 @@ onEveryDatabase(
       const caller = await harness.neighbour();
       let isBroken = true;
       const first = await domain(caller);
-      const picky = await openEndpoint(({ event }) => (isBroken && event.ResourceID === first.ID ? 500 : 200));
+      const endpoint = await openEndpoint(({ event }) => (isBroken && event.ResourceID === first.ID ? 500 : 200));
       const dead = await openEndpoint(() => new Promise(() => {}));
       const well = await openEndpoint();
       const Types = ["domain.*"];
-      const made = await caller.client.createWebhook({ body: { Url: picky.url, Types } });
+      const made = await caller.client.createWebhook({ body: { Url: endpoint.url, Types } });
       await caller.client.createWebhook({ body: { Url: dead.url, Types } });
       await caller.client.createWebhook({ body: { Url: well.url, Types } });
       for (const a of ["1", "2"]) await caller.client.updateDomain({ path: { id: first.ID }, body: { Labels: { a } } });
       const other = await domain(caller);
       await well.until(3);
-      const seen = () => picky.received.map(({ event }) => event.ResourceID);
+      const seen = () => endpoint.received.map(({ event }) => event.ResourceID);
       await deliveriesOf(caller, made.ID, (all) =>
         all.some((one) => one.ResourceID === other.ID && one.State === "Delivered"),
       );
       // The two resources are sent independently, and a slow test may see a retry.
       assert.deepEqual(new Set(seen()), new Set([first.ID, other.ID]));
-      const early = picky.received.filter(({ event }) => event.ResourceID === first.ID);
+      const early = endpoint.received.filter(({ event }) => event.ResourceID === first.ID);
       for (const { event } of early)
         assert.equal(
           (event.Data as { Labels: { a: string } }).Labels.a,
@@ -109,13 +109,13 @@ onEveryDatabase(
       assert.ok(Date.parse(failed?.NextDate ?? "") > clock.now());
       isBroken = false;
       moved += 60_000;
-      const before = picky.received.length;
-      const received = await picky.until(before + 2);
+      const before = endpoint.received.length;
+      const received = await endpoint.until(before + 2);
       const changes = received.slice(before).map(({ event }) => (event.Data as { Labels: { a: string } }).Labels.a);
       assert.deepEqual(changes, ["1", "2"]);
       await deliveriesOf(caller, made.ID, (all) => all.every(({ State }) => State === "Delivered"));
       assert.equal((await caller.client.readWebhook({ path: { id: made.ID } })).FailingSince, null);
-      for (const each of [picky, dead, well]) await each.close();
+      for (const each of [endpoint, dead, well]) await each.close();
     });
 
     test("stop if the endpoint fails for a day or is gone, and continue after a resend", async () => {
@@ -134,9 +134,9 @@ onEveryDatabase(
         await untilState(caller, ID, "Failed");
         const [last] = await deliveriesOf(caller, ID, (all) => all.every(({ State }) => State === "Failed"));
         assert.equal(last?.Status, status);
-        const told = await caller.client.listEvents({ query: { type: "webhook.changed" } });
+        const changeEvents = await caller.client.listEvents({ query: { type: "webhook.changed" } });
         assert.deepEqual(
-          told.map(({ Data }) => (Data as Webhook).State),
+          changeEvents.map(({ Data }) => (Data as Webhook).State),
           ["Failed"],
         );
         const before = endpoint.received.length;
@@ -308,11 +308,11 @@ onEveryDatabase(
         const caller = await harness.neighbour({ Webhooks: 1 });
         const dry = await caller.client.createWebhook({ body: { Url } }, { dryRun: true });
         assert.deepEqual([dry.ID, dry.Secret], [0, ""]);
-        const own = await caller.client.createWebhook({ body: { Url, Secret: "a secret of my own" } });
-        assert.equal(own.Secret, "");
+        const withSecret = await caller.client.createWebhook({ body: { Url, Secret: "a secret of my own" } });
+        assert.equal(withSecret.Secret, "");
         await refused(caller.client.createWebhook({ body: { Url } }), "quota_exceeded");
         assert.equal((await caller.client.readOwnProject()).Usage.Webhooks, 1);
-        await refused(harness.client.readWebhook({ path: { id: own.ID } }), "webhook_not_found");
+        await refused(harness.client.readWebhook({ path: { id: withSecret.ID } }), "webhook_not_found");
         assert.deepEqual((await caller.client.listWebhooks({ query: { state: "Failed" } })).length, 0);
       });
     });

@@ -14,7 +14,7 @@ if (hindrance !== false) console.log(`hostile messages to the agent: not tried, 
 
 /** Messages, nearly all of which schemas must refuse; a few hundred reach the drivers. */
 const messages = 50_000;
-const scene = join(import.meta.dirname, "agentscene.ts");
+const fixture = join(import.meta.dirname, "agenthost.ts");
 
 interface Report {
   readonly sent: number;
@@ -28,7 +28,7 @@ interface Report {
 
 test("50,000 hostile messages to the agent change nothing that is not of this installation", { skip: hindrance }, () =>
   withSeed(async ({ seed }) => {
-    const argv = ["-n", "-m", "-p", "-f", "--mount-proc", process.execPath, scene, String(messages), String(seed)];
+    const argv = ["-n", "-m", "-p", "-f", "--mount-proc", process.execPath, fixture, String(messages), String(seed)];
     const child = spawn("unshare", argv, { stdio: ["ignore", "pipe", "inherit"] });
     let text = "";
     child.stdout.on("data", (part) => (text += String(part)));

@@ -9,7 +9,7 @@ import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/buil
 import { lookUp } from "../chaos/load.ts";
 import { checkStored } from "../chaos/stored.ts";
 import { databases } from "../support/databases.ts";
-import { type Asker, openAsker, query, target } from "../support/dnsclient.ts";
+import { type DnsClient, openDnsClient, query, target } from "../support/dnsclient.ts";
 import { openStream } from "../support/dnstools.ts";
 import { createProcess } from "../support/process.ts";
 import { type Random, runsOf, withSeed } from "../support/random.ts";
@@ -52,12 +52,12 @@ function forgePacket({ pick, below, chance }: Random): Buffer {
   const name = chance(50) ? pick(names) : `big.fuzz.test`;
   const packet = query(name, type, { ...options, edns, version: chance(95) ? 0 : below(256), dnssec: chance(20) });
   if (chance(40)) return packet;
-  const bent = Buffer.concat([
+  const mutated = Buffer.concat([
     packet,
     Buffer.from(Array.from({ length: chance(20) ? below(60) : 0 }, () => below(256))),
   ]);
-  for (let i = below(8); i > 0; i--) bent[below(bent.length)] = chance(30) ? 0xc0 + below(64) : below(256);
-  return chance(15) ? bent.subarray(0, below(bent.length)) : bent;
+  for (let i = below(8); i > 0; i--) mutated[below(mutated.length)] = chance(30) ? 0xc0 + below(64) : below(256);
+  return chance(15) ? mutated.subarray(0, below(mutated.length)) : mutated;
 }
 
 async function fuzzUdp(address: string, random: Random): Promise<void> {
@@ -91,20 +91,20 @@ async function fuzzTcp(address: string, random: Random): Promise<void> {
     stream.socket.destroy();
   }
   // These connections request much data and read none of it.
-  const greedy = Array.from({ length: 20 }, () =>
+  const largeQueries = Array.from({ length: 20 }, () =>
     connect(Number(port), host)
       .on("error", () => {})
       .pause(),
   );
   const wanted = query("big.fuzz.test", 16, { edns: 0 });
   const framed = Buffer.concat([Buffer.from([0, wanted.length]), wanted]);
-  for (const socket of greedy) socket.write(Buffer.concat(Array.from({ length: 2000 }, () => framed)));
+  for (const socket of largeQueries) socket.write(Buffer.concat(Array.from({ length: 2000 }, () => framed)));
   await sleep(200);
-  for (const socket of greedy) socket.destroy();
+  for (const socket of largeQueries) socket.destroy();
 }
 
 /** The kernel may drop any datagram under this load. */
-async function lookUpPatiently(asker: Asker, name: string): Promise<readonly unknown[] | null> {
+async function lookUpWithRetries(asker: DnsClient, name: string): Promise<readonly unknown[] | null> {
   for (let tries = 0; tries < 10; tries++) {
     const found = await lookUp(asker, name, 500);
     if (found !== null) return found;
@@ -116,7 +116,7 @@ test("hostile packets do not disturb the API", (context) =>
   withSeed(async (random) => {
     const brume = await createProcess("sqlite");
     try {
-      const asker = await openAsker(brume.dns);
+      const dnsClient = await openDnsClient(brume.dns);
       const { client } = brume;
       const { ID } = await client.createDomain({ body: { Name: "fuzz.test", ZoneFile: zoneFile } });
       let isOver = false;
@@ -126,7 +126,7 @@ test("hostile packets do not disturb the API", (context) =>
           const number = ++made;
           const address = `10.0.${number >> 8}.${number & 255}`;
           await client.createRecordA({ body: { DomainId: ID, Name: `r${number}`, IP: address } });
-          assert.deepEqual(await lookUpPatiently(asker, `r${number}.fuzz.test`), [address]);
+          assert.deepEqual(await lookUpWithRetries(dnsClient, `r${number}.fuzz.test`), [address]);
         }
       };
       const working = Promise.all(Array.from({ length: 4 }, work));
@@ -135,7 +135,7 @@ test("hostile packets do not disturb the API", (context) =>
       } finally {
         isOver = true;
         await working;
-        asker.close();
+        dnsClient.close();
       }
       const ready = await client.readReadiness();
       assert.equal(ready.Status, "ready");
@@ -186,7 +186,7 @@ for (const kind of databases)
       const until = async (status: string): Promise<void> => {
         while ((await readiness()).Status !== status) await sleep(20);
       };
-      const standing = {
+      const existing = {
         kind,
         dns: brume.dns,
         pid: 1,
@@ -208,7 +208,7 @@ for (const kind of databases)
       isOver = true;
       await writing;
       for (const id of ids.slice(2, 10)) await client.waitFor("readDomain", { path: { id } }, { timeout: 120_000 });
-      await checkStored(standing);
+      await checkStored(existing);
 
       // For a longer time: the service reports it, accepts changes, and publishes them later.
       isHeld = true;
@@ -225,7 +225,7 @@ for (const kind of databases)
       isHeld = false;
       await until("ready");
       await client.waitFor("readRecord", { path: { id: late.ID } }, { timeout: 120_000 });
-      await checkStored(standing);
+      await checkStored(existing);
       assert.deepEqual(await brume.resolver.resolve4("late.d0.test"), ["192.0.2.2"]);
       await assert.rejects(brume.resolver.resolve4("d1.test"), { code: "EREFUSED" });
     } finally {

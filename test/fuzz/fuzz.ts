@@ -6,7 +6,7 @@ import { contract, type OperationName, operationNames } from "@brume/api/contrac
 import { type RecordType, recordTypes } from "@brume/api/dns.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import type { Random } from "../support/random.ts";
-import { bentIds, nasty, numbers, plausible } from "./fuzzvalues.ts";
+import { hostileIds, hostileTexts, numbers, plausible } from "./fuzzvalues.ts";
 import { makeRecord, makeZoneFile } from "./fuzzzone.ts";
 
 export interface FuzzedRequest {
@@ -19,10 +19,10 @@ export interface FuzzedRequest {
 /** Existing objects that requests can use. */
 export interface Target {
   readonly token: string;
-  readonly domains: readonly Aim[];
+  readonly domains: readonly TargetDomain[];
 }
 
-interface Aim {
+interface TargetDomain {
   readonly ID: number;
   readonly Serial: number;
   readonly LinkedRecords: readonly { readonly ID: number; readonly TypeRecord: RecordType }[];
@@ -56,7 +56,9 @@ export function createFuzzer(random: Random) {
     return String.fromCodePoint(0x10000 + below(0x100000));
   };
   const anyText = (): string =>
-    random.chance(60) ? pick(nasty) : Array.from({ length: below(random.chance(5) ? 2000 : 20) }, codePoint).join("");
+    random.chance(60)
+      ? pick(hostileTexts)
+      : Array.from({ length: below(random.chance(5) ? 2000 : 20) }, codePoint).join("");
 
   /** Returns any JSON value. Deeper values are simpler. */
   function anyValue(depth = 0): unknown {
@@ -100,7 +102,7 @@ export function createFuzzer(random: Random) {
   /** Sometimes changes the letter case, which has no meaning. */
   const changeCase = (name: string): string => (chance(10) ? pick([name.toUpperCase(), name.toLowerCase()]) : name);
 
-  function fieldsOf(op: Operation, name: OperationName, aim: Aim): Record<string, unknown> {
+  function fieldsOf(op: Operation, name: OperationName, aim: TargetDomain): Record<string, unknown> {
     const fields = objectOf(op.body?.properties ?? {});
     if (!chance(10)) {
       if ("DomainId" in (op.body?.properties ?? {}) && op.method === "POST") fields["DomainId"] = aim.ID;
@@ -161,12 +163,12 @@ export function createFuzzer(random: Random) {
     return random.chance(2) ? Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes]) : bytes;
   }
 
-  function pathOf(op: Operation, name: OperationName, aim: Aim): string {
+  function pathOf(op: Operation, name: OperationName, aim: TargetDomain): string {
     // Requests that would delete the tokens of the test itself are left out.
-    const isDeadly = ["updateProject", "deleteProject", "deleteToken"].includes(name);
+    const isDestructive = ["updateProject", "deleteProject", "deleteToken"].includes(name);
     return op.path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => {
-      if (isDeadly) return String(20 + below(20));
-      if (chance(4)) return pick(bentIds);
+      if (isDestructive) return String(20 + below(20));
+      if (chance(4)) return pick(hostileIds);
       if (chance(10)) return String(below(60));
       if (parameter !== "recordId" && !op.path.startsWith("/dns/record")) return String(aim.ID);
       const type = /^updateRecord([A-Z]+)$/.exec(name)?.[1] ?? "";
@@ -188,7 +190,7 @@ export function createFuzzer(random: Random) {
 
   /** Returns bytes that are allowed in a header, and some that are not. */
   const headerText = (): string => {
-    const text = random.chance(50) ? pick(nasty) : Array.from({ length: below(30) }, codePoint).join("");
+    const text = random.chance(50) ? pick(hostileTexts) : Array.from({ length: below(30) }, codePoint).join("");
     return text.slice(0, 1000).replaceAll(/[\r\n]/g, "");
   };
 
@@ -229,7 +231,7 @@ export function createFuzzer(random: Random) {
   }
 
   /** Returns the same path in a form that existing clients use. */
-  function disguise(path: string): string {
+  function encodePath(path: string): string {
     const kind = below(20);
     if (errorLevel === 0) return path;
     if (kind === 0) return path.replaceAll("/", "//");
@@ -247,25 +249,25 @@ export function createFuzzer(random: Random) {
     return name === "deleteDomain" && random.chance(80) ? "createDomain" : name;
   }
 
-  return function forge(target: Target): FuzzedRequest {
+  return function createRequest(target: Target): FuzzedRequest {
     errorLevel = pick(errorLevels);
     const name = pickName();
     const op: Operation = contract[name];
     let method: string = op.method;
-    const aim = pick(target.domains) ?? { ID: 1, Serial: 1, LinkedRecords: [] };
-    let path = disguise(pathOf(op, name, aim));
-    let isBent = false;
+    const domain = pick(target.domains) ?? { ID: 1, Serial: 1, LinkedRecords: [] };
+    let path = encodePath(pathOf(op, name, domain));
+    let isMutated = false;
     if (chance(3)) {
       method = pick(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "PROPFIND", "FOO", "get"]);
-      isBent = method !== op.method;
-      if (isBent && op.path.includes("{")) path = op.path.replaceAll(/\{\w+\}/g, "2147483647");
+      isMutated = method !== op.method;
+      if (isMutated && op.path.includes("{")) path = op.path.replaceAll(/\{\w+\}/g, "2147483647");
     }
     if (chance(2)) {
-      isBent = true;
+      isMutated = true;
       path = `/${anyText().replaceAll(/[\s]/g, "").slice(0, 9000)}`;
     }
     const takesBody = method === "POST" || method === "PUT";
-    const body = takesBody || chance(3) ? encode(fieldsOf(op, name, aim)) : Buffer.alloc(0);
+    const body = takesBody || chance(3) ? encode(fieldsOf(op, name, domain)) : Buffer.alloc(0);
     const lines = [`${method} ${path}${queryOf(op)} HTTP/1.1`, ...headersOf(target.token)];
     if (takesBody || body.length > 0) {
       if (!chance(10)) lines.push(`Content-Length: ${body.length}`);
@@ -280,13 +282,13 @@ export function createFuzzer(random: Random) {
         ]);
         const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
         return {
-          name: isBent ? null : name,
+          name: isMutated ? null : name,
           method,
           bytes: Buffer.concat([head, ...framed, Buffer.from("0\r\n\r\n")]),
         };
       }
     }
     const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
-    return { name: isBent ? null : name, method, bytes: Buffer.concat([head, body]) };
+    return { name: isMutated ? null : name, method, bytes: Buffer.concat([head, body]) };
   };
 }

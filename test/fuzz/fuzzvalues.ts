@@ -1,7 +1,7 @@
 /** Values that have caused failures, and values that are valid or nearly valid. `fuzz.ts` chooses among them. */
 
 /** Texts that have caused failures. */
-export const nasty: readonly string[] = [
+export const hostileTexts: readonly string[] = [
   "",
   " ",
   "\t",
@@ -149,7 +149,7 @@ export const plausible: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Values in place of an id in a path. */
-export const bentIds = [
+export const hostileIds = [
   "0",
   "00001",
   "2147483647",

@@ -75,7 +75,7 @@ for (const kind of databases)
     withSeed(async (random) => {
       const brume = await createProcess(kind, heap);
       try {
-        const forge = createFuzzer(random);
+        const createRequest = createFuzzer(random);
         const { fuzzer, token } = await prepare(brume);
         const statuses = new Map<number, number>();
         let left = requests[kind];
@@ -83,16 +83,16 @@ for (const kind of databases)
         let most = 0;
 
         /** The objects that requests can address change all the time. */
-        async function aim(): Promise<void> {
+        async function refreshTarget(): Promise<void> {
           target = { token, domains: await fuzzer.listDomains() };
           most = Math.max(most, brume.memory());
         }
 
-        async function shoot(): Promise<void> {
+        async function sendMany(): Promise<void> {
           let line: Line | null = null;
           while (left-- > 0) {
-            if (left % 100 === 0) await aim();
-            const forged: FuzzedRequest = forge(target);
+            if (left % 100 === 0) await refreshTarget();
+            const forged: FuzzedRequest = createRequest(target);
             try {
               line ??= await dial(brume.port);
               line.send(forged.bytes);
@@ -112,9 +112,9 @@ for (const kind of databases)
           line?.close();
         }
 
-        await aim();
-        await Promise.all(Array.from({ length: connections }, shoot));
-        await aim();
+        await refreshTarget();
+        await Promise.all(Array.from({ length: connections }, sendMany));
+        await refreshTarget();
         await checkStored(brume);
         assert.deepEqual(
           brume.log.filter(({ level }) => level >= 50),

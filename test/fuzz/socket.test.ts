@@ -101,13 +101,13 @@ suite("garbage", () => {
     random(async ({ below, chance }) => {
       const read = `GET /dns?limit=2 HTTP/1.1\r\n${auth}\r\n\r\n`;
       const change = `PUT /dns/1 HTTP/1.1\r\n${auth}\r\nContent-Length: 13\r\n\r\n{"Labels":{}}`;
-      const bend = (text: string): Buffer => {
+      const mutate = (text: string): Buffer => {
         const bytes = Buffer.from(text.repeat(1 + below(3)));
         for (let i = below(6); i > 0; i--) bytes[below(bytes.length)] = below(256);
         return chance(20) ? bytes.subarray(0, below(bytes.length)) : bytes;
       };
       for (let turn = 0; turn < 4; turn++) {
-        const packets = Array.from({ length: 150 }, () => bend(chance(50) ? read : change));
+        const packets = Array.from({ length: 150 }, () => mutate(chance(50) ? read : change));
         const all = await Promise.all(packets.map((packet) => sendAndClose(port, packet)));
         all.forEach((text, i) => {
           for (const status of statusesOf(text))
@@ -134,7 +134,7 @@ suite("garbage", () => {
 });
 
 /** Opens many connections and sends the same text on each. A refused client has its response. */
-async function crowd(count: number, text: string): Promise<Socket[]> {
+async function openSockets(count: number, text: string): Promise<Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(port, "127.0.0.1").on("error", () => {}));
   await Promise.all(sockets.map((socket) => once(socket, "connect")));
   for (const socket of sockets) socket.resume().write(text);
@@ -153,7 +153,7 @@ suite("many and slow", () => {
   };
   for (const [name, text] of Object.entries(halves))
     test(`hundreds of connections ${name} do not block others, and are closed in the end`, async () => {
-      const sockets = await crowd(400, text.replace("\r\n", `\r\n${auth}\r\n`));
+      const sockets = await openSockets(400, text.replace("\r\n", `\r\n${auth}\r\n`));
       await assertOthersServed();
       await gone(sockets);
       await assertOthersServed();
@@ -185,7 +185,7 @@ suite("many and slow", () => {
       await Promise.all(
         Array.from({ length: count }, async (_, i) => {
           const text = body(i);
-          const [socket] = (await crowd(
+          const [socket] = (await openSockets(
             1,
             `POST /dns/${made.ID}/changeset HTTP/1.1\r\n${auth}\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
           )) as [Socket];
@@ -206,17 +206,17 @@ suite("many and slow", () => {
   );
 
   test("unread streams block nothing, and one over the limit is rejected", async () => {
-    const ask = `GET /event HTTP/1.1\r\n${auth}\r\nAccept: text/event-stream\r\n\r\n`;
+    const streamRequest = `GET /event HTTP/1.1\r\n${auth}\r\nAccept: text/event-stream\r\n\r\n`;
     const openUnread = async () => {
       const line = await dial(port);
-      line.send(ask);
+      line.send(streamRequest);
       await line.until("retry: 2000\n\n");
       line.socket.pause();
       return line;
     };
     const lines = await Promise.all(Array.from({ length: 20 }, openUnread));
     assert.match(
-      await sendAndClose(port, ask.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")),
+      await sendAndClose(port, streamRequest.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")),
       /^HTTP\/1\.1 429 /,
     );
     const { ID } = await brume.client.createDomain({ body: { Name: "events.test" } });
@@ -232,7 +232,7 @@ suite("many and slow", () => {
     // Each stream receives the end of the connection, one after the other.
     for (;;) {
       const line = await dial(port);
-      line.send(ask);
+      line.send(streamRequest);
       const head = await line.until("\r\n\r\n");
       line.close();
       if (head.startsWith("HTTP/1.1 200")) break;

@@ -35,12 +35,12 @@ for (const kind of databases)
   }, async (t) => {
     const host = await createServerHost({}, kind);
     const { folder } = host.brume;
-    const aside = mkdtempSync(join(tmpdir(), "brume-backup-"));
+    const backupFolder = mkdtempSync(join(tmpdir(), "brume-backup-"));
     t.after(async () => {
       await host.close();
-      rmSync(aside, { recursive: true, force: true });
+      rmSync(backupFolder, { recursive: true, force: true });
     });
-    const backups = join(aside, "backups");
+    const backups = join(backupFolder, "backups");
     const server = await host.create({ Name: "web" });
     await host.run(server.IP, "echo first >/root/file; sync");
 
@@ -74,13 +74,13 @@ for (const kind of databases)
     // Later than the backup: written to the guest, or all of the server deleted.
     if (kind === "sqlite") await host.delete(server.ID);
     else await host.run(server.IP, "echo lost >>/root/file; sync");
-    cpSync(join(folder, "key"), join(aside, "key"));
+    cpSync(join(folder, "key"), join(backupFolder, "key"));
     assert.equal(await host.brume.end("SIGTERM"), 0);
     const down = await host.command("down.ts");
     assert.equal(down.status, 0, down.output);
-    renameSync(folder, join(aside, "old"));
+    renameSync(folder, join(backupFolder, "old"));
     const restore = `mkdir -m 700 "$1" && cp -a "$2/." "$1/" && cp "$3" "$1/key" && chmod 600 "$1/key"`;
-    await host.lab.run(host.lab.machine, ["sh", "-c", restore, "sh", folder, second.path, join(aside, "key")]);
+    await host.lab.run(host.lab.machine, ["sh", "-c", restore, "sh", folder, second.path, join(backupFolder, "key")]);
     await host.brume.start();
 
     const content = await until("the guest answers", () => host.ssh(server.IP, "cat /root/file"));

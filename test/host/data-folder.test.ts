@@ -67,8 +67,8 @@ function assertDivided(folder: string): void {
     assert.deepEqual([uid, gid, mode & 0o777, nlink], [account.uid, account.gid, 0o600, 1], name);
   }
   assert.equal(readlinkSync(join(folder, "url")), "control/url");
-  const own = statSync(join(folder, "control"));
-  assert.deepEqual([own.uid, own.mode & 0o777], [account.uid, 0o700]);
+  const ownFolder = statSync(join(folder, "control"));
+  assert.deepEqual([ownFolder.uid, ownFolder.mode & 0o777], [account.uid, 0o700]);
   for (const end of ["-wal", "-shm"]) assert.ok(!existsSync(join(folder, `brume.db${end}`)));
   assert.ok(!needsConversion(folder));
 }

@@ -119,11 +119,11 @@ test("incomplete copies and held layers are removed at the next start", {
     mkdirSync(join(lab.servers, folder), { recursive: true });
   for (const file of ["disk-2.part/0.qcow2", "disk-1/2.qcow2.part", "state.json.part"])
     writeFileSync(join(root, file), "half");
-  const whole = readdirSync(join(root, "disk-1")).filter((name) => !name.endsWith(".part"));
+  const complete = readdirSync(join(root, "disk-1")).filter((name) => !name.endsWith(".part"));
   await machines.close();
   await lab.open();
   assert.deepEqual(readdirSync(lab.servers).sort(), ["1", "own-9.image"]);
-  assert.deepEqual(readdirSync(join(root, "disk-1")), whole);
+  assert.deepEqual(readdirSync(join(root, "disk-1")), complete);
   assert.deepEqual(readdirSync(root).sort(), ["disk-1", "label.json"]);
   assert.deepEqual(readdirSync(join(lab.servers, "own-9.image")), []);
   await assert.rejects(machines.holdDisks(7), /server 7 has no disk/);

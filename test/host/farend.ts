@@ -10,7 +10,7 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
 import { hexOf, requestDevice } from "../../service/src/drivers/router/wireguard/uapi.ts";
 import type { Lab } from "../support/netnslab.ts";
-import { until } from "./vpnscene.ts";
+import { until } from "./vpnfixture.ts";
 
 export interface FarEnd {
   readonly namespace: string;
@@ -149,7 +149,7 @@ export async function startLibreswan(end: FarEnd, config: string, sharedKey: str
     ],
     { environment, output: join(folder, "log") },
   );
-  const said = () => readFileSync(join(folder, "log"), "latin1");
-  await until("Libreswan listens", async () => said().includes("loading secrets from"));
-  return said;
+  const readLog = () => readFileSync(join(folder, "log"), "latin1");
+  await until("Libreswan listens", async () => readLog().includes("loading secrets from"));
+  return readLog;
 }

@@ -17,7 +17,7 @@ const images = resolve(import.meta.dirname, "../../.engines/images");
 const image = await readImage(images, "debian-12");
 const skip = image === null && "it is not built: npm run image -- debian-12 --images .engines/images";
 /** Seconds; a first boot takes 40 where nothing else runs. */
-const patience = 400;
+const bootTimeout = 400;
 
 const identify = (vm: Running, key: Key) => ({
   machineId: vm.ssh("cat /etc/machine-id", key),
@@ -44,8 +44,8 @@ test("a first boot, and that of a copy", { skip, timeout: 1_200_000 }, async (t)
 
   let vm = await start(disk, { userData, passwordHash: hashPassword("First-Pw-1", "salt") });
   t.after(() => vm.close());
-  await vm.says(new RegExp(`${readyMark("i-1")}\\r?\\n`), patience);
-  await until("ssh", () => vm.ssh("true", key) !== null, patience);
+  await vm.says(new RegExp(`${readyMark("i-1")}\\r?\\n`), bootTimeout);
+  await until("ssh", () => vm.ssh("true", key) !== null, bootTimeout);
   assert.equal(vm.ssh("cat /root/theirs; id -un alice; hostname", key), "theirs\nalice\none");
   assert.equal(vm.ssh("id -un", { password: "First-Pw-1" }), "root");
   assert.match(vm.ssh("ip -br addr show scope global | tail -n 1", key) ?? "", /10\.0\.2\.15\/24 fd24::15\/64/);
@@ -60,8 +60,8 @@ test("a first boot, and that of a copy", { skip, timeout: 1_200_000 }, async (t)
   const copy = join(folder, "two.qcow2");
   execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", disk, copy]);
   vm = await start(copy, { instanceId: "i-2", hostName: "two", passwordHash: hashPassword("Second-2", "salt") });
-  await vm.says(new RegExp(`${readyMark("i-2")}\\r?\\n`), patience);
-  await until("ssh", () => vm.ssh("true", key) !== null, patience);
+  await vm.says(new RegExp(`${readyMark("i-2")}\\r?\\n`), bootTimeout);
+  await until("ssh", () => vm.ssh("true", key) !== null, bootTimeout);
   const copied = identify(vm, key);
   assert.match(copied.machineId ?? "", /^[0-9a-f]{32}$/);
   assert.match(copied.hostKey ?? "", /^ssh-ed25519 /);

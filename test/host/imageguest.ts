@@ -201,13 +201,13 @@ async function openMonitor(path: string, child: ChildProcess): Promise<Running["
     const line = JSON.parse(text) as Readonly<Record<string, unknown>>;
     if ("return" in line || "error" in line) waiting.shift()?.(line);
   });
-  const ask: Running["monitor"] = (execute, given = {}) =>
+  const runCommand: Running["monitor"] = (execute, given = {}) =>
     new Promise((resolve, reject) => {
       waiting.push((line) =>
         "return" in line ? resolve(line["return"]) : reject(new Error(JSON.stringify(line["error"]))),
       );
       socket.write(`${JSON.stringify({ execute, arguments: given })}\n`);
     });
-  await ask("qmp_capabilities");
-  return ask;
+  await runCommand("qmp_capabilities");
+  return runCommand;
 }

@@ -10,7 +10,7 @@ import { after, before, describe, test } from "node:test";
 import { tagOf } from "../../service/src/drivers/router/model/name.ts";
 import { hindrance } from "../support/netnslab.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
-import { pool } from "./networkscene.ts";
+import { pool } from "./routerfixture.ts";
 
 if (hindrance !== null) console.log(`two installations on one host: not tried, ${hindrance}`);
 
@@ -32,14 +32,14 @@ describe("two installations on one host", { skip: hindrance ?? false, concurrenc
   after(() => first?.close());
 
   test("the second starts with its own blocks, and not with those of the first", async () => {
-    const there = await routes();
+    const routesBefore = await routes();
     const second = await open({ BRUME_SHARED_POOL: "10.62.0.0/16" });
     try {
       await assert.rejects(
         second.brume.start(),
         new RegExp(`BRUME_PUBLIC_POOL: ${pool} overlaps ${pool} of the installation in ${first.brume.folder}\\. Set `),
       );
-      assert.deepEqual(await routes(), there);
+      assert.deepEqual(await routes(), routesBefore);
     } finally {
       await second.close();
     }
@@ -49,11 +49,11 @@ describe("two installations on one host", { skip: hindrance ?? false, concurrenc
       const { CIDR } = await order(third);
       const now = await routes();
       assert.ok(now.some((route) => route.startsWith(CIDR)));
-      for (const route of there) assert.ok(now.includes(route), route);
+      for (const route of routesBefore) assert.ok(now.includes(route), route);
     } finally {
       await third.close();
     }
-    assert.deepEqual(await routes(), there);
+    assert.deepEqual(await routes(), routesBefore);
   });
 
   test("it does not start while the service of the first is stopped and its networks run", async () => {

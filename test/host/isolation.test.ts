@@ -43,11 +43,11 @@ const sharedNetwork = image({
 describe("isolation from the host", { skip: hindrance ?? false, concurrency: false }, () => {
   let lab: Lab;
   let guests: readonly Guest[];
-  let fresh = 20_000;
+  let nextPort = 20_000;
   const packet = (protocol: number, { port: { addresses } }: Guest, destination: string, to: number): Packet => ({
     protocol,
     source: addresses.find((address) => address.includes(":") === destination.includes(":")) ?? "",
-    sourcePort: protocol === ICMP ? 0 : 1024 + (fresh++ % 60_000),
+    sourcePort: protocol === ICMP ? 0 : 1024 + (nextPort++ % 60_000),
     destination,
     destinationPort: protocol === ICMP ? 0 : to,
   });
@@ -156,9 +156,9 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
   test("packets without a connection are dropped too", async () => {
     const [guest] = guests;
     assert.ok(guest);
-    const forge =
+    const forgingTable =
       "table inet forge { chain o { type filter hook output priority 200; tcp flags syn tcp flags set ack; }; }\n";
-    await lab.run(guest.space, ["nft", "-f", "-"], forge);
+    await lab.run(guest.space, ["nft", "-f", "-"], forgingTable);
     try {
       const packets = ["198.18.0.1", METADATA].map((address) => packet(TCP, guest, address, 8080));
       assert.deepEqual(await arriving(lab.machine, guest, packets), []);
@@ -196,15 +196,15 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
       const from = (source: string, to: number): Packet => ({
         protocol: UDP,
         source,
-        sourcePort: 1024 + (fresh++ % 60_000),
+        sourcePort: 1024 + (nextPort++ % 60_000),
         destination: "198.18.0.1",
         destinationPort: to,
       });
-      const own = publicNetwork.edgeAddress ?? "";
+      const edgeAddress = publicNetwork.edgeAddress ?? "";
       await Promise.all([lab.machine, lab.internet, other].map((space) => lab.seen(space)));
       await lab.send(
         edge,
-        [51_820, 8082, 8083].map((to) => from(own, to)),
+        [51_820, 8082, 8083].map((to) => from(edgeAddress, to)),
       );
       await lab.send(
         guest.space,
@@ -251,8 +251,9 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     await lab.seen(lab.machine);
     // A query for the address of example.com.
     const question = "000101000001000000000000076578616d706c6503636f6d0000010001";
-    const ask = `const s=require("dgram").createSocket("udp4");s.send(Buffer.from("${question}","hex"),53,process.argv[1],()=>s.close())`;
-    for (const server of ["198.18.0.1", "10.64.0.9"]) await lab.run(guest.space, [process.execPath, "-e", ask, server]);
+    const queryProgram = `const s=require("dgram").createSocket("udp4");s.send(Buffer.from("${question}","hex"),53,process.argv[1],()=>s.close())`;
+    for (const server of ["198.18.0.1", "10.64.0.9"])
+      await lab.run(guest.space, [process.execPath, "-e", queryProgram, server]);
     const queries = async (): Promise<string[]> =>
       [...(await lab.seen(lab.machine))].filter((key) => key.endsWith(" 53"));
     let seen = await queries();

@@ -14,7 +14,7 @@ import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec/
 import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { ipsecTunnel } from "../support/tunnelspec.ts";
-import { createScene, type Scene, until } from "./vpnscene.ts";
+import { createVpnFixture, until, type VpnFixture } from "./vpnfixture.ts";
 
 /** Debian cannot install it together with strongSwan, so it is only unpacked. */
 const unpacked = resolve(import.meta.dirname, "../../.engines/libreswan");
@@ -26,11 +26,11 @@ const skip =
 const tunnel = ipsecTunnel();
 
 describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
-  let scene: Scene;
+  let fixture: VpnFixture;
   let ipsec: Ipsec;
   let kernelEsp = false;
   const libraries = `${unpacked}/usr/lib/x86_64-linux-gnu`;
-  const folder = (): string => join(scene.folder, "pluto");
+  const folder = (): string => join(fixture.folder, "pluto");
   const readLog = (): string => readFileSync(join(folder(), "log"), "latin1");
 
   /** Starts Libreswan with this complete configuration. */
@@ -64,7 +64,7 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
         "ip",
         "netns",
         "exec",
-        scene.far.namespace,
+        fixture.far.namespace,
         "sh",
         "-c",
         script,
@@ -80,16 +80,16 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
   };
 
   before(async () => {
-    scene = await createScene();
+    fixture = await createVpnFixture();
     const esp = ["proto", "esp", "spi", "0x7777", "mode", "tunnel", "enc", "cbc(aes)", `0x${"11".repeat(16)}`];
     const state = ["src", "127.0.0.9", "dst", "127.0.0.8", ...esp, "auth", "hmac(sha256)", `0x${"22".repeat(32)}`];
-    kernelEsp = await scene.inSite(scene.far, "ip", "xfrm", "state", "add", ...state).then(
+    kernelEsp = await fixture.inSite(fixture.far, "ip", "xfrm", "state", "add", ...state).then(
       () => true,
       () => false,
     );
-    if (kernelEsp) await scene.inSite(scene.far, "ip", "xfrm", "state", "flush");
+    if (kernelEsp) await fixture.inSite(fixture.far, "ip", "xfrm", "state", "flush");
   });
-  after(() => scene.end());
+  after(() => fixture.end());
 
   const suites: readonly Partial<IpsecTunnel>[] = [
     {},
@@ -103,11 +103,11 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
   for (const change of suites)
     test(`agrees on ${JSON.stringify(change)}`, async (t) => {
       const changed = { ...tunnel, ...change };
-      await scene.end();
-      scene = await createScene();
+      await fixture.end();
+      fixture = await createVpnFixture();
       ipsec = createIpsec({
         exec,
-        runFolder: scene.folder,
+        runFolder: fixture.folder,
         kernelEsp: false,
         now: Date.now,
         random: randomBytes,
@@ -118,14 +118,14 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
       try {
         await start(changed);
         // The last variant must fail.
-        await ipsec.apply(scene.here.edge, [{ ...changed, sharedKey: tunnel.sharedKey }]);
-        const status = async () => (await ipsec.observe()).get(scene.here.namespace)?.[0];
+        await ipsec.apply(fixture.here.edge, [{ ...changed, sharedKey: tunnel.sharedKey }]);
+        const status = async () => (await ipsec.observe()).get(fixture.here.namespace)?.[0];
         if (changed.sharedKey !== tunnel.sharedKey) {
           const reason = await until("a reason", async () => (await status())?.reason);
           assert.equal(reason.fault, "authentication_failed", reason.detail);
         } else if (kernelEsp) {
           await until("tunnel up", async () => (await status())?.state === "up");
-          assert.ok(await scene.ping("10.24.2.2"));
+          assert.ok(await fixture.ping("10.24.2.2"));
         } else {
           t.diagnostic(
             "this kernel has no ESP, and Debian's Libreswan is built with XFRM and XFRMI only: both proposals and the key are agreed on, no packet goes through",
@@ -142,7 +142,7 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
           cause: error,
         });
       } finally {
-        await ipsec.remove(scene.here.namespace);
+        await ipsec.remove(fixture.here.namespace);
         ipsec.close();
       }
     });

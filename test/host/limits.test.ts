@@ -201,19 +201,19 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
   });
 
   test("DNS queries of one guest do not block the name server for others", async () => {
-    const tally =
+    const counterTable =
       "table inet tally {\n counter c { }\n chain i {\n type filter hook input priority 30; policy accept;\n udp dport 53 counter name c\n }\n}\n";
-    await lab.run(edge(), ["nft", "-f", "-"], tally);
+    await lab.run(edge(), ["nft", "-f", "-"], counterTable);
     const sent = 1500;
     const script = `const s=require("dgram").createSocket("udp4");(async()=>{for(let i=0;i<${sent};i++)await new Promise(r=>s.send("x",53,"10.63.0.1",r));s.close()})()`;
-    const ask = async (guest: Guest): Promise<number> => {
+    const sendAndCount = async (guest: Guest): Promise<number> => {
       await lab.run(guest.space, [process.execPath, "-e", script]);
       const listing = await lab.run(edge(), ["nft", "reset", "counters", "table", "inet", "tally"]);
       return Number(/packets (\d+)/.exec(listing)?.[1]);
     };
-    const came = await ask(at(greedy));
+    const came = await sendAndCount(at(greedy));
     assert.ok(came >= 200 && came < sent, `${came} of ${sent}`);
-    assert.ok((await ask(at(other))) >= 200, "another guest has its own share");
+    assert.ok((await sendAndCount(at(other))) >= 200, "another guest has its own share");
     await lab.run(edge(), ["nft", "delete", "table", "inet", "tally"]);
   });
 
@@ -221,9 +221,9 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     router = lab.open({ limits: { network: 65_536, server: 16_384, packets: 100 } });
     await apply();
     const sent = 3000;
-    const tally =
+    const counterTable =
       "table inet tally {\n counter c { }\n chain i {\n type filter hook prerouting priority raw; policy accept;\n udp dport 9999 counter name c\n }\n}\n";
-    await lab.run(lab.internet, ["nft", "-f", "-"], tally);
+    await lab.run(lab.internet, ["nft", "-f", "-"], counterTable);
     const script = `const s=require("dgram").createSocket("udp4");(async()=>{for(let i=0;i<${sent};i++)await new Promise(r=>s.send("x",9999,"198.18.0.2",r));s.close()})()`;
     await lab.run(at(greedy).space, [process.execPath, "-e", script]);
     const listing = await lab.run(lab.internet, ["nft", "list", "counters", "table", "inet", "tally"]);

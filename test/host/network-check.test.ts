@@ -12,13 +12,13 @@ import fc from "fast-check";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { hindrance, keyOf } from "../support/netnslab.ts";
 import { runsOf } from "../support/random.ts";
-import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
+import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
 
 if (hindrance !== null) console.log(`firewall check against packets: not tried, ${hindrance}`);
 const skip = hindrance ?? false;
 
-const strangers = ["198.51.100.1", "198.51.100.77", "203.0.113.9"];
-const stranger6 = "fd51::1";
+const otherHosts = ["198.51.100.1", "198.51.100.77", "203.0.113.9"];
+const otherHost6 = "fd51::1";
 const services = [22, 53, 443];
 const publicKey = randomBytes(32).toString("base64");
 const names = { 1: "Icmp", 6: "Tcp", 17: "Udp" } as const;
@@ -29,8 +29,8 @@ function specs({ ip, ip6 }: Server, network: PublicNetwork): fc.Arbitrary<Firewa
     ip,
     ip6,
     network.CIDR,
-    ...strangers,
-    stranger6,
+    ...otherHosts,
+    otherHost6,
     "198.51.100.0/24",
     "198.51.100.1-198.51.100.50",
     "fd51::/64",
@@ -68,13 +68,13 @@ function specs({ ip, ip6 }: Server, network: PublicNetwork): fc.Arbitrary<Firewa
   });
 }
 
-let fresh = 10_000;
+let nextPort = 10_000;
 function packetsBetween(source: string, destination: string, ports = services): Known[] {
   const known = ports.flatMap((destinationPort) =>
     ([6, 17] as const).map((protocol) => ({
       protocol,
       source,
-      sourcePort: 10_000 + (fresh++ % 50_000),
+      sourcePort: 10_000 + (nextPort++ % 50_000),
       destination,
       destinationPort,
     })),
@@ -89,21 +89,21 @@ function check(client: Client, id: number, { protocol, source, sourcePort, desti
   return client.checkFirewall({ path: { id }, body });
 }
 
-let scene: NetworkScene | undefined;
+let fixture: RouterFixture | undefined;
 before(async () => {
-  if (skip === false) scene = await createNetworkScene({ ipv6: true });
+  if (skip === false) fixture = await createRouterFixture({ ipv6: true });
 });
-after(() => scene?.close());
+after(() => fixture?.close());
 
 test("the firewall check and real packets agree on random rules", { skip }, async () => {
-  assert.ok(scene);
-  const { lab, client, order, plug } = scene;
+  assert.ok(fixture);
+  const { lab, client, order, plug } = fixture;
   const network = await order("asked");
   const path = { id: network.Id };
   const server = await plug(network.Id);
   // Resolve neighbours first, so that nothing below waits for it.
   for (const target of ["198.18.0.2", "fd18::2"]) await lab.run(server.space, ["ping", "-c", "1", "-W", "5", target]);
-  const ends = [...strangers.map((far) => [server.ip, far] as const), [server.ip6, stranger6] as const];
+  const ends = [...otherHosts.map((far) => [server.ip, far] as const), [server.ip6, otherHost6] as const];
   const runs = runsOf(24, 8);
   let checked = 0;
 
@@ -141,8 +141,8 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
 });
 
 test("the firewall check and real packets agree on what the edge itself accepts", { skip }, async () => {
-  assert.ok(scene);
-  const { lab, client, order, plug, edgeOf } = scene;
+  assert.ok(fixture);
+  const { lab, client, order, plug, edgeOf } = fixture;
   const network = await order("edge");
   const { Id: id, Gateway, Gateway6, EdgeExternalIp } = network;
   const server = await plug(id);
@@ -151,10 +151,10 @@ test("the firewall check and real packets agree on what the edge itself accepts"
   const ends = [
     [server.ip, Gateway],
     [server.ip, EdgeExternalIp],
-    [strangers[0], Gateway],
-    [strangers[0], EdgeExternalIp],
+    [otherHosts[0], Gateway],
+    [otherHosts[0], EdgeExternalIp],
     [server.ip6, Gateway6],
-    [stranger6, Gateway6],
+    [otherHost6, Gateway6],
   ] as const;
   const taken = new Set<string>();
   const compare = async () => {

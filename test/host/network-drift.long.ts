@@ -12,45 +12,45 @@ import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance, keyOf } from "../support/netnslab.ts";
 import { createFarEnd, type FarEnd } from "./farend.ts";
-import { createNetworkScene, createServer, type NetworkScene, type Server } from "./networkscene.ts";
+import { createRouterFixture, createServer, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { type Scene, until } from "./vpnscene.ts";
+import { until, type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go", "busybox");
 if (skip) console.log(`networks broken by hand: not tried, ${skip}`);
 
 describe("networks broken by hand", { skip, concurrency: false }, () => {
-  let scene: NetworkScene;
+  let fixture: RouterFixture;
   let network: PublicNetwork;
   let server: Server;
   let far: FarEnd;
-  let fresh = 40_000;
+  let nextPort = 40_000;
 
-  const edge = () => scene.edgeOf(network.Id);
-  const inEdge = (...argv: readonly string[]) => scene.lab.run(edge(), argv);
+  const edge = () => fixture.edgeOf(network.Id);
+  const inEdge = (...argv: readonly string[]) => fixture.lab.run(edge(), argv);
   const packet = (destinationPort: number): Packet => ({
     protocol: 17,
     source: "198.51.100.5",
-    sourcePort: fresh++,
+    sourcePort: nextPort++,
     destination: server.ip,
     destinationPort,
   });
   /** Returns whether exactly the packets arrive that the one rule allows. */
   async function ruleApplies(): Promise<boolean> {
     const sent = [packet(53), packet(54)];
-    await scene.lab.seen(server.space);
-    await scene.lab.send(scene.lab.internet, sent);
-    const seen = await scene.lab.seen(server.space);
+    await fixture.lab.seen(server.space);
+    await fixture.lab.send(fixture.lab.internet, sent);
+    const seen = await fixture.lab.seen(server.space);
     return sent.map((each) => seen.has(keyOf(each))).join() === "true,false";
   }
   const isUp = async () => {
-    const statuses = await scene.client.readVpnStatus({ path: { id: network.Id } });
+    const statuses = await fixture.client.readVpnStatus({ path: { id: network.Id } });
     return statuses.some(({ State }) => State === "Up");
   };
-  const ping = () => scene.lab.works(server.space, ["ping", "-n", "-q", "-c", "1", "-W", "1", far.server]);
+  const ping = () => fixture.lab.works(server.space, ["ping", "-n", "-q", "-c", "1", "-W", "1", far.server]);
   const lease = async () => {
     const line = `busybox udhcpc -i eth0 -n -q -f -t 3 -T 1 -s /bin/true 2>&1`;
-    return (await scene.lab.run(server.space, ["sh", "-c", line]).catch(() => "")).includes(`lease of ${server.ip}`);
+    return (await fixture.lab.run(server.space, ["sh", "-c", line]).catch(() => "")).includes(`lease of ${server.ip}`);
   };
   const daemon = async (program: string) => {
     const [found] = await findDaemons(exec, edge(), program);
@@ -59,23 +59,23 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
   };
 
   before(async () => {
-    scene = await createNetworkScene();
-    network = await scene.order("fragile");
-    server = await scene.plug(network.Id);
-    far = await createFarEnd(scene.lab, 1);
-    const strongswan = await startStrongswan({ folder: far.folder, far: { namespace: far.namespace } } as Scene);
+    fixture = await createRouterFixture();
+    network = await fixture.order("fragile");
+    server = await fixture.plug(network.Id);
+    far = await createFarEnd(fixture.lab, 1);
+    const strongswan = await startStrongswan({ folder: far.folder, far: { namespace: far.namespace } } as VpnFixture);
     const path = { id: network.Id };
     const Rules = [
       { Action: "Allow" as const, Protocol: "Udp" as const, Destination: server.ip, DestinationPort: "53" },
       { Action: "Allow" as const, Source: "internal" },
     ];
-    await scene.client.configureFirewall({ path, body: { Rules } }, { wait: 20 });
+    await fixture.client.configureFirewall({ path, body: { Rules } }, { wait: 20 });
     const peer = `${"0".repeat(43)}=`;
     const Tunnels = [
       { Name: "far", PeerNetwork: far.cidr, PeerEndpoint: far.address },
       { Name: "away", Type: "WireGuard" as const, PeerNetwork: "10.25.0.0/16", PeerPublicKey: peer },
     ];
-    const { Vpn } = await scene.client.configureVpn({ path, body: { Tunnels } }, { wait: 20 });
+    const { Vpn } = await fixture.client.configureVpn({ path, body: { Tunnels } }, { wait: 20 });
     const [tunnel] = Vpn.Tunnels;
     assert.ok(tunnel);
     await strongswan.load(tunnel.PeerConfig.replaceAll("<SharedKey>", tunnel.SharedKey));
@@ -84,7 +84,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
   });
   after(async () => {
     await far?.close();
-    await scene?.close();
+    await fixture?.close();
   });
 
   interface Damage {
@@ -118,8 +118,8 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       slow: true,
       harm: async () => {
         // Visible only in comparison with an earlier observation.
-        for (let looks = 0; looks < 3; looks++) {
-          await scene.turn(network.Id);
+        for (let checks = 0; checks < 3; checks++) {
+          await fixture.turn(network.Id);
           await sleep(700);
         }
         const listing = await inEdge("nft", "-a", "list", "chain", "inet", await table(), "forward");
@@ -131,19 +131,19 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
     "a route to the network deleted": {
       reported: /route/,
       slow: true,
-      harm: () => scene.lab.ip(scene.lab.machine, [`route del ${network.CIDR}`]),
+      harm: () => fixture.lab.ip(fixture.lab.machine, [`route del ${network.CIDR}`]),
     },
     "all rules flushed": { reported: /firewall/, harm: () => inEdge("nft", "flush", "ruleset") },
-    "the bridge deleted": { reported: /bridge/, harm: () => scene.lab.ip(edge(), ["link del br0"]) },
-    "the uplink deleted": { reported: /uplink/, harm: () => scene.lab.ip(edge(), ["link del up0"]) },
+    "the bridge deleted": { reported: /bridge/, harm: () => fixture.lab.ip(edge(), ["link del br0"]) },
+    "the uplink deleted": { reported: /uplink/, harm: () => fixture.lab.ip(edge(), ["link del up0"]) },
     "dnsmasq killed": { reported: /dhcp/, harm: async () => exec.signal(await daemon("dnsmasq"), "SIGKILL") },
     "the namespace deleted": {
       reported: /missing on the host|namespace/,
       harm: async () => {
         await exec.run(["ip", "netns", "del", edge()]);
         // The driver of the server creates a new NIC.
-        await scene.lab.ip(server.space, ["link del eth0"]).catch(() => {});
-        await createServer(scene.lab, scene.lab.tag, network, server.link);
+        await fixture.lab.ip(server.space, ["link del eth0"]).catch(() => {});
+        await createServer(fixture.lab, fixture.lab.tag, network, server.link);
       },
     },
     "the namespace deleted, and all that ran in it": {
@@ -152,25 +152,25 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
         for (const program of ["dnsmasq", "charon-systemd", "wireguard-go"])
           exec.signal(await daemon(program), "SIGKILL");
         await exec.run(["ip", "netns", "del", edge()]);
-        await scene.lab.ip(server.space, ["link del eth0"]).catch(() => {});
-        await createServer(scene.lab, scene.lab.tag, network, server.link);
+        await fixture.lab.ip(server.space, ["link del eth0"]).catch(() => {});
+        await createServer(fixture.lab, fixture.lab.tag, network, server.link);
       },
     },
   };
   for (const [name, { reported, harm, slow }] of Object.entries(damages))
     test(name, async () => {
-      const before = (await scene.events("publicnetwork.*")).length;
+      const before = (await fixture.events("publicnetwork.*")).length;
       await harm();
-      if (slow) await scene.turn(network.Id);
+      if (slow) await fixture.turn(network.Id);
       const events = await until("the events", async () => {
-        const all = (await scene.events("publicnetwork.*"))
+        const all = (await fixture.events("publicnetwork.*"))
           .slice(before)
           .filter(({ ResourceID }) => ResourceID === network.Id);
         return all.at(-1)?.Type === "publicnetwork.applied" && all;
       });
       const details = events.map(({ Data }) => (Data as PublicNetwork).Error?.detail ?? "");
       assert.match(details.join("\n"), reported);
-      const now = await scene.applied(network.Id);
+      const now = await fixture.applied(network.Id);
       assert.deepEqual([now.Error, now.State], [null, "Active"]);
       assert.ok(await until("the rules in force", ruleApplies, 3000));
       assert.ok(await until("leases", lease, 5000));
@@ -181,10 +181,10 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
     });
 
   test("orphaned networks are removed, and foreign objects stay", async () => {
-    const space = scene.edgeOf(4321);
-    await scene.lab.ip(null, [`netns add ${space}`, `netns add ${space}-foreign`]);
+    const space = fixture.edgeOf(4321);
+    await fixture.lab.ip(null, [`netns add ${space}`, `netns add ${space}-foreign`]);
     try {
-      await scene.lab.ip(space, ['link set lo alias "brume 4321 1"']);
+      await fixture.lab.ip(space, ['link set lo alias "brume 4321 1"']);
       await until("it is gone", async () => !(await exec.run(["ip", "netns", "list"])).includes(`${space}\n`));
       assert.ok((await exec.run(["ip", "netns", "list"])).includes(`${space}-foreign`));
     } finally {

@@ -2,22 +2,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hindrance } from "../support/netnslab.ts";
-import { createNetworkScene } from "./networkscene.ts";
-import { until } from "./vpnscene.ts";
+import { createRouterFixture } from "./routerfixture.ts";
+import { until } from "./vpnfixture.ts";
 
 if (hindrance !== null) console.log(`IPv6 brought on later: not tried, ${hindrance}`);
 
 test("an existing network has IPv6 after the next start", { skip: hindrance ?? false }, async (t) => {
-  const scene = await createNetworkScene();
-  t.after(() => scene.close());
-  const { lab } = scene;
-  const { Id } = await scene.order("old");
-  const { space, ip } = await scene.plug(Id);
+  const fixture = await createRouterFixture();
+  t.after(() => fixture.close());
+  const { lab } = fixture;
+  const { Id } = await fixture.order("old");
+  const { space, ip } = await fixture.plug(Id);
   const pings = (target: string) => lab.works(space, ["ping", "-n", "-c", "1", "-W", "1", target]);
   assert.ok(await pings("198.18.0.2"));
 
-  await scene.restart({ ipv6: true });
-  const network = await scene.applied(Id);
+  await fixture.restart({ ipv6: true });
+  const network = await fixture.applied(Id);
   const [link] = network.LinkedServers;
   assert.ok(link && network.Gateway6);
   // As the server's next start would do.
@@ -27,8 +27,8 @@ test("an existing network has IPv6 after the next start", { skip: hindrance ?? f
   assert.ok(await pings("198.18.0.2"), `${ip} goes on`);
 
   // Another program disables it, and the next run of the reconciler repairs it.
-  await lab.run(scene.edgeOf(Id), ["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"]);
+  await lab.run(fixture.edgeOf(Id), ["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"]);
   assert.equal(await pings("fd18::2"), false);
-  await scene.turn(Id);
+  await fixture.turn(Id);
   await until("it is repaired", () => pings("fd18::2"));
 });

@@ -13,14 +13,14 @@ import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance, keyOf } from "../support/netnslab.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
-import type { Server } from "./networkscene.ts";
+import type { Server } from "./routerfixture.ts";
 import { startIn, startTalk, type Talker } from "./talker.ts";
-import { until } from "./vpnscene.ts";
+import { until } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "wireguard-go", "nsenter");
 if (skip) console.log(`networks of a process that is killed: not tried, ${skip}`);
 
-const STRANGER = "198.51.100.9";
+const OTHER_HOST = "198.51.100.9";
 const key = "0".repeat(43);
 
 describe("networks of a process that is killed", { skip, concurrency: false }, () => {
@@ -38,7 +38,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
   const applied = (id: number) => at.brume.client.waitFor("readPublicNetwork", { path: { id } }, { timeout: 20_000 });
   const order = async (Name: string): Promise<PublicNetwork> =>
     applied((await at.brume.client.createPublicNetwork({ body: { Name } })).Id);
-  let fresh = 30_000;
+  let nextPort = 30_000;
   const packets = (): Packet[] =>
     [
       [6, 22],
@@ -46,8 +46,8 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
       [17, 53],
     ].map(([protocol = 0, destinationPort = 0]) => ({
       protocol,
-      source: STRANGER,
-      sourcePort: fresh++,
+      source: OTHER_HOST,
+      sourcePort: nextPort++,
       destination: server.ip,
       destinationPort,
     }));
@@ -77,9 +77,9 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
     await at.lab.send(at.lab.internet, probes);
     const seen = await at.lab.seen(server.space);
     for (const probe of probes) {
-      const body = { Protocol: probe.protocol === 6 ? ("Tcp" as const) : ("Udp" as const), Source: STRANGER };
-      const asked = { ...body, Destination: probe.destination, DestinationPort: probe.destinationPort };
-      const { Verdict, Reason } = await client.checkFirewall({ path, body: asked });
+      const body = { Protocol: probe.protocol === 6 ? ("Tcp" as const) : ("Udp" as const), Source: OTHER_HOST };
+      const packet = { ...body, Destination: probe.destination, DestinationPort: probe.destinationPort };
+      const { Verdict, Reason } = await client.checkFirewall({ path, body: packet });
       assert.equal(seen.has(keyOf(probe)), Verdict === "Allow", `${when}: ${keyOf(probe)}: ${Reason}`);
     }
     const { Vpn } = await read(busy.Id);

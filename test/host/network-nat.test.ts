@@ -13,10 +13,10 @@ import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/mod
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance } from "../support/netnslab.ts";
 import { createFarEnd, type FarEnd, startWireguard } from "./farend.ts";
-import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
+import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startStrongswan } from "./strongswan.ts";
 import { startIn } from "./talker.ts";
-import { type Scene, until } from "./vpnscene.ts";
+import { until, type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
 if (skip) console.log(`tunnels behind NAT: not tried, ${skip}`);
@@ -28,20 +28,20 @@ interface Side {
 }
 
 describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
-  let scene: NetworkScene;
+  let fixture: RouterFixture;
   let one: Side;
   let two: Side;
   const ends: FarEnd[] = [];
   let devices = 0;
 
   const createSide = async (name: string): Promise<Side> => {
-    const network = await scene.order(name);
-    return { network, server: await scene.plug(network.Id) };
+    const network = await fixture.order(name);
+    return { network, server: await fixture.plug(network.Id) };
   };
   const put = async ({ network: { Id: id } }: Side, ...Tunnels: readonly TunnelInput[]): Promise<readonly Tunnel[]> =>
-    (await scene.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, { wait: 60 })).Vpn.Tunnels;
+    (await fixture.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, { wait: 60 })).Vpn.Tunnels;
   const statusOf = async ({ network: { Id: id } }: Side): Promise<TunnelStatus> => {
-    const [status] = await scene.client.readVpnStatus({ path: { id } });
+    const [status] = await fixture.client.readVpnStatus({ path: { id } });
     assert.ok(status);
     return status;
   };
@@ -56,37 +56,37 @@ describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
   };
   const ping = (from: string, to: string) =>
     until(`packets from ${from} to ${to}`, () =>
-      scene.lab.works(from, ["ping", "-n", "-q", "-c", "1", "-W", "1", to]).then((works) => works),
+      fixture.lab.works(from, ["ping", "-n", "-q", "-c", "1", "-W", "1", to]).then((works) => works),
     );
   const both = async ({ server }: Side, end: FarEnd): Promise<void> => {
     assert.ok(await ping(server.space, end.server));
     assert.ok(await ping(end.serverSpace, server.ip));
   };
   const farEnd = async (number: number): Promise<FarEnd> => {
-    const end = await createFarEnd(scene.lab, number);
+    const end = await createFarEnd(fixture.lab, number);
     ends.push(end);
-    await scene.lab.ip(end.namespace, ["route add unreachable 10.64.255.0/24"]);
+    await fixture.lab.ip(end.namespace, ["route add unreachable 10.64.255.0/24"]);
     return end;
   };
   const strongswan = async (end: FarEnd, ...tunnels: readonly Tunnel[]): Promise<void> => {
-    const far = await startStrongswan({ folder: end.folder, far: { namespace: end.namespace } } as Scene);
+    const far = await startStrongswan({ folder: end.folder, far: { namespace: end.namespace } } as VpnFixture);
     await far.load(
       tunnels.map(({ PeerConfig, SharedKey }) => PeerConfig.replaceAll("<SharedKey>", SharedKey)).join(""),
     );
   };
   const wireguard = async (end: FarEnd, side: Side, tunnel: Tunnel, key: string): Promise<void> => {
     devices += 1;
-    const far = await startWireguard(end, `b${scene.lab.tag}n${devices}`);
+    const far = await startWireguard(end, `b${fixture.lab.tag}n${devices}`);
     await far.configure(tunnel, key, side.network.CIDR);
   };
 
   before(async () => {
-    scene = await createNetworkScene({ publicPool: "10.64.0.0/16" });
+    fixture = await createRouterFixture({ publicPool: "10.64.0.0/16" });
     [one, two] = [await createSide("one"), await createSide("two")];
   });
   after(async () => {
     for (const end of ends) await end.close();
-    await scene?.close();
+    await fixture?.close();
   });
 
   for (const IkeVersion of [2, 1])
@@ -162,12 +162,12 @@ describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
     skip: whyNot("wg", "wg-quick"),
   }, async () => {
     const end = await farEnd(8);
-    const device = `b${scene.lab.tag}q`;
+    const device = `b${fixture.lab.tag}q`;
     const path = async (peer?: "wg") => {
       const [tunnel] = await put(one, { Name: "phone", Type: "WireGuard", PeerNetwork: end.cidr });
       assert.ok(tunnel);
       const query = peer === undefined ? {} : { peer };
-      const { Config } = await scene.client.issueTunnelPeer({
+      const { Config } = await fixture.client.issueTunnelPeer({
         path: { id: one.network.Id, tunnelId: tunnel.Id },
         query,
       });
@@ -194,7 +194,9 @@ describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
     await put(one, { Id: tunnel.Id, Name: "early", Enabled: false });
     await wireguard(end, one, tunnel, key);
     await until("the machine remembers a call", async () =>
-      (await scene.lab.run(scene.lab.machine, ["conntrack", "-L", "-p", "udp"])).includes(`dport=${tunnel.ListenPort}`),
+      (await fixture.lab.run(fixture.lab.machine, ["conntrack", "-L", "-p", "udp"])).includes(
+        `dport=${tunnel.ListenPort}`,
+      ),
     );
     await put(one, { Id: tunnel.Id, Name: "early", Enabled: true });
     await isUp(one);
@@ -204,7 +206,7 @@ describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
 
   test("a port that a program of the host uses is not forwarded, and the status explains it", async () => {
     const script = `require("node:dgram").createSocket("udp4").bind(500,()=>console.log("bound"))`;
-    const program = startIn(scene.lab.machine, [process.execPath, "-e", script]);
+    const program = startIn(fixture.lab.machine, [process.execPath, "-e", script]);
     try {
       await program.line();
       await put(one, { Name: "x", PeerNetwork: "10.77.0.0/24", PeerEndpoint: "any", PeerIdentificator: "x.example" });

@@ -14,17 +14,17 @@ import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/mod
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance } from "../support/netnslab.ts";
 import { createFarEnd, type FarEnd, noLibreswan, startLibreswan, startWireguard } from "./farend.ts";
-import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
+import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
 import { startIn } from "./talker.ts";
-import { type Scene, until } from "./vpnscene.ts";
+import { until, type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
 if (skip) console.log(`tunnels through the API: not tried, ${skip}`);
 
 describe("tunnels through the API, with independent peers", { skip, concurrency: false }, () => {
   const farKey = createPrivate(randomBytes);
-  let scene: NetworkScene;
+  let fixture: RouterFixture;
   let network: PublicNetwork;
   let server: Server;
   let office: FarEnd;
@@ -33,12 +33,12 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
 
   const path = () => ({ id: network.Id });
   const put = async (...Tunnels: readonly TunnelInput[]): Promise<readonly Tunnel[]> => {
-    const answer = await scene.client.configureVpn({ path: path(), body: { Tunnels: [...Tunnels] } }, { wait: 60 });
+    const answer = await fixture.client.configureVpn({ path: path(), body: { Tunnels: [...Tunnels] } }, { wait: 60 });
     assert.equal(answer.AppliedGeneration, answer.Generation);
     assert.ok(answer.Vpn.Tunnels.every(({ State }) => State === "Active"));
     return answer.Vpn.Tunnels;
   };
-  const tunnels = async () => (await scene.client.readPublicNetwork({ path: path() })).Vpn.Tunnels;
+  const tunnels = async () => (await fixture.client.readPublicNetwork({ path: path() })).Vpn.Tunnels;
   const named = async (name: string): Promise<Tunnel> => {
     const found = (await tunnels()).find(({ Name }) => Name === name);
     assert.ok(found, name);
@@ -46,7 +46,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
   };
   const statusOf = async (name: string): Promise<TunnelStatus> => {
     const { Id } = await named(name);
-    const found = (await scene.client.readVpnStatus({ path: path() })).find(({ TunnelId }) => TunnelId === Id);
+    const found = (await fixture.client.readVpnStatus({ path: path() })).find(({ TunnelId }) => TunnelId === Id);
     assert.ok(found, name);
     return found;
   };
@@ -56,9 +56,10 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
       return status.Operational && status;
     });
   const ping = (to: string, ...options: readonly string[]) =>
-    scene.lab.works(server.space, ["ping", "-n", "-q", "-c", "1", "-W", "1", ...options, to]);
+    fixture.lab.works(server.space, ["ping", "-n", "-q", "-c", "1", "-W", "1", ...options, to]);
   /** Returns the unencrypted packets between the peers' blocks and the network that crossed the host since the last call. */
-  const inTheOpen = async () => [...(await scene.lab.seen(scene.lab.machine))].filter((key) => key.includes(" 10.24."));
+  const unencrypted = async () =>
+    [...(await fixture.lab.seen(fixture.lab.machine))].filter((key) => key.includes(" 10.24."));
   const keep = ({ Id, Name }: Tunnel): TunnelInput => ({ Id, Name });
 
   const toOffice = (): TunnelInput => ({ Name: "office", PeerNetwork: office.cidr, PeerEndpoint: office.address });
@@ -74,18 +75,18 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
   const filled = ({ PeerConfig, SharedKey }: Tunnel): string => PeerConfig.replaceAll("<SharedKey>", SharedKey);
 
   before(async () => {
-    scene = await createNetworkScene();
-    network = await scene.order("head");
-    server = await scene.plug(network.Id);
-    const esp = scene.lab.capabilities.trials.find(({ name }) => name === "ESP in the kernel");
+    fixture = await createRouterFixture();
+    network = await fixture.order("head");
+    server = await fixture.plug(network.Id);
+    const esp = fixture.lab.capabilities.trials.find(({ name }) => name === "ESP in the kernel");
     // If there is one, all packets below go through it.
     if (!esp?.works) console.log(`ESP in the kernel: not tried, ${esp?.detail}`);
-    [office, branch] = [await createFarEnd(scene.lab, 1), await createFarEnd(scene.lab, 2)];
-    strongswan = await startStrongswan({ folder: office.folder, far: { namespace: office.namespace } } as Scene);
+    [office, branch] = [await createFarEnd(fixture.lab, 1), await createFarEnd(fixture.lab, 2)];
+    strongswan = await startStrongswan({ folder: office.folder, far: { namespace: office.namespace } } as VpnFixture);
   });
   after(async () => {
     for (const end of [office, branch]) await end?.close();
-    await scene?.close();
+    await fixture?.close();
   });
 
   test("both types come up from the peer configurations, and servers reach each other through them", async () => {
@@ -93,15 +94,15 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     assert.ok(ipsec && wireguard);
     assert.match(ipsec.SharedKey, /^[A-Za-z0-9]{32}$/);
     assert.ok(![ipsec, wireguard].some(({ PeerConfig }) => PeerConfig.includes(ipsec.SharedKey)));
-    await scene.lab.seen(scene.lab.machine);
+    await fixture.lab.seen(fixture.lab.machine);
     assert.deepEqual([await ping(office.server), await ping(branch.server)], [false, false]);
     await strongswan.load(filled(ipsec));
-    const far = await startWireguard(branch, `b${scene.lab.tag}f`);
+    const far = await startWireguard(branch, `b${fixture.lab.tag}f`);
     await far.configure(wireguard, farKey, network.CIDR);
     const [one, two] = [await isUp("office"), await isUp("branch")];
     assert.ok(await until("packets by IPsec", () => ping(office.server)));
     assert.ok(await until("packets by WireGuard", () => ping(branch.server)));
-    assert.deepEqual(await inTheOpen(), []);
+    assert.deepEqual(await unencrypted(), []);
     assert.deepEqual(
       [one.LocalSubnets, one.PeerSubnets, one.PeerAddress],
       [[network.CIDR], [office.cidr], office.address],
@@ -111,25 +112,25 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     const now = await statusOf("office");
     assert.ok(now.BytesIn >= 84 && now.BytesOut >= 84 && now.LastSeen !== null && now.EstablishedAt !== null);
     // And the other way round.
-    assert.ok(await scene.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
-    await until("events of both", async () => (await scene.events("tunnel.up")).length === 2);
+    assert.ok(await fixture.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
+    await until("events of both", async () => (await fixture.events("tunnel.up")).length === 2);
   });
 
   test("the firewall filters tunnels too: the peers' networks are external", async () => {
     const set = (Rules: readonly object[]) =>
-      scene.client.configureFirewall({ path: path(), body: { Rules: Rules as [] } }, { wait: 60 });
+      fixture.client.configureFirewall({ path: path(), body: { Rules: Rules as [] } }, { wait: 60 });
     await set([{ Action: "Allow", Source: office.cidr }]);
-    assert.ok(await scene.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
-    assert.equal(await scene.lab.works(branch.serverSpace, ["ping", "-q", "-c", "1", "-W", "0.7", server.ip]), false);
+    assert.ok(await fixture.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
+    assert.equal(await fixture.lab.works(branch.serverSpace, ["ping", "-q", "-c", "1", "-W", "0.7", server.ip]), false);
     assert.equal(await ping(office.server), false);
-    await scene.client.configureFirewall({ path: path(), body: { Enabled: false } }, { wait: 60 });
+    await fixture.client.configureFirewall({ path: path(), body: { Enabled: false } }, { wait: 60 });
     assert.ok(await ping(office.server));
   });
 
   test("the list is replaced completely, and unchanged tunnels keep running", async () => {
     const before = await isUp("office");
     const [ipsec, wireguard] = [await named("office"), await named("branch")];
-    const pinging = scene.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
+    const pinging = fixture.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
     const third: TunnelInput = {
       Name: "third",
       PeerNetwork: "10.99.0.0/16",
@@ -156,7 +157,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
   test("a wrong key is explained, nothing leaves unencrypted, and the right key suffices", async () => {
     const { Id, SharedKey } = await named("office");
     const branchNow = keep(await named("branch"));
-    await scene.lab.seen(scene.lab.machine);
+    await fixture.lab.seen(fixture.lab.machine);
     await put({ Id, Name: "office", SharedKey: "Another-Key-0123456789" }, branchNow);
     const { Error: reason, State } = await until("a reason", async () => {
       const status = await statusOf("office");
@@ -167,9 +168,9 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     assert.ok(!JSON.stringify(reason).includes("Another-Key"));
     assert.equal(await ping(office.server), false);
     assert.ok(await ping(branch.server), "the other one goes on");
-    assert.deepEqual(await inTheOpen(), []);
+    assert.deepEqual(await unencrypted(), []);
     await until("the event", async () =>
-      (await scene.events("tunnel.down")).some(({ ResourceID }) => ResourceID === Id),
+      (await fixture.events("tunnel.down")).some(({ ResourceID }) => ResourceID === Id),
     );
     await put({ Id, Name: "office", SharedKey }, branchNow);
     await isUp("office");
@@ -177,12 +178,12 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
   });
 
   test("an engine that hangs affects the status of its own tunnels only", async () => {
-    const [daemon] = await findDaemons(exec, scene.edgeOf(network.Id), "charon-systemd");
+    const [daemon] = await findDaemons(exec, fixture.edgeOf(network.Id), "charon-systemd");
     assert.ok(daemon);
     exec.signal(daemon, "SIGSTOP");
     try {
       const [silent, other] = await until("silence", async () => {
-        const all = await scene.client.readVpnStatus({ path: path() });
+        const all = await fixture.client.readVpnStatus({ path: path() });
         return all[0]?.State === "Unknown" && all;
       });
       assert.equal(silent?.Error?.code, "engine_unavailable");
@@ -197,7 +198,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
   test("TCP uses the tunnel's MTU from its first packet", async () => {
     const { Mtu } = await named("office");
     const sockets = (state: string) =>
-      scene.lab.run(office.serverSpace, ["ss", "-tinH", "state", state, "sport", "=", ":5001"]);
+      fixture.lab.run(office.serverSpace, ["ss", "-tinH", "state", state, "sport", "=", ":5001"]);
     const sink = startIn(office.serverSpace, ["busybox", "nc", "-l", "-p", "5001"]);
     await until("a listener", () => sockets("listening"));
     const source = startIn(server.space, ["busybox", "nc", office.server, "5001"]);
@@ -211,28 +212,28 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
   });
 
   test("killed engines restart with all tunnels, and nothing leaves unencrypted meanwhile", async () => {
-    await scene.lab.seen(scene.lab.machine);
+    await fixture.lab.seen(fixture.lab.machine);
     for (const [program, target] of [
       ["charon-systemd", office.server],
       ["wireguard-go", branch.server],
     ] as const) {
-      const [daemon] = await findDaemons(exec, scene.edgeOf(network.Id), program);
+      const [daemon] = await findDaemons(exec, fixture.edgeOf(network.Id), program);
       assert.ok(daemon);
       exec.signal(daemon, "SIGKILL");
-      const beside = scene.lab
+      const pings = fixture.lab
         .run(server.space, ["ping", "-i", "0.01", "-c", "50", "-W", "1", "-q", target])
         .catch(() => "");
-      await beside;
+      await pings;
       assert.ok(await until(`${program} is back`, () => ping(target)));
     }
     await Promise.all([isUp("office"), isUp("branch")]);
-    assert.deepEqual(await inTheOpen(), []);
+    assert.deepEqual(await unencrypted(), []);
   });
 
   test("a restarted service finds its tunnels up and loses no packet of them", async () => {
     const before = await isUp("office");
-    const pinging = scene.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
-    await scene.restart();
+    const pinging = fixture.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
+    await fixture.restart();
     // After a restart the times come from charon, in seconds.
     const established = [before, await isUp("office")].map(({ EstablishedAt }) => Date.parse(EstablishedAt ?? ""));
     assert.ok(Math.abs((established[0] ?? Number.NaN) - (established[1] ?? 0)) < 2000, established.join());
@@ -241,7 +242,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
   });
 
   test("it works with Libreswan too", { skip: noLibreswan }, async (t) => {
-    const end = await createFarEnd(scene.lab, 3);
+    const end = await createFarEnd(fixture.lab, 3);
     try {
       const spec: TunnelInput = {
         Name: "libreswan",
@@ -253,12 +254,12 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
       const others = (await tunnels()).map(keep);
       const made = (await put(...others, spec)).find(({ Name }) => Name === "libreswan");
       assert.ok(made);
-      const { Config } = await scene.client.readTunnelPeer({
+      const { Config } = await fixture.client.readTunnelPeer({
         path: { ...path(), tunnelId: made.Id },
         query: { peer: "libreswan" },
       });
-      const said = await startLibreswan(end, Config, made.SharedKey);
-      if (scene.lab.capabilities.kernelEsp) {
+      const readLog = await startLibreswan(end, Config, made.SharedKey);
+      if (fixture.lab.capabilities.kernelEsp) {
         await isUp("libreswan");
         assert.ok(await until("packets", () => ping(end.server)));
       } else {
@@ -268,8 +269,8 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
         await until("Libreswan knows our key and takes our proposal", async () => {
           await sleep(200);
           return (
-            /established IKE SA; authenticated peer/.test(said()) &&
-            /Add SA esp\.\S+: (Protocol not|Function not)/.test(said())
+            /established IKE SA; authenticated peer/.test(readLog()) &&
+            /Add SA esp\.\S+: (Protocol not|Function not)/.test(readLog())
           );
         });
       }
@@ -280,11 +281,11 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
 
   test("without tunnels no engine runs", async () => {
     await put();
-    const left = await exec.run(["ip", "netns", "pids", scene.edgeOf(network.Id)]);
+    const left = await exec.run(["ip", "netns", "pids", fixture.edgeOf(network.Id)]);
     const names = await Promise.all(
-      ["charon-systemd", "wireguard-go"].map((name) => findDaemons(exec, scene.edgeOf(network.Id), name)),
+      ["charon-systemd", "wireguard-go"].map((name) => findDaemons(exec, fixture.edgeOf(network.Id), name)),
     );
     assert.deepEqual(names, [[], []], left);
-    assert.deepEqual(await scene.client.readVpnStatus({ path: path() }), []);
+    assert.deepEqual(await fixture.client.readVpnStatus({ path: path() }), []);
   });
 });

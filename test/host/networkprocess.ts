@@ -19,7 +19,7 @@ import type { Store } from "../../service/src/store/db.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 import { createLab, type Lab } from "../support/netnslab.ts";
 import { createProcess, type Process } from "../support/process.ts";
-import { announce, createServer as createGuest, link, pool, type Server } from "./networkscene.ts";
+import { announce, createServer as createGuest, link, pool, type Server } from "./routerfixture.ts";
 import { startIn } from "./talker.ts";
 
 export interface NetworkProcess {
@@ -40,15 +40,15 @@ export interface NetworkProcess {
 }
 
 /** The proxy: forwards connections to a port of loopback here to the same port in the namespace. */
-export async function openDoor(lab: Lab): Promise<{ readonly port: number; close(): void }> {
+export async function openProxy(lab: Lab): Promise<{ readonly port: number; close(): void }> {
   const script = `const n=require("node:net");n.createServer(s=>{const t=n.connect(+process.argv[1],"127.0.0.1");
 s.on("error",()=>t.destroy()).on("close",()=>t.destroy());t.on("error",()=>s.destroy()).on("close",()=>s.destroy());s.pipe(t).pipe(s)})
 .listen(process.argv[2],()=>console.log("open"))`;
   const server = createServer((socket) => {
-    const there = connect(path);
-    socket.on("error", () => there.destroy()).on("close", () => there.destroy());
-    there.on("error", () => socket.destroy()).on("close", () => socket.destroy());
-    socket.pipe(there).pipe(socket);
+    const upstream = connect(path);
+    socket.on("error", () => upstream.destroy()).on("close", () => upstream.destroy());
+    upstream.on("error", () => socket.destroy()).on("close", () => socket.destroy());
+    socket.pipe(upstream).pipe(socket);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
@@ -74,13 +74,13 @@ export async function createNetworkProcess(beside?: {
   const folder = beside?.folder ?? mkdtempSync(join(tmpdir(), "brp-"));
   const tag = tagOf(folder);
   const runFolder = `/run/brume-${tag}`;
-  const door = await openDoor(lab);
+  const proxy = await openProxy(lab);
   const brume = await createProcess("sqlite", {
     folder,
     // Only the network namespace differs. Mounts are shared, so namespaces created there are visible here.
     prefix: `exec nsenter --net=/run/netns/${lab.machine} "$0" "$@";`,
     environment: {
-      BRUME_LISTEN: `127.0.0.1:${door.port}`,
+      BRUME_LISTEN: `127.0.0.1:${proxy.port}`,
       BRUME_PUBLIC_POOL: pool,
       BRUME_SIMULATE: "0",
       // It is started many times.
@@ -160,10 +160,10 @@ export async function createNetworkProcess(beside?: {
             await announce(store, id);
           }
       }),
-    shut: () => door.close(),
+    shut: () => proxy.close(),
     async close() {
       await brume.close();
-      door.close();
+      proxy.close();
       const options = { exec, runFolder, now: Date.now, lookup: async (name: string) => name, log: () => {} };
       const { kernelEsp } = lab.capabilities;
       const ipsec = createIpsec({ ...options, kernelEsp, random: (bytes) => new Uint8Array(bytes) });

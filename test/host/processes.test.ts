@@ -160,10 +160,10 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
     );
     assert.deepEqual(readdirSync(join(`/proc/${pid}/root`, folder)), ["control"]);
     const files = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
-    const isOwn = (path: string) =>
+    const isOfService = (path: string) =>
       /^(socket|pipe|anon_inode):/.test(path) || isDevice(path) || path.startsWith(join(folder, "control/"));
     assert.deepEqual(
-      files.filter((path) => !isOwn(path)),
+      files.filter((path) => !isOfService(path)),
       [],
     );
     // Written from inside, as its user.

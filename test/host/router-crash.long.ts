@@ -13,7 +13,7 @@ import { firewall, image, port, rule } from "../support/networkspec.ts";
 if (hindrance !== null) console.log(`router driver, killed: not tried, ${hindrance}`);
 
 /** Returns an `Exec` that runs `commands` commands and then fails every further one. */
-function mortal(commands: number): { readonly exec: Exec; readonly died: () => boolean } {
+function killAfter(commands: number): { readonly exec: Exec; readonly died: () => boolean } {
   let left = commands;
   const live = () => {
     if (left-- <= 0) throw new Error("killed");
@@ -50,7 +50,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
   /** Returns the state of the host, without what differs each time: link numbers, MAC addresses, ages, counters. */
   async function state(): Promise<string> {
     const edge = `brume-${lab.tag}-7`;
-    const looks = await Promise.all([
+    const observations = await Promise.all([
       lab.run(edge, ["ip", "-br", "-d", "addr"]),
       lab.run(edge, ["ip", "route"]),
       lab.run(edge, ["ip", "-6", "route"]),
@@ -69,7 +69,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
     ]);
     // Last, because each command above is a process in the namespace too.
     const pids = (await exec.run(["ip", "netns", "pids", edge])).trim().split("\n");
-    return [...looks, `${pids.length} processes`]
+    return [...observations, `${pids.length} processes`]
       .join("\n")
       .replaceAll(/@if\d+/g, "")
       .replaceAll(/\bfe80::(?![12]\/64)\S+/g, "")
@@ -111,12 +111,12 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
       let deaths = 0;
       for (let commands = 0; ; commands++) {
         await prepare(router);
-        const victim = mortal(commands);
-        const outcome = await work(lab.open({ exec: victim.exec })).then(
+        const killed = killAfter(commands);
+        const outcome = await work(lab.open({ exec: killed.exec })).then(
           () => "done",
           () => "failed",
         );
-        if (!victim.died()) {
+        if (!killed.died()) {
           assert.equal(outcome, "done");
           break;
         }

@@ -74,7 +74,7 @@ const firewall: fc.Arbitrary<Firewall> = fc.record({
   rules: fc.array(rule, { maxLength: 40 }),
 });
 
-let fresh = 10_000;
+let nextPort = 10_000;
 /** Packets between all pairs of addresses, in both directions. */
 function packets(): { readonly inward: Packet[]; readonly outward: Packet[] } {
   const pairs = [
@@ -86,7 +86,7 @@ function packets(): { readonly inward: Packet[]; readonly outward: Packet[] } {
       [6, 17].map((protocol) => ({
         protocol,
         source,
-        sourcePort: 10_000 + (fresh++ % 50_000),
+        sourcePort: 10_000 + (nextPort++ % 50_000),
         destination,
         destinationPort,
       })),

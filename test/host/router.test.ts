@@ -132,9 +132,9 @@ describe("router driver", { skip: hindrance ?? false }, () => {
         const listing = await lab.run(space, ["nft", "list", "counters", "table", "inet", "tally"]);
         return Number(/packets (\d+)/.exec(listing)?.[1]);
       };
-      const tally =
+      const counterTable =
         "add table inet tally\ndelete table inet tally\ntable inet tally {\n counter c { }\n chain i {\n type filter hook prerouting priority raw; policy accept;\n meta l4proto udp counter name c\n }\n}\n";
-      for (const { space } of [first, second]) await lab.run(space, ["nft", "-f", "-"], tally);
+      for (const { space } of [first, second]) await lab.run(space, ["nft", "-f", "-"], counterTable);
       const sender = startTalk(lab.internet, "strew", "10.64.0.10", "10.64.0.11");
       for (let change = 0; change < (count > 1000 ? 3 : 8); change++) {
         const before = await counted(first);

@@ -7,13 +7,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
-import { createServerHost, hindrance, patience, type ServerHost, type Traces, until } from "./serverhost.ts";
+import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces, until } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`copies of servers: not tried, ${hindrance}`);
 
 describe("copies of a server", { skip: hindrance ?? false, concurrency: false }, () => {
   let host: ServerHost;
-  let bare: Traces;
+  let initial: Traces;
   let source: Server;
   let copy: Server;
   let child: Server;
@@ -21,7 +21,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
   let backup: number;
   before(async () => {
     host = await createServerHost();
-    bare = await host.traces();
+    initial = await host.traces();
   });
   after(() => host?.close());
 
@@ -46,7 +46,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
   const diskVersions = (id: number) =>
     readdirSync(join(host.brume.folder, "servers", String(id))).filter((name) => name.startsWith("disk-"));
   /** Returns whether a file of the disk contains the text; the files are not compressed. */
-  const holds = (id: number, disk: string, text: string) => {
+  const contains = (id: number, disk: string, text: string) => {
     const folder = join(host.brume.folder, "servers", String(id), disk);
     return readdirSync(folder).some((name) => readFileSync(join(folder, name)).includes(text));
   };
@@ -65,7 +65,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
       State,
       Error: error,
       Hdd,
-    } = await client.waitFor("readImage", { path: { id: image } }, { timeout: patience });
+    } = await client.waitFor("readImage", { path: { id: image } }, { timeout: actionTimeout });
     assert.deepEqual([State, error, Hdd], ["Active", null, 1]);
     await host.run(source.IP, "echo second >/root/moment");
     const [created] = await Promise.all([
@@ -94,7 +94,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
   test("a rebuild wipes the disk and keeps the server's addresses", async () => {
     const before = await identify(copy);
     await host.run(copy.IP, "echo SECRET-OF-BEFORE >/root/secret; sync");
-    const isThere = () => diskVersions(copy.ID).some((disk) => holds(copy.ID, disk, "SECRET-OF-BEFORE"));
+    const isThere = () => diskVersions(copy.ID).some((disk) => contains(copy.ID, disk, "SECRET-OF-BEFORE"));
     assert.ok(isThere());
     const answered = await host.client.rebuildServer({ path: { id: copy.ID }, body: { ImageId: "1", WaitFor: "Ssh" } });
     assert.equal((await host.lastAction(copy.ID)).State, "Completed");
@@ -133,7 +133,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
   test("copies and images outlive the server", async () => {
     await host.delete(source.ID);
     for (const id of [image, backup]) await host.client.deleteImage({ path: { id } });
-    await until("the images are gone", async () => (await host.traces()).images.join() === bare.images.join());
+    await until("the images are gone", async () => (await host.traces()).images.join() === initial.images.join());
     assert.equal(await host.run(child.IP, "cat /root/file"), "mine");
     const reset = await host.act(child.ID, { Type: "PowerReboot", WaitFor: "Ssh" });
     assert.equal(reset.State, "Completed", JSON.stringify(reset));
@@ -142,7 +142,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
       "mine\nwhole",
     );
     for (const { ID } of [copy, child]) await host.delete(ID);
-    assert.deepEqual(await host.traces(), bare);
+    assert.deepEqual(await host.traces(), initial);
     assert.deepEqual(
       host.brume.log.filter(({ level }) => level > 30),
       [],

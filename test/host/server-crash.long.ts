@@ -14,7 +14,7 @@ import { ApiError } from "@brume/api/transport.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { kernelName } from "../../service/src/drivers/machine/disk/disk.ts";
 import { namespaceOf, portOf } from "../../service/src/drivers/router/model/name.ts";
-import { createServerHost, hindrance, patience, type ServerHost, type Traces, until } from "./serverhost.ts";
+import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces, until } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`servers on a failing host: not tried, ${hindrance}`);
 
@@ -22,14 +22,14 @@ const small = { CPU: 1, RAM: 128, HDD: 1 } as const;
 
 describe("servers on a failing host", { skip: hindrance ?? false, concurrency: false }, () => {
   let host: ServerHost;
-  let bare: Traces;
+  let initial: Traces;
   let on: Server;
   let off: Server;
   let failing: Promise<Action>;
   let restoreKernel: () => void;
   before(async () => {
     host = await createServerHost();
-    bare = await until("the shared network is there", async () => {
+    initial = await until("the shared network is there", async () => {
       const traces = await host.traces();
       return traces.namespaces.length > 0 && traces;
     });
@@ -148,10 +148,10 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
     const nics = new Set(links.map(nicOf));
     const wanted = {
       servers: ids(alive).map(String).sort(),
-      images: bare.images,
+      images: initial.images,
       processes: ids(running),
       taps: [],
-      namespaces: bare.namespaces,
+      namespaces: initial.namespaces,
       ports: running.flatMap(({ LinkedNetworks }) => LinkedNetworks.map(nicOf)).sort(),
       leases: links.map(({ MAC, IP }) => `${MAC},${IP}`).sort(),
       addresses: links.flatMap(({ IP, MAC }) => [IP, MAC]).sort(),
@@ -195,7 +195,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
       await pending;
       const images = (await host.client.listImages()).filter(({ Type }) => Type === "Client");
       for (const { ID: id } of images) {
-        await host.client.waitFor("readImage", { path: { id } }, { timeout: patience });
+        await host.client.waitFor("readImage", { path: { id } }, { timeout: actionTimeout });
         await host.client.deleteImage({ path: { id } });
       }
       await settled(`after ${name} was killed at ${delay} ms`);
@@ -208,8 +208,10 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
 
   test("nothing is left when all are deleted", async () => {
     for (const { ID } of await host.client.listServers()) await host.delete(ID);
-    await until("all is gone", async () => JSON.stringify(await host.traces()) === JSON.stringify(bare), 20_000).catch(
-      async () => assert.deepEqual(await host.traces(), bare),
-    );
+    await until(
+      "all is gone",
+      async () => JSON.stringify(await host.traces()) === JSON.stringify(initial),
+      20_000,
+    ).catch(async () => assert.deepEqual(await host.traces(), initial));
   });
 });

@@ -23,8 +23,8 @@ describe("a server whose process is stopped", { skip: hindrance ?? false, concur
     try {
       await grow();
       // The step fails after its retries; its undo is retried while the process does not respond, for at most ten minutes.
-      const isGivenUp = ([newest]: readonly Action[]) => newest?.Steps[0]?.State === "Failed";
-      await client.waitFor("listActions", { path: { id: ID } }, { until: isGivenUp, timeout: 300_000 });
+      const hasFailed = ([newest]: readonly Action[]) => newest?.Steps[0]?.State === "Failed";
+      await client.waitFor("listActions", { path: { id: ID } }, { until: hasFailed, timeout: 300_000 });
       assert.equal((await host.read(ID)).Condition, "NotResponding");
     } finally {
       process.kill(pid, "SIGCONT");

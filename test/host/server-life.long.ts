@@ -12,10 +12,10 @@ if (hindrance !== null) console.log(`a server's life: not tried, ${hindrance}`);
 describe("a server's life", { skip: hindrance ?? false, concurrency: false }, () => {
   let host: ServerHost;
   let server: Server;
-  let bare: Traces;
+  let initial: Traces;
   before(async () => {
     host = await createServerHost();
-    bare = await host.traces();
+    initial = await host.traces();
   });
   after(() => host?.close());
 
@@ -177,7 +177,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
 
   test("leaves nothing when it is deleted", async () => {
     await host.delete(server.ID);
-    assert.deepEqual(await host.traces(), bare);
+    assert.deepEqual(await host.traces(), initial);
     await assert.rejects(host.read(server.ID), { code: "server_not_found" });
     assert.deepEqual(
       host.brume.log.filter(({ level }) => level > 30),

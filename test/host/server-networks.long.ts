@@ -6,19 +6,19 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Batch } from "@brume/api/batch.ts";
 import type { Server } from "@brume/api/server.ts";
-import { createServerHost, hindrance, patience, type ServerHost, type Traces, until } from "./serverhost.ts";
+import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces, until } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`servers in networks: not tried, ${hindrance}`);
 
 describe("servers in networks", { skip: hindrance ?? false, concurrency: false }, () => {
   let host: ServerHost;
-  let bare: Traces;
+  let initial: Traces;
   let batch: Batch;
   let [one, two, three]: (Server | undefined)[] = [];
   let inner: number;
   before(async () => {
     host = await createServerHost();
-    bare = await host.traces();
+    initial = await host.traces();
   });
   after(() => host?.close());
 
@@ -156,10 +156,10 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
 
   test("all servers of the group are deleted atomically, with everything they had", async () => {
     await host.client.deleteBatch({ body: { ID: batch.ID } }, { wait: 60 });
-    await until("no server is left", async () => (await host.client.listServers()).length === 0, patience);
+    await until("no server is left", async () => (await host.client.listServers()).length === 0, actionTimeout);
     await host.client.deleteNetwork({ path: { id: inner } }, { wait: 20 });
     await until("the networks are gone", async () => (await host.traces()).namespaces.length === 1);
-    assert.deepEqual(await host.traces(), bare);
+    assert.deepEqual(await host.traces(), initial);
     assert.deepEqual(
       host.brume.log.filter(({ level }) => level > 30),
       [],

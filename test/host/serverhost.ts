@@ -25,8 +25,8 @@ import { findCapabilities } from "../support/machinelab.ts";
 import { createLab, type Lab, hindrance as labHindrance } from "../support/netnslab.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { createKey, type Key } from "./imageguest.ts";
-import { openDoor } from "./networkprocess.ts";
-import { pool } from "./networkscene.ts";
+import { openProxy } from "./networkprocess.ts";
+import { pool } from "./routerfixture.ts";
 
 const lacks = labHindrance ?? (whyNot("ssh", "ssh-keygen", "nsenter", "unshare", "busybox") || null);
 const found = lacks === null ? await findCapabilities() : { hindrance: lacks };
@@ -34,7 +34,7 @@ const found = lacks === null ? await findCapabilities() : { hindrance: lacks };
 export const hindrance: string | null = "hindrance" in found ? found.hindrance : null;
 
 /** Milliseconds for the boot of a guest under emulation on a busy machine. */
-export const patience = 150_000;
+export const actionTimeout = 150_000;
 /** The same as in `choose.ts`. */
 const firstUid = 700_000;
 
@@ -106,7 +106,7 @@ export interface ServerHost {
 export async function until<T>(
   what: string,
   ask: () => Promise<T | undefined | null | false>,
-  ms = patience,
+  ms = actionTimeout,
 ): Promise<T> {
   let last: unknown;
   for (const end = Date.now() + ms; Date.now() < end; await sleep(200)) {
@@ -142,12 +142,12 @@ export async function createServerHost(
   const askpass = join(lab.runFolder, "askpass");
   writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$BRUME_TEST_PASSWORD"\n', { mode: 0o700 });
   const key = createKey(lab.runFolder);
-  const door = await openDoor(lab);
+  const proxy = await openProxy(lab);
   const starting = createProcess(kind, {
     folder,
     prefix: `exec nsenter --net=/run/netns/${lab.machine} unshare -m --propagation unchanged sh ${script} "$0" "$@";`,
     environment: {
-      BRUME_LISTEN: `127.0.0.1:${door.port}`,
+      BRUME_LISTEN: `127.0.0.1:${proxy.port}`,
       BRUME_PUBLIC_POOL: pool,
       BRUME_SIMULATE: "0",
       NODE_COMPILE_CACHE: join(lab.runFolder, "compiled"),
@@ -155,7 +155,7 @@ export async function createServerHost(
     },
   });
   const brume = await starting.catch(async (error: unknown) => {
-    door.close();
+    proxy.close();
     await lab.close();
     throw error;
   });
@@ -216,7 +216,7 @@ export async function createServerHost(
     async act(id, body) {
       return host.ended(id, (await host.client.startAction({ path: { id }, body })).ID);
     },
-    ended: (id, actionID) => host.client.waitFor("readAction", { path: { id, actionID } }, { timeout: patience }),
+    ended: (id, actionID) => host.client.waitFor("readAction", { path: { id, actionID } }, { timeout: actionTimeout }),
     async lastAction(id) {
       const [last] = await host.client.listActions({ path: { id } });
       if (last === undefined) throw new Error(`server ${id} has no action`);
@@ -255,7 +255,7 @@ export async function createServerHost(
     },
     async close() {
       await brume.close();
-      door.close();
+      proxy.close();
       for (const { pid } of findProcesses(exec, tag, firstUid).values()) process.kill(pid, "SIGKILL");
       const { capabilities } = lab;
       const last = createLinux({

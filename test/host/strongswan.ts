@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
-import type { Scene } from "./vpnscene.ts";
+import type { VpnFixture } from "./vpnfixture.ts";
 
 export interface FarStrongswan {
   /** Replaces the whole configuration: swanctl.conf(5). */
@@ -17,8 +17,8 @@ export interface FarStrongswan {
   said(): string;
 }
 
-export async function startStrongswan(scene: Scene): Promise<FarStrongswan> {
-  const folder = join(scene.folder, "far");
+export async function startStrongswan(fixture: VpnFixture): Promise<FarStrongswan> {
+  const folder = join(fixture.folder, "far");
   mkdirSync(folder);
   const conf = join(folder, "strongswan.conf");
   const uri = `unix://${join(folder, "vici")}`;
@@ -32,7 +32,7 @@ export async function startStrongswan(scene: Scene): Promise<FarStrongswan> {
     }`,
   );
   const environment = { STRONGSWAN_CONF: conf };
-  await exec.startDetached(["ip", "netns", "exec", scene.far.namespace, "charon-systemd"], {
+  await exec.startDetached(["ip", "netns", "exec", fixture.far.namespace, "charon-systemd"], {
     environment,
     output: join(folder, "out"),
   });

@@ -107,20 +107,20 @@ switch (mode) {
   }
   case "lease": {
     const socket = createSocket({ type: "udp4", reuseAddr: true });
-    const ask = (type: number, more?: readonly number[]) =>
+    const sendRequest = (type: number, more?: readonly number[]) =>
       socket.send(dhcp(args[0] ?? "", type, more), 67, "255.255.255.255");
     socket.on("message", (packet) => {
       const address = packet.subarray(16, 20);
       const given = options(packet);
       const server = (given["54"] ?? "").split(".").map(Number);
-      if (given["53"] !== String(acknowledged)) return ask(request, [50, 4, ...address, 54, 4, ...server]);
+      if (given["53"] !== String(acknowledged)) return sendRequest(request, [50, 4, ...address, 54, 4, ...server]);
       console.log(JSON.stringify({ address: [...address].join("."), options: given }));
       process.exit();
     });
     socket.bind(68, "0.0.0.0", () => {
       socket.setBroadcast(true);
-      ask(discover);
-      setInterval(ask, 500, discover);
+      sendRequest(discover);
+      setInterval(sendRequest, 500, discover);
     });
     setTimeout(() => process.exit(1), 50_000);
     break;

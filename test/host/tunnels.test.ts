@@ -22,7 +22,7 @@ import { createWireguard } from "../../service/src/drivers/router/wireguard/wire
 import { whyNot } from "../support/hindrance.ts";
 import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
 import { firewall, image, port, rule } from "../support/networkspec.ts";
-import { until } from "./vpnscene.ts";
+import { until } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("ip", "nft", "charon-systemd", "wireguard-go", "ping");
 
@@ -108,7 +108,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
   const bothUp = () => until("both ends up", async () => (await states()).join() === "up,up");
   const ping = () => lab.works(guests[0].space, ["ping", "-c", "1", "-W", "1", "-q", "10.64.0.18"]);
   /** Returns the unencrypted packets between the two blocks that crossed the host since the last call. */
-  const inTheOpen = async (): Promise<readonly string[]> =>
+  const unencrypted = async (): Promise<readonly string[]> =>
     [...(await lab.seen(lab.machine))].filter((key) => key.includes("10.64.0.1"));
 
   before(async () => {
@@ -124,7 +124,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
   test("without a tunnel they reach each other unencrypted", async () => {
     await apply(null);
     assert.ok(await ping());
-    assert.ok((await inTheOpen()).length > 0);
+    assert.ok((await unencrypted()).length > 0);
   });
 
   for (const [name, tunnel, program] of [
@@ -133,10 +133,10 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
   ] as const) {
     test(`${name}: servers reach each other through the tunnel, and nothing passes unencrypted`, async () => {
       await apply(tunnel);
-      await inTheOpen();
+      await unencrypted();
       await bothUp();
       assert.ok(await until("a packet", ping));
-      assert.deepEqual(await inTheOpen(), []);
+      assert.deepEqual(await unencrypted(), []);
     });
 
     test(`${name}: packets that the firewall denies do not pass`, async () => {
@@ -160,16 +160,16 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
     test(`${name}: while a tunnel is down nothing leaves unencrypted`, async () => {
       generation++;
       await router.apply(imageOf(1, []));
-      await inTheOpen();
+      await unencrypted();
       assert.equal(await ping(), false);
-      assert.deepEqual(await inTheOpen(), []);
+      assert.deepEqual(await unencrypted(), []);
       await apply(tunnel);
       await bothUp();
       assert.ok(await until("a packet", ping));
     });
 
     test(`${name}: after a kill the engine restarts by itself, and nothing leaves unencrypted`, async () => {
-      await inTheOpen();
+      await unencrypted();
       const pinging = lab
         .run(guests[0].space, ["ping", "-i", "0.005", "-c", "200", "-W", "1", "-q", "10.64.0.18"])
         .catch(() => "");
@@ -179,7 +179,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
       await pinging;
       assert.ok(await until("a packet", ping));
       await bothUp();
-      assert.deepEqual(await inTheOpen(), []);
+      assert.deepEqual(await unencrypted(), []);
     });
   }
 

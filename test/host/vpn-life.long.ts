@@ -8,13 +8,13 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
-import { createIpsecScene, farText, type IpsecScene, second, skip, tunnel } from "./ipsecscene.ts";
-import { until } from "./vpnscene.ts";
+import { createIpsecFixture, farText, type IpsecFixture, second, skip, tunnel } from "./ipsecfixture.ts";
+import { until } from "./vpnfixture.ts";
 
 describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
-  let at: IpsecScene;
+  let at: IpsecFixture;
   before(async () => {
-    at = await createIpsecScene();
+    at = await createIpsecFixture();
   });
   beforeEach(() => at.reset());
   after(() => at.end());
@@ -24,7 +24,7 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     await at.apply(tunnel, second);
     const [before] = await Promise.all([at.isUp(7), at.isUp(8)]);
     const pinging = exec.run(
-      ["ip", "netns", "exec", at.scene.here.server, "ping", "-i", "0.02", "-c", "60", "-W", "2", "-q", "10.24.2.2"],
+      ["ip", "netns", "exec", at.fixture.here.server, "ping", "-i", "0.02", "-c", "60", "-W", "2", "-q", "10.24.2.2"],
       { timeout: 20_000 },
     );
     const changed = { ...second, digest: "sha512" as const };
@@ -38,7 +38,7 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     const now = await at.isUp(7);
     assert.equal(now.establishedAt, before.establishedAt);
     assert.ok(now.bytesOut >= 60 * 84);
-    assert.equal(await at.scene.ping("10.24.3.2"), false);
+    assert.equal(await at.fixture.ping("10.24.3.2"), false);
   });
 
   test("a tunnel that is not enabled does not exist on the host", async () => {
@@ -47,8 +47,8 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     await at.isUp();
     await at.apply({ ...tunnel, enabled: false });
     assert.deepEqual((await at.statusOf()).state, "disabled");
-    assert.equal(await at.scene.ping("10.24.2.2"), false);
-    assert.deepEqual(await findDaemons(exec, at.scene.here.namespace, "charon-systemd"), []);
+    assert.equal(await at.fixture.ping("10.24.2.2"), false);
+    assert.deepEqual(await findDaemons(exec, at.fixture.here.namespace, "charon-systemd"), []);
     await at.apply(tunnel);
     await at.isUp();
   });
@@ -65,22 +65,22 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     await at.apply(tunnel, changed);
     await Promise.all([at.isUp(7), at.isUp(8)]);
     assert.deepEqual([await at.daemon(), await at.association(7)], [child, before]);
-    assert.ok((await at.scene.ping("10.24.2.2")) && (await at.scene.ping("10.24.3.2")));
+    assert.ok((await at.fixture.ping("10.24.2.2")) && (await at.fixture.ping("10.24.3.2")));
     at.restart();
     await at.apply(tunnel);
-    assert.equal(await at.scene.ping("10.24.3.2"), false);
-    assert.ok(await at.scene.ping("10.24.2.2"));
+    assert.equal(await at.fixture.ping("10.24.3.2"), false);
+    assert.ok(await at.fixture.ping("10.24.2.2"));
   });
 
   test("counters continue after rekeying", async () => {
     await at.far.load(farText(tunnel));
     await at.apply(tunnel);
     const { establishedAt } = await at.isUp();
-    assert.ok(await at.scene.ping("10.24.2.2"));
+    assert.ok(await at.fixture.ping("10.24.2.2"));
     const before = await at.association(7);
     await at.far.rekey("brume-7");
     await until("other keys", async () => (await at.association(7)) !== before);
-    assert.ok(await at.scene.ping("10.24.2.2"));
+    assert.ok(await at.fixture.ping("10.24.2.2"));
     const status = await at.statusOf();
     assert.deepEqual([status.state, status.establishedAt], ["up", establishedAt]);
     assert.deepEqual([status.bytesIn, status.bytesOut], [168, 168]);
@@ -102,8 +102,8 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     await at.far.load(farText(tunnel, second));
     for (const after of [0, 3, 6, 10, 15, 20, 30, 45, 60]) {
       const spec = {
-        edge: at.scene.here.edge,
-        runFolder: at.scene.folder,
+        edge: at.fixture.here.edge,
+        runFolder: at.fixture.folder,
         tunnels: after % 2 === 0 ? [tunnel] : [second],
       };
       const child = spawn(process.execPath, ["--input-type=module", "-e", victim, JSON.stringify(spec)]);
@@ -116,7 +116,10 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
       await at.apply(tunnel, second);
       await Promise.all([at.isUp(7), at.isUp(8)]);
       await at.daemon();
-      assert.ok((await at.scene.ping("10.24.2.2")) && (await at.scene.ping("10.24.3.2")), `killed after ${after} ms`);
+      assert.ok(
+        (await at.fixture.ping("10.24.2.2")) && (await at.fixture.ping("10.24.3.2")),
+        `killed after ${after} ms`,
+      );
     }
   });
 
@@ -129,14 +132,14 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     const killed = Date.now();
     exec.signal(child, "SIGKILL");
     await until("another charon", async () => {
-      const [found] = await findDaemons(exec, at.scene.here.namespace, "charon-systemd");
+      const [found] = await findDaemons(exec, at.fixture.here.namespace, "charon-systemd");
       return found !== undefined && found.pid !== child.pid;
     });
     // By itself, without a request for its status.
     await sleep(1000);
     const { establishedAt } = await at.isUp();
     assert.ok(establishedAt !== null && establishedAt > killed - 1000, "it is up since then");
-    assert.ok(await at.scene.ping("10.24.2.2", "-M", "do", "-s", "1000"));
+    assert.ok(await at.fixture.ping("10.24.2.2", "-M", "do", "-s", "1000"));
   });
 
   test("a charon that hangs is unknown, not up", async () => {
@@ -162,15 +165,15 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     await at.far.load(farText(tunnel));
     await at.apply(tunnel);
     await at.isUp();
-    await at.scene.inSite(at.scene.far, "ip", "link", "set", "up0", "down");
+    await at.fixture.inSite(at.fixture.far, "ip", "link", "set", "up0", "down");
     const { state, reason } = await until("down", async () => {
       const status = await at.statusOf();
       return status.state !== "up" && status.reason !== null && status;
     });
     assert.deepEqual([state, reason?.fault], ["down", "peer_unreachable"]);
-    await at.scene.inSite(at.scene.far, "ip", "link", "set", "up0", "up");
+    await at.fixture.inSite(at.fixture.far, "ip", "link", "set", "up0", "up");
     await at.isUp();
-    assert.ok(await at.scene.ping("10.24.2.2"));
+    assert.ok(await at.fixture.ping("10.24.2.2"));
   });
 
   test("a peer that closes the tunnel is contacted again", async () => {

@@ -9,24 +9,24 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { IpsecTunnel, TunnelFault } from "../../service/src/drivers/router/interface.ts";
 import { connectVici, text } from "../../service/src/drivers/router/ipsec/vici.ts";
-import { createIpsecScene, farText, type IpsecScene, key, second, skip, tunnel } from "./ipsecscene.ts";
-import { until } from "./vpnscene.ts";
+import { createIpsecFixture, farText, type IpsecFixture, key, second, skip, tunnel } from "./ipsecfixture.ts";
+import { until } from "./vpnfixture.ts";
 
 describe("IPsec against an independent strongSwan", { skip, concurrency: false }, () => {
-  let at: IpsecScene;
+  let at: IpsecFixture;
   before(async () => {
-    at = await createIpsecScene();
+    at = await createIpsecFixture();
   });
   beforeEach(() => at.reset());
   after(() => at.end());
 
   test("servers reach each other, and the status shows the tunnel", async () => {
     await at.far.load(farText(tunnel));
-    assert.equal(await at.scene.ping("10.24.2.2"), false);
+    assert.equal(await at.fixture.ping("10.24.2.2"), false);
     const start = Date.now();
     await at.apply(tunnel);
     await at.isUp();
-    assert.ok(await at.scene.ping("10.24.2.2"));
+    assert.ok(await at.fixture.ping("10.24.2.2"));
     const status = await at.statusOf();
     assert.equal(status.proposal, "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048");
     assert.deepEqual([status.localSubnets, status.peerSubnets], [["10.24.1.0/24"], ["10.24.2.0/24"]]);
@@ -53,7 +53,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       await at.apply(changed);
       const { peerSubnets } = await at.isUp();
       assert.deepEqual(peerSubnets.toSorted(), changed.peerSubnets);
-      for (const subnet of peerSubnets) assert.ok(await at.scene.ping(subnet.replace(".0/24", ".2")), subnet);
+      for (const subnet of peerSubnets) assert.ok(await at.fixture.ping(subnet.replace(".0/24", ".2")), subnet);
     });
 
   test("a peer without a known address initiates", async () => {
@@ -62,7 +62,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     await at.far.load(farText(called));
     const status = await at.isUp();
     assert.equal(status.peerAddress, "192.0.2.2");
-    assert.ok(await at.scene.ping("10.24.2.2"));
+    assert.ok(await at.fixture.ping("10.24.2.2"));
   });
 
   const mistakes: readonly (readonly [string, Partial<IpsecTunnel>, TunnelFault, RegExp])[] = [
@@ -116,7 +116,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.match(reason.detail, /Configured here: 10\.24\.1\.0\/24 on our side and 10\.24\.2\.0\/24 on the peer's/);
       await at.far.load(farText(desired));
       await at.isUp();
-      assert.ok(await at.scene.ping("10.24.2.2"));
+      assert.ok(await at.fixture.ping("10.24.2.2"));
     });
 
   test("mistakes of a peer that initiates are explained too", async () => {
@@ -164,7 +164,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
   /** libipsec at the peer needs an address in each of its subnets. */
   const settle = (many: readonly IpsecTunnel[]) => {
     const lines = many.map(({ peerSubnets: [block = ""] }) => `addr replace ${block.replace(".0/24", ".1/32")} dev lo`);
-    return exec.run(["ip", "-n", at.scene.far.namespace, "-batch", "-"], { stdin: `${lines.join("\n")}\n` });
+    return exec.run(["ip", "-n", at.fixture.far.namespace, "-batch", "-"], { stdin: `${lines.join("\n")}\n` });
   };
 
   for (const peer of ["192.0.2.2", null])
@@ -172,17 +172,17 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       const many = thirty(peer);
       await settle(many);
       const before = at.far.said().length;
-      const said: string[] = [];
+      const logged: string[] = [];
       if (peer !== null) await at.far.load(farText(...many));
       await at.apply(...many);
-      const vici = await connectVici(join(at.scene.folder, at.scene.here.namespace, "ipsec", "charon.vici"));
-      await vici.listen("log", (line) => said.push(text(line, "msg")));
+      const vici = await connectVici(join(at.fixture.folder, at.fixture.here.namespace, "ipsec", "charon.vici"));
+      await vici.listen("log", (line) => logged.push(text(line, "msg")));
       if (peer === null) await at.far.load(farText(...many));
       for (const { id } of many) await at.isUp(id);
       vici.close();
-      assert.ok(await at.scene.ping("10.25.29.1"));
+      assert.ok(await at.fixture.ping("10.25.29.1"));
       // The flood protection of either end does not drop these tunnels.
-      assert.doesNotMatch(said.join("\n") + at.far.said().slice(before), /ignoring IKE_SA setup/);
+      assert.doesNotMatch(logged.join("\n") + at.far.said().slice(before), /ignoring IKE_SA setup/);
       await at.remove();
       await until("the far end has none", async () => (await at.far.peers()) === 0);
     });
@@ -210,8 +210,8 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     await at.far.load(farText(tunnel));
     await at.apply({ ...tunnel, mtu: 1300 });
     await at.isUp();
-    assert.equal(await at.scene.ping("10.24.2.2", "-M", "do", "-s", "1280"), false);
-    assert.ok(await at.scene.ping("10.24.2.2", "-M", "do", "-s", "1272"));
+    assert.equal(await at.fixture.ping("10.24.2.2", "-M", "do", "-s", "1280"), false);
+    assert.ok(await at.fixture.ping("10.24.2.2", "-M", "do", "-s", "1272"));
   });
 
   test("a single server can be the only local subnet, and keeps its address", async () => {
@@ -219,30 +219,30 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     await at.far.load(farText(single));
     await at.apply(single);
     await at.isUp();
-    assert.ok(await at.scene.ping("10.24.2.2"));
+    assert.ok(await at.fixture.ping("10.24.2.2"));
     // The answers come from the server itself: its edge does not answer for it.
-    await exec.run(["ip", "-n", at.scene.here.server, "link", "set", "eth0", "down"]);
-    const fromFar = ["ip", "netns", "exec", at.scene.far.server, "ping", "-c", "1", "-W", "1", "10.24.1.2"];
+    await exec.run(["ip", "-n", at.fixture.here.server, "link", "set", "eth0", "down"]);
+    const fromFar = ["ip", "netns", "exec", at.fixture.far.server, "ping", "-c", "1", "-W", "1", "10.24.1.2"];
     await assert.rejects(exec.run(fromFar));
-    await exec.run(["ip", "-n", at.scene.here.server, "link", "set", "eth0", "up"]);
-    await exec.run(["ip", "-n", at.scene.here.server, "route", "replace", "default", "via", "10.24.1.1"]);
+    await exec.run(["ip", "-n", at.fixture.here.server, "link", "set", "eth0", "up"]);
+    await exec.run(["ip", "-n", at.fixture.here.server, "route", "replace", "default", "via", "10.24.1.1"]);
     await until("the server is back", () => exec.run(fromFar).catch(() => null));
   });
 
   test("no key is in arguments, files or errors, and nothing is left behind", async () => {
-    const look = async () => [
-      await at.scene.inSite(at.scene.here, "ip", "rule"),
-      await at.scene.inSite(at.scene.here, "ip", "-o", "addr"),
-      await at.scene.inSite(at.scene.here, "ip", "route", "show", "table", "main"),
+    const observe = async () => [
+      await at.fixture.inSite(at.fixture.here, "ip", "rule"),
+      await at.fixture.inSite(at.fixture.here, "ip", "-o", "addr"),
+      await at.fixture.inSite(at.fixture.here, "ip", "route", "show", "table", "main"),
     ];
-    const before = await look();
+    const before = await observe();
     await at.far.load(farText(tunnel));
     await at.apply(tunnel, { ...second, localSubnets: ["10.24.1.2/32"] });
     await at.isUp();
     const child = await at.daemon();
     assert.ok(!readFileSync(`/proc/${child.pid}/cmdline`, "latin1").includes(key));
     assert.ok(!readFileSync(`/proc/${child.pid}/environ`, "latin1").includes(key));
-    const folder = join(at.scene.folder, at.scene.here.namespace, "ipsec");
+    const folder = join(at.fixture.folder, at.fixture.here.namespace, "ipsec");
     for (const name of readdirSync(folder)) {
       const file = statSync(join(folder, name));
       if (!file.isFile()) continue;
@@ -250,17 +250,17 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.ok(!readFileSync(join(folder, name), "latin1").includes(key), name);
     }
     await at.remove();
-    assert.deepEqual(await look(), before);
-    assert.ok(!existsSync(join(at.scene.folder, at.scene.here.namespace)));
+    assert.deepEqual(await observe(), before);
+    assert.ok(!existsSync(join(at.fixture.folder, at.fixture.here.namespace)));
     assert.equal(exec.isAlive(child), false);
   });
 });
 
 describe("a peer that rejected our subnets", { skip, concurrency: false }, () => {
-  let at: IpsecScene;
+  let at: IpsecFixture;
   before(async () => {
     // The regular retry is long after the end of the test.
-    at = await createIpsecScene(3_600_000);
+    at = await createIpsecFixture(3_600_000);
   });
   beforeEach(() => at.reset());
   after(() => at.end());
@@ -276,6 +276,6 @@ describe("a peer that rejected our subnets", { skip, concurrency: false }, () =>
         await at.far.load(farText(desired));
         await at.apply(desired);
         await at.isUp();
-        assert.ok(await at.scene.ping("10.24.2.2"));
+        assert.ok(await at.fixture.ping("10.24.2.2"));
       });
 });

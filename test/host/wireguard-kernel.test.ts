@@ -12,7 +12,7 @@ import { createKernel, createUserspace, type Kind } from "../../service/src/driv
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { wireguardTunnel } from "../support/tunnelspec.ts";
-import { createScene, type Scene, until } from "./vpnscene.ts";
+import { createVpnFixture, until, type VpnFixture } from "./vpnfixture.ts";
 
 const unable = whyNot("ip", "wg", "wireguard-go", "ping");
 
@@ -44,22 +44,22 @@ for (const [holder, skip] of suites)
     const id = `${holder.slice(0, 1)}${process.pid.toString(36)}`;
     const [device, farDevice] = [`bkh${id}`, `bkf${id}`];
     const tunnel = wireguardTunnel({ peerPublicKey: publicKeyOf(farKey), endpoint: "192.0.2.2:51821", keepAlive: 1 });
-    let scene: Scene;
+    let fixture: VpnFixture;
     let wireguard: Wireguard;
-    const edge = () => ({ ...scene.here.edge, device });
+    const edge = () => ({ ...fixture.here.edge, device });
     const apply = (...tunnels: readonly WireguardTunnel[]) =>
       wireguard.apply(edge(), { privateKey: hereKey, listenPort: 51_820 }, tunnels);
     const isUp = () =>
       until("tunnel up", async () => {
-        const status: TunnelStatus | undefined = (await wireguard.observe()).get(scene.here.namespace)?.[0];
+        const status: TunnelStatus | undefined = (await wireguard.observe()).get(fixture.here.namespace)?.[0];
         return status?.state === "up" && status;
       });
 
     before(async () => {
-      scene = await createScene();
+      fixture = await createVpnFixture();
       wireguard = createWireguard({
         exec,
-        runFolder: scene.folder,
+        runFolder: fixture.folder,
         holder,
         now: Date.now,
         lookup: async (host) => host,
@@ -69,23 +69,23 @@ for (const [holder, skip] of suites)
     after(async () => {
       wireguard.close();
       await wireguard.remove(edge());
-      await createUserspace(exec, scene.folder).stop({ namespace: scene.far.namespace, device: farDevice });
-      await scene.end();
+      await createUserspace(exec, fixture.folder).stop({ namespace: fixture.far.namespace, device: farDevice });
+      await fixture.end();
     });
 
     test("a peer that never initiates is contacted as soon as it exists", async () => {
       await apply(tunnel);
-      const far = createUserspace(exec, scene.folder);
-      const place = { namespace: scene.far.namespace, device: farDevice };
+      const far = createUserspace(exec, fixture.folder);
+      const place = { namespace: fixture.far.namespace, device: farDevice };
       await far.start(place);
       // It does not know the edge's address.
       const here = { publicKey: publicKeyOf(hereKey), presharedKey: null, endpoint: null, keepAlive: 0 };
       const desired = { privateKey: farKey, listenPort: 51_821, peers: [{ ...here, allowed: ["10.24.1.0/24"] }] };
       await far.set(place, desired, { privateKey: "", listenPort: 0, peers: [] });
-      await exec.run(["ip", "-n", scene.far.namespace, "link", "set", farDevice, "up"]);
-      await exec.run(["ip", "-n", scene.far.namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
+      await exec.run(["ip", "-n", fixture.far.namespace, "link", "set", farDevice, "up"]);
+      await exec.run(["ip", "-n", fixture.far.namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
       await isUp();
-      assert.ok(await scene.ping("10.24.2.2"));
+      assert.ok(await fixture.ping("10.24.2.2"));
     });
 
     test("a change of one tunnel leaves the other's session, and removal leaves nothing", async () => {
@@ -100,16 +100,16 @@ for (const [holder, skip] of suites)
       });
       await apply(tunnel);
       assert.equal((await isUp()).lastSeen, lastSeen);
-      assert.ok(await scene.ping("10.24.2.2"));
+      assert.ok(await fixture.ping("10.24.2.2"));
       await wireguard.remove(edge());
-      assert.ok(!(await scene.inSite(scene.here, "ip", "-o", "link")).includes(device));
+      assert.ok(!(await fixture.inSite(fixture.here, "ip", "-o", "link")).includes(device));
     });
   });
 
 test("wg configures a device in the same way as its socket does", { skip: unable }, async () => {
-  const scene = await createScene();
-  const place = { namespace: scene.here.namespace, device: `bkw${process.pid.toString(36)}` };
-  const [program, kernel] = [createUserspace(exec, scene.folder), createKernel(exec, scene.folder)];
+  const fixture = await createVpnFixture();
+  const place = { namespace: fixture.here.namespace, device: `bkw${process.pid.toString(36)}` };
+  const [program, kernel] = [createUserspace(exec, fixture.folder), createKernel(exec, fixture.folder)];
   const key = () => createPrivate(randomBytes);
   const peer = (change: object) => ({
     publicKey: publicKeyOf(key()),
@@ -142,6 +142,6 @@ test("wg configures a device in the same way as its socket does", { skip: unable
     }
   } finally {
     await kernel.stop(place);
-    await scene.end();
+    await fixture.end();
   }
 });

@@ -17,7 +17,7 @@ import { hexOf, requestDevice } from "../../service/src/drivers/router/wireguard
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { wireguardTunnel } from "../support/tunnelspec.ts";
-import { createScene, type Scene, until } from "./vpnscene.ts";
+import { createVpnFixture, until, type VpnFixture } from "./vpnfixture.ts";
 
 const skip = whyNot("ip", "wireguard-go", "ping");
 
@@ -61,7 +61,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     endpoint: null,
   };
 
-  let scene: Scene;
+  let fixture: VpnFixture;
   let wireguard: Wireguard;
   /** Milliseconds by which the driver's monotonic clock is ahead, to simulate minutes. */
   let ahead = 0;
@@ -70,7 +70,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
   const create = (): Wireguard =>
     createWireguard({
       exec,
-      runFolder: scene.folder,
+      runFolder: fixture.folder,
       now: () => Date.now() + ahead + set,
       steady: () => performance.now() + ahead,
       lookup: async (host) => {
@@ -79,10 +79,10 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
       },
       log: () => {},
     });
-  const edge = () => ({ ...scene.here.edge, device });
+  const edge = () => ({ ...fixture.here.edge, device });
   const apply = (...tunnels: readonly WireguardTunnel[]): Promise<void> => wireguard.apply(edge(), end, tunnels);
   const statusOf = async (id = 3): Promise<TunnelStatus> => {
-    const found = (await wireguard.observe()).get(scene.here.namespace)?.find((status) => status.id === id);
+    const found = (await wireguard.observe()).get(fixture.here.namespace)?.find((status) => status.id === id);
     assert.ok(found, `tunnel ${id} has no status`);
     return found;
   };
@@ -92,10 +92,10 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
       return status.state === "up" && status;
     });
   const startFar = async (device: string): Promise<Child> => {
-    const { namespace } = scene.far;
+    const { namespace } = fixture.far;
     const child = await exec.startDetached(["ip", "netns", "exec", namespace, "wireguard-go", "-f", device], {
       environment: { WG_PROCESS_FOREGROUND: "1" },
-      output: join(scene.folder, `${device}.out`),
+      output: join(fixture.folder, `${device}.out`),
     });
     await until("the far device", () => requestDevice(socketOf(device), "get=1\n\n").catch(() => null));
     await exec.run(["ip", "-n", namespace, "link", "set", device, "up"]);
@@ -114,10 +114,10 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
   };
 
   before(async () => {
-    scene = await createScene();
+    fixture = await createVpnFixture();
     wireguard = create();
     await startFar(farDevice);
-    await exec.run(["ip", "-n", scene.far.namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
+    await exec.run(["ip", "-n", fixture.far.namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
   });
   beforeEach(async () => {
     ahead = 0;
@@ -127,7 +127,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
   after(async () => {
     wireguard.close();
     await wireguard.remove(edge());
-    await scene.end();
+    await fixture.end();
     rmSync(socketOf(farDevice), { force: true });
   });
 
@@ -135,7 +135,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await configureFar(tunnel);
     await apply(tunnel);
     const { proposal } = await isUp();
-    assert.ok(await scene.ping("10.24.2.2"));
+    assert.ok(await fixture.ping("10.24.2.2"));
     const status = await statusOf();
     assert.deepEqual([status.localSubnets, status.peerSubnets], [["10.24.1.0/24"], ["10.24.2.0/24"]]);
     assert.deepEqual([status.peerAddress, status.reason, status.establishedAt], ["192.0.2.2", null, null]);
@@ -155,7 +155,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
       for (const { spec, device, key } of many) await configureFar(spec, device, key);
       await apply(...many.map(({ spec }) => spec));
       await until("all up", async () => {
-        const status = (await wireguard.observe()).get(scene.here.namespace);
+        const status = (await wireguard.observe()).get(fixture.here.namespace);
         return status?.length === many.length && status.every(({ state }) => state === "up");
       });
     } finally {
@@ -169,9 +169,9 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     assert.deepEqual(await statusOf().then(({ state, reason }) => [state, reason]), ["connecting", null]);
     await configureFar(called);
     assert.equal((await isUp()).peerAddress, "192.0.2.2");
-    assert.ok(await scene.ping("10.24.2.2"));
+    assert.ok(await fixture.ping("10.24.2.2"));
     await apply(called);
-    assert.ok(await scene.ping("10.24.2.2"), "what was learned stays");
+    assert.ok(await fixture.ping("10.24.2.2"), "what was learned stays");
   });
 
   test("a host name is resolved", async () => {
@@ -184,9 +184,9 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await configureFar(tunnel);
     await apply(tunnel);
     const before = await isUp();
-    const [child] = await findDaemons(exec, scene.here.namespace, "wireguard-go");
+    const [child] = await findDaemons(exec, fixture.here.namespace, "wireguard-go");
     const pinging = exec.run(
-      ["ip", "netns", "exec", scene.here.server, "ping", "-i", "0.02", "-c", "40", "-W", "2", "-q", "10.24.2.2"],
+      ["ip", "netns", "exec", fixture.here.server, "ping", "-i", "0.02", "-c", "40", "-W", "2", "-q", "10.24.2.2"],
       { timeout: 20_000 },
     );
     await apply(tunnel, other);
@@ -196,18 +196,18 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await apply(tunnel);
     assert.match(await pinging, / 0% packet loss/);
     assert.equal((await isUp()).lastSeen, before.lastSeen);
-    assert.deepEqual(await findDaemons(exec, scene.here.namespace, "wireguard-go"), [child]);
+    assert.deepEqual(await findDaemons(exec, fixture.here.namespace, "wireguard-go"), [child]);
   });
 
   test("a restarted service finds its device and changes only what differs", async () => {
     await configureFar(tunnel);
     await apply(tunnel, other);
     const before = await isUp();
-    const [child] = await findDaemons(exec, scene.here.namespace, "wireguard-go");
+    const [child] = await findDaemons(exec, fixture.here.namespace, "wireguard-go");
     wireguard.close();
     wireguard = create();
     await apply(tunnel);
-    assert.deepEqual(await findDaemons(exec, scene.here.namespace, "wireguard-go"), [child]);
+    assert.deepEqual(await findDaemons(exec, fixture.here.namespace, "wireguard-go"), [child]);
     assert.equal((await isUp()).lastSeen, before.lastSeen);
     assert.ok(!(await requestDevice(socketOf(device), "get=1\n\n")).includes(hexOf(other.peerPublicKey)));
   });
@@ -216,15 +216,15 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await configureFar(tunnel);
     await apply(tunnel);
     await isUp();
-    const [child] = await findDaemons(exec, scene.here.namespace, "wireguard-go");
+    const [child] = await findDaemons(exec, fixture.here.namespace, "wireguard-go");
     assert.ok(child);
     exec.signal(child, "SIGKILL");
     await until("another process", async () => {
-      const [found] = await findDaemons(exec, scene.here.namespace, "wireguard-go");
+      const [found] = await findDaemons(exec, fixture.here.namespace, "wireguard-go");
       return found !== undefined && found.pid !== child.pid;
     });
     await isUp();
-    assert.ok(await until("traffic", () => scene.ping("10.24.2.2")));
+    assert.ok(await until("traffic", () => fixture.ping("10.24.2.2")));
   });
 
   test("a wrong preshared key gets no reply, and the status explains it after a while", async () => {
@@ -241,14 +241,14 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await configureFar(tunnel);
     await apply(tunnel);
     await isUp();
-    assert.ok(await until("traffic", () => scene.ping("10.24.2.2")));
+    assert.ok(await until("traffic", () => fixture.ping("10.24.2.2")));
     const changed = { ...tunnel, presharedKey: randomBytes(32).toString("base64") };
     await apply(changed);
     assert.equal((await statusOf()).state, "connecting");
-    assert.equal(await scene.ping("10.24.2.2"), false);
+    assert.equal(await fixture.ping("10.24.2.2"), false);
     await configureFar(changed);
     await isUp();
-    assert.ok(await until("traffic", () => scene.ping("10.24.2.2")));
+    assert.ok(await until("traffic", () => fixture.ping("10.24.2.2")));
   });
 
   for (const hours of [-24, 24])
@@ -294,8 +294,8 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await configureFar(tunnel);
     await apply({ ...tunnel, mtu: 1300 });
     await isUp();
-    assert.equal(await scene.ping("10.24.2.2", "-M", "do", "-s", "1280"), false);
-    assert.ok(await scene.ping("10.24.2.2", "-M", "do", "-s", "1272"));
+    assert.equal(await fixture.ping("10.24.2.2", "-M", "do", "-s", "1280"), false);
+    assert.ok(await fixture.ping("10.24.2.2", "-M", "do", "-s", "1272"));
   });
 
   test("a device that cannot be created is reported", async () => {
@@ -305,15 +305,15 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
   });
 
   test("nothing is left behind", async () => {
-    const look = async () => [
-      await scene.inSite(scene.here, "ip", "rule"),
-      await scene.inSite(scene.here, "ip", "-o", "link"),
+    const observe = async () => [
+      await fixture.inSite(fixture.here, "ip", "rule"),
+      await fixture.inSite(fixture.here, "ip", "-o", "link"),
     ];
-    const before = await look();
+    const before = await observe();
     await apply(tunnel, other);
     await wireguard.remove(edge());
-    assert.deepEqual(await look(), before);
-    assert.ok(!existsSync(join(scene.folder, scene.here.namespace)) && !existsSync(socketOf(device)));
-    assert.deepEqual(await findDaemons(exec, scene.here.namespace, "wireguard-go"), []);
+    assert.deepEqual(await observe(), before);
+    assert.ok(!existsSync(join(fixture.folder, fixture.here.namespace)) && !existsSync(socketOf(device)));
+    assert.deepEqual(await findDaemons(exec, fixture.here.namespace, "wireguard-go"), []);
   });
 });

@@ -25,8 +25,8 @@ async function flood(sources: readonly string[], closed: number): Promise<Line[]
     if (index % 2 === 0) line.send("GET /book HTTP/1.1\r\nAuth");
     lines.push(line);
   }
-  const victims = await Promise.all(lines.slice(0, closed).map((line) => line.rest()));
-  assert.deepEqual(new Set(victims), new Set(closed > 0 ? [""] : []));
+  const closedLines = await Promise.all(lines.slice(0, closed).map((line) => line.rest()));
+  assert.deepEqual(new Set(closedLines), new Set(closed > 0 ? [""] : []));
   return lines;
 }
 const part = (lines: readonly Line[]): void => {

@@ -52,7 +52,7 @@ for (const kind of databases)
       return { id, event, data: JSON.parse(await line.until("\n")) as Record<string, unknown> };
     }
 
-    const say = (id: number, data: unknown = { n: id }, type = "domain.changed"): Promise<void> =>
+    const appendEvent = (id: number, data: unknown = { n: id }, type = "domain.changed"): Promise<void> =>
       library.append(type, type.split(".")[0] ?? "", id, data, type.startsWith("record") ? 3 : undefined);
 
     async function list(query: string, token = "a") {
@@ -66,7 +66,7 @@ for (const kind of databases)
     const newest = (): Promise<number> => library.feed.newest();
 
     test("a stream sends its headers, then new events and pings", async () => {
-      await say(1);
+      await appendEvent(1);
       const line = await open();
       const head = await line.until("\r\n\r\n");
       assert.match(head, /^HTTP\/1\.1 200 OK\r\n/);
@@ -75,7 +75,7 @@ for (const kind of databases)
       assert.match(head, /\r\nX-Request-Id: /);
       assert.doesNotMatch(head, /content-length/i);
       await line.until("retry: 2000\n\n");
-      await say(2, { text: "two\nlines" });
+      await appendEvent(2, { text: "two\nlines" });
       const response = await receive(line);
       assert.equal(response.event, "domain.changed");
       assert.equal(response.id, await newest());
@@ -97,7 +97,7 @@ for (const kind of databases)
     });
 
     test("Last-Event-ID and after continue without gaps or duplicates; the header takes precedence", async () => {
-      for (let i = 10; i < 140; i++) await say(i);
+      for (let i = 10; i < 140; i++) await appendEvent(i);
       const start = (await newest()) - 130;
       for (const [query, headers] of [
         [`?after=${start}`, {}],
@@ -117,10 +117,10 @@ for (const kind of databases)
 
     test("events during the catch-up of a stream arrive once and in order", async () => {
       const start = await newest();
-      for (let i = 0; i < 60; i++) await say(i + 1);
+      for (let i = 0; i < 60; i++) await appendEvent(i + 1);
       const line = await listen(`?after=${start}`);
       const later = (async () => {
-        for (let i = 60; i < 120; i++) await say(i + 1);
+        for (let i = 60; i < 120; i++) await appendEvent(i + 1);
       })();
       for (let i = 0; i < 120; i++) assert.equal((await receive(line)).data["ResourceID"], i + 1);
       await later;
@@ -145,10 +145,10 @@ for (const kind of databases)
       const start = await newest();
       library.callers.set(tokenOf("b"), createCaller({ tokenId: 2, scopes: ["dns:read"] }));
       library.callers.set(tokenOf("c"), createCaller({ tokenId: 3, projectId: 2 }));
-      await say(1, {}, "domain.created");
-      await say(2, {}, "record.created");
-      await say(3, {}, "token.created");
-      await say(1, {}, "domain.deleted");
+      await appendEvent(1, {}, "domain.created");
+      await appendEvent(2, {}, "record.created");
+      await appendEvent(3, {}, "token.created");
+      await appendEvent(1, {}, "domain.deleted");
       const seen = async (query: string, token?: string) =>
         (await list(`?after=${start}${query}`, token)).json.map((event) => event.Type);
       assert.deepEqual(await seen(""), ["domain.created", "record.created", "token.created", "domain.deleted"]);
@@ -168,9 +168,9 @@ for (const kind of databases)
       const restriction = { domainId: 3, domain: "example.com", pattern: "www", types: null };
       library.callers.set(tokenOf("d"), createCaller({ tokenId: 4, restriction }));
       const start = await newest();
-      await say(3, { all: "records" });
-      await say(14, { name: "secret" }, "record.created");
-      await say(15, { name: "open" }, "record.created");
+      await appendEvent(3, { all: "records" });
+      await appendEvent(14, { name: "secret" }, "record.created");
+      await appendEvent(15, { name: "open" }, "record.created");
       const listed = await list(`?after=${start}`, "d");
       assert.deepEqual(
         listed.json.map((event) => event.ResourceID),
@@ -204,7 +204,7 @@ for (const kind of databases)
       library.callers.set(tokenOf("e"), createCaller({ tokenId: 5 }));
       const deleted = await listen("", {}, "e");
       library.callers.delete(tokenOf("e"));
-      await say(5, null, "token.deleted");
+      await appendEvent(5, null, "token.deleted");
       assert.doesNotMatch(await deleted.rest(), /token\.deleted/);
       library.callers.set(tokenOf("f"), createCaller({ tokenId: 6, expiresAt: library.now + 100 }));
       const expired = await listen("", {}, "f");
@@ -231,7 +231,7 @@ for (const kind of databases)
     test("a client that does not read costs no memory, and later gets all events", async () => {
       const start = await newest();
       const large = { text: "x".repeat(200_000) };
-      for (let i = 0; i < 100; i++) await say(i + 1, large);
+      for (let i = 0; i < 100; i++) await appendEvent(i + 1, large);
       const accepted = once(library.http.server, "connection");
       const line = await open(`?after=${start}`);
       const [socket] = (await accepted) as [Socket];

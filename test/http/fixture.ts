@@ -26,7 +26,7 @@ const Book = Type.Object({ ID: id(), Name: text(), Pages: integer(1, 10_000), St
 const Fields = Type.Object({ Name: name(), Pages: optional(integer(1, 10_000)), Labels: optional(Labels) });
 const book = { id: "domain_not_found" } as const;
 
-export const toyContract = {
+export const libraryContract = {
   ...serviceOperations,
   ...eventOperations,
   ...operations({
@@ -229,7 +229,7 @@ export async function openLibrary(options: Partial<HttpOptions> = {}, kind: Kind
     log,
     feed,
     sealer: createSealer(Buffer.alloc(32, 7)),
-    operations: toyContract,
+    operations: libraryContract,
     handlers: handlersOf(library),
     authenticate(value) {
       const caller = callers.get(value);

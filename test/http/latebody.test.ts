@@ -11,8 +11,8 @@ test("the body of a rejected request has a time limit", async () => {
     line.send(`POST /book HTTP/1.1\r\nContent-Length: 1000\r\n\r\n`);
     assert.equal((await line.receive()).status, 401);
     // Each byte shows that the client is connected, but does not extend the time limit.
-    const dribble = setInterval(() => line.send("x"), 50);
-    await line.rest().finally(() => clearInterval(dribble));
+    const timer = setInterval(() => line.send("x"), 50);
+    await line.rest().finally(() => clearInterval(timer));
   } finally {
     await strict.close();
   }

@@ -15,7 +15,7 @@ interface Asked {
 
 let library: Library;
 
-async function ask(
+async function send(
   method: string,
   path: string,
   { token = tokenOf("a"), body, headers = {} }: Asked = {},
@@ -37,7 +37,7 @@ async function ask(
 
 before(async () => {
   library = await openLibrary();
-  for (const name of ["one", "two", "three"]) await ask("POST", "/book", { body: JSON.stringify({ Name: name }) });
+  for (const name of ["one", "two", "three"]) await send("POST", "/book", { body: JSON.stringify({ Name: name }) });
 });
 after(() => library.close());
 
@@ -57,7 +57,7 @@ describe("the first check that fails decides", () => {
       spent,
       createCaller({ tokenId: 4, scopes: ["dns:read"], rateLimit: { requests: 1, seconds: 60 } }),
     );
-    assert.equal((await ask("GET", "/book", { token: spent })).status, 200);
+    assert.equal((await send("GET", "/book", { token: spent })).status, 200);
   });
 
   // Each request violates its own rule and, if possible, all later ones.
@@ -97,7 +97,7 @@ describe("the first check that fails decides", () => {
   ];
   for (const [step, code, method, path, asked, when] of steps)
     test(`${step}: ${code}`, async () => {
-      const { status: given, json } = await ask(method, path, asked, when === "starting" ? starting : library);
+      const { status: given, json } = await send(method, path, asked, when === "starting" ? starting : library);
       assert.equal(json.code, code);
       assert.equal(given, errorCodes[code].status);
       assert.equal(json.Message, errorCodes[code].message);
@@ -105,21 +105,21 @@ describe("the first check that fails decides", () => {
 
   test("an expired token is rejected before its body is read", async () => {
     library.callers.set(tokenOf("e"), createCaller({ expiresAt: 1 }));
-    const { status, json, headers } = await ask("POST", "/book", { token: tokenOf("e") });
+    const { status, json, headers } = await send("POST", "/book", { token: tokenOf("e") });
     assert.equal(status, 401);
     assert.equal(json.code, "token_expired");
     assert.equal(headers.get("WWW-Authenticate"), 'Bearer realm="brume", error="invalid_token"');
   });
 
   test("WWW-Authenticate shows whether a token was sent; the scheme may have any case", async () => {
-    const none = await ask("GET", "/book", { token: null });
+    const none = await send("GET", "/book", { token: null });
     assert.equal(none.headers.get("WWW-Authenticate"), 'Bearer realm="brume"');
-    const any = await ask("GET", "/book", { token: null, headers: { Authorization: `bEARER ${tokenOf("a")}` } });
+    const any = await send("GET", "/book", { token: null, headers: { Authorization: `bEARER ${tokenOf("a")}` } });
     assert.equal(any.status, 200);
   });
 
   test("errors of query and body are in one response, with both forms of their place", async () => {
-    const { json } = await ask("PUT", "/book/1?dryRun=maybe", { body: '{"Pages":0,"Labels":{"-":"x"}}' });
+    const { json } = await send("PUT", "/book/1?dryRun=maybe", { body: '{"Pages":0,"Labels":{"-":"x"}}' });
     assert.deepEqual(json.errors.map((each) => each.pointer).slice(0, 2), ["?dryRun", "/Pages"]);
     assert.deepEqual(Object.keys(json), [
       "Message",
@@ -136,21 +136,21 @@ describe("the first check that fails decides", () => {
   });
 
   test("a blocked project can be read and deleted, and changed by allowed operations", async () => {
-    assert.equal((await ask("GET", "/book", { token: blocked })).status, 200);
-    assert.equal((await ask("DELETE", "/book/999", { token: blocked })).json.code, "domain_not_found");
-    assert.equal((await ask("POST", "/shelf", { token: blocked })).status, 200);
+    assert.equal((await send("GET", "/book", { token: blocked })).status, 200);
+    assert.equal((await send("DELETE", "/book/999", { token: blocked })).json.code, "domain_not_found");
+    assert.equal((await send("POST", "/shelf", { token: blocked })).status, 200);
   });
 
   test("the own project needs no scope", async () => {
-    assert.deepEqual((await ask("GET", "/shelf/1", { token: weak })).json, { id: 1 });
-    assert.equal((await ask("GET", "/shelf/2", { token: weak })).json.code, "scope_missing");
-    assert.equal((await ask("GET", "/shelf/x", { token: weak })).json.code, "scope_missing");
-    assert.deepEqual((await ask("GET", "/shelf/2")).json, { id: 2 });
+    assert.deepEqual((await send("GET", "/shelf/1", { token: weak })).json, { id: 1 });
+    assert.equal((await send("GET", "/shelf/2", { token: weak })).json.code, "scope_missing");
+    assert.equal((await send("GET", "/shelf/x", { token: weak })).json.code, "scope_missing");
+    assert.deepEqual((await send("GET", "/shelf/2")).json, { id: 2 });
   });
 
   test("an object of another project gets the same 404 as an unknown one", async () => {
     library.callers.set(tokenOf("f"), createCaller({ tokenId: 6, projectId: 2 }));
-    const [foreign, never] = [await ask("GET", "/book/1", { token: tokenOf("f") }), await ask("GET", "/book/999")];
+    const [foreign, never] = [await send("GET", "/book/1", { token: tokenOf("f") }), await send("GET", "/book/999")];
     assert.equal(foreign.json.code, never.json.code);
     assert.equal(foreign.json.detail.replace("1", "999"), never.json.detail);
   });
@@ -170,7 +170,7 @@ describe("every response", () => {
   ];
   for (const [method, path, asked] of requests)
     test(`${method} ${path} has the common headers`, async () => {
-      const { headers } = await ask(method, path, asked);
+      const { headers } = await send(method, path, asked);
       for (const name of always) assert.ok(headers.has(name), name);
       assert.equal(headers.get("Cache-Control"), "no-store");
       assert.equal(headers.get("X-Content-Type-Options"), "nosniff");
@@ -183,20 +183,23 @@ describe("every response", () => {
 
   test("X-Request-Id is the client's if it is valid, else a new one", async () => {
     for (const id of ["a", "A.b_c-9", "x".repeat(128)])
-      assert.equal((await ask("GET", "/healthz", { headers: { "X-Request-Id": id } })).headers.get("X-Request-Id"), id);
+      assert.equal(
+        (await send("GET", "/healthz", { headers: { "X-Request-Id": id } })).headers.get("X-Request-Id"),
+        id,
+      );
     const made = new Set<string | null>();
     for (const id of ["a b", "ä".normalize("NFD").slice(0, 0), "x".repeat(129), "a/b"])
-      made.add((await ask("GET", "/healthz", { headers: { "X-Request-Id": id } })).headers.get("X-Request-Id"));
+      made.add((await send("GET", "/healthz", { headers: { "X-Request-Id": id } })).headers.get("X-Request-Id"));
     assert.equal(made.size, 4);
     assert.ok(!made.has("a b"));
   });
 
   test("bodies are compact, deletions empty", async () => {
-    const made = await ask("POST", "/book", { body: '{"Name":"Æsir ☃"}' });
+    const made = await send("POST", "/book", { body: '{"Name":"Æsir ☃"}' });
     assert.equal(made.status, 200);
     assert.equal(made.text, `{"ID":${made.json.ID},"Name":"Æsir ☃","Pages":100,"State":"Active","Labels":{}}`);
     assert.equal(made.headers.get("Content-Type"), "application/json; charset=utf-8");
-    const gone = await ask("DELETE", `/book/${made.json.ID}`);
+    const gone = await send("DELETE", `/book/${made.json.ID}`);
     assert.equal(gone.status, 200);
     assert.equal(gone.text, "");
     assert.equal(gone.headers.get("Content-Length"), "0");
@@ -204,19 +207,19 @@ describe("every response", () => {
   });
 
   test("Accept has an effect only on operations with a second media type", async () => {
-    const asked = (accept: string) => ask("GET", "/book/1", { headers: { Accept: accept } }).catch(() => null);
+    const sendAccepting = (accept: string) => send("GET", "/book/1", { headers: { Accept: accept } }).catch(() => null);
     const response = await fetch(`${library.url}/book/1`, {
       headers: { Authorization: `Bearer ${tokenOf("a")}`, Accept: "text/html, Text/DNS;q=0.5" },
     });
     assert.equal(response.headers.get("Content-Type"), "text/dns");
     assert.equal(await response.text(), "one");
-    assert.equal((await asked("text/html"))?.json.Name, "one");
-    assert.equal((await asked("text/dns;q=0"))?.json.Name, "one");
+    assert.equal((await sendAccepting("text/html"))?.json.Name, "one");
+    assert.equal((await sendAccepting("text/dns;q=0"))?.json.Name, "one");
   });
 
   test("the response to an unexpected error contains only the request id, and the error is logged once", async () => {
     const before = library.logged.length;
-    const { status, text, json, headers } = await ask("POST", "/book", { body: '{"Name":"explosive"}' });
+    const { status, text, json, headers } = await send("POST", "/book", { body: '{"Name":"explosive"}' });
     assert.equal(status, 500);
     assert.ok(!text.includes("secret"));
     const logged = library.logged.slice(before);
@@ -235,8 +238,8 @@ describe("health, readiness and metrics", () => {
       ["ready", 200],
     ] as const) {
       library.status = state;
-      assert.equal((await ask("GET", "/healthz", { token: null })).text, '{"Status":"ok"}');
-      const ready = await ask("GET", "/readyz", { token: null });
+      assert.equal((await send("GET", "/healthz", { token: null })).text, '{"Status":"ok"}');
+      const ready = await send("GET", "/readyz", { token: null });
       assert.equal(ready.status, status);
       assert.equal(ready.json.Status, state);
     }
@@ -244,12 +247,12 @@ describe("health, readiness and metrics", () => {
 
   test("a partial failure leaves other operations available", async () => {
     library.status = "failing";
-    assert.equal((await ask("GET", "/book/1")).status, 200);
+    assert.equal((await send("GET", "/book/1")).status, 200);
     library.status = "ready";
   });
 
   test("metrics need the administrator, and count by operation", async () => {
-    assert.equal((await ask("GET", "/metrics", { token: null })).status, 401);
+    assert.equal((await send("GET", "/metrics", { token: null })).status, 401);
     const response = await fetch(`${library.url}/metrics`, { headers: { Authorization: `Bearer ${tokenOf("a")}` } });
     assert.equal(response.headers.get("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
     const text = await response.text();
@@ -261,14 +264,14 @@ describe("health, readiness and metrics", () => {
 
 describe("lists", () => {
   test("the total is in every response, and links lead through all pages", async () => {
-    const all = await ask("GET", "/book");
+    const all = await send("GET", "/book");
     const total = all.json.length;
     assert.equal(all.headers.get("X-Total-Count"), String(total));
     assert.equal(all.headers.get("Link"), null);
     const seen: number[] = [];
     let path: string | undefined = "/book?limit=2&Name=*";
     while (path !== undefined) {
-      const page = await ask("GET", path);
+      const page = await send("GET", path);
       assert.equal(page.headers.get("X-Total-Count"), String(total));
       seen.push(...page.json.map((book) => book.ID));
       path = /^<(.+)>; rel="next"$/.exec(page.headers.get("Link") ?? "")?.[1];
@@ -282,7 +285,7 @@ describe("lists", () => {
 
   for (const query of ["limit=0", "limit=1001", "limit=x", "cursor=!", "LIMIT=0"])
     test(`${query} is query_invalid`, async () => {
-      const { json, status } = await ask("GET", `/book?${query}`);
+      const { json, status } = await send("GET", `/book?${query}`);
       assert.equal(status, 400);
       assert.equal(json.code, "query_invalid");
       assert.equal(json.errors.length, 1);
@@ -299,38 +302,38 @@ describe("rate limits", () => {
 
   test("the bucket empties, refills evenly, and is in every response", async () => {
     const policy = '"token";q=3;w=60';
-    assert.deepEqual(rate((await ask("GET", "/book/1", { token: limited })).headers), [policy, '"token";r=2;t=20']);
-    assert.deepEqual(rate((await ask("GET", "/book/999", { token: limited })).headers), [policy, '"token";r=1;t=40']);
-    assert.deepEqual(rate((await ask("POST", "/book", { token: limited, body: "[" })).headers), [
+    assert.deepEqual(rate((await send("GET", "/book/1", { token: limited })).headers), [policy, '"token";r=2;t=20']);
+    assert.deepEqual(rate((await send("GET", "/book/999", { token: limited })).headers), [policy, '"token";r=1;t=40']);
+    assert.deepEqual(rate((await send("POST", "/book", { token: limited, body: "[" })).headers), [
       policy,
       '"token";r=0;t=60',
     ]);
-    const refused = await ask("GET", "/book/1", { token: limited });
+    const refused = await send("GET", "/book/1", { token: limited });
     assert.equal(refused.status, 429);
     assert.equal(refused.headers.get("Retry-After"), "20");
     assert.deepEqual(rate(refused.headers), [policy, '"token";r=0;t=60']);
     library.now += 20_000;
-    assert.equal((await ask("GET", "/book/1", { token: limited })).status, 200);
-    assert.equal((await ask("GET", "/book/1", { token: limited })).status, 429);
+    assert.equal((await send("GET", "/book/1", { token: limited })).status, 200);
+    assert.equal((await send("GET", "/book/1", { token: limited })).status, 429);
   });
 
   test("reads of actions and events are not counted", async () => {
     for (let i = 0; i < 5; i++) {
-      const action = await ask("GET", "/book/1/action/2", { token: limited });
+      const action = await send("GET", "/book/1/action/2", { token: limited });
       assert.deepEqual(rate(action.headers), ['"token";q=3;w=60', '"token";r=3;t=0']);
-      assert.equal((await ask("GET", "/event", { token: limited })).status, 200);
-      assert.equal((await ask("GET", "/healthz", { token: limited })).status, 200);
+      assert.equal((await send("GET", "/event", { token: limited })).status, 200);
+      assert.equal((await send("GET", "/healthz", { token: limited })).status, 200);
     }
   });
 
   test("tokens without a limit get no rate limit headers", async () => {
-    assert.deepEqual(rate((await ask("GET", "/book/1")).headers), [null, null]);
+    assert.deepEqual(rate((await send("GET", "/book/1")).headers), [null, null]);
   });
 });
 
 describe("browsers and methods", () => {
   test("OPTIONS returns the methods to every client", async () => {
-    const { status, headers } = await ask("OPTIONS", "/Book/7", { token: null });
+    const { status, headers } = await send("OPTIONS", "/Book/7", { token: null });
     assert.equal(status, 200);
     assert.equal(headers.get("Content-Length"), "0");
     assert.equal(headers.get("Allow"), "GET, HEAD, PUT, DELETE, OPTIONS");
@@ -340,31 +343,37 @@ describe("browsers and methods", () => {
       "Authorization, Content-Type, Idempotency-Key, If-Match, Prefer, Last-Event-ID, X-Request-Id",
     );
     assert.equal(headers.get("Access-Control-Max-Age"), "86400");
-    assert.equal((await ask("OPTIONS", "/nothing", { token: null })).json.code, "path_not_found");
+    assert.equal((await send("OPTIONS", "/nothing", { token: null })).json.code, "path_not_found");
   });
 
   test("the event stream does not support HEAD", async () => {
-    const { status, headers } = await ask("HEAD", "/event");
+    const { status, headers } = await send("HEAD", "/event");
     assert.equal(status, 405);
     assert.equal(headers.get("Allow"), "GET, OPTIONS");
   });
 
   test("the response to a strict request has Preference-Applied", async () => {
     const strict = { headers: { Prefer: "respond-async, HANDLING=strict; x=1" } };
-    const taken = await ask("GET", "/book/1", strict);
+    const taken = await send("GET", "/book/1", strict);
     assert.equal(taken.headers.get("Preference-Applied"), "handling=strict");
-    const refused = await ask("GET", "/book?colour=red", strict);
+    const refused = await send("GET", "/book?colour=red", strict);
     assert.equal(refused.json.errors[0]?.code, "unknown_field");
     assert.equal(refused.headers.get("Preference-Applied"), "handling=strict");
-    const body = await ask("POST", "/book", { body: '{"name":"x","Extra":1}', headers: { Prefer: "handling=strict" } });
+    const body = await send("POST", "/book", {
+      body: '{"name":"x","Extra":1}',
+      headers: { Prefer: "handling=strict" },
+    });
     assert.equal(body.json.code, "validation_failed");
-    assert.equal((await ask("GET", "/book?colour=red")).headers.get("Preference-Applied"), null);
+    assert.equal((await send("GET", "/book?colour=red")).headers.get("Preference-Applied"), null);
   });
 
   test("DELETE reads its body only where the contract has one", async () => {
-    const made = await ask("POST", "/book", { body: '{"Name":"to delete"}' });
-    assert.equal((await ask("DELETE", "/book-batch", { body: "Books=" })).json.code, "validation_failed");
-    assert.equal((await ask("DELETE", "/book-batch", { body: JSON.stringify({ Books: [made.json.ID] }) })).status, 200);
-    assert.equal((await ask("GET", `/book/${made.json.ID}`)).status, 404);
+    const made = await send("POST", "/book", { body: '{"Name":"to delete"}' });
+    assert.equal((await send("DELETE", "/book-batch", { body: "Books=" })).json.code, "validation_failed");
+    assert.equal(
+      (await send("DELETE", "/book-batch", { body: JSON.stringify({ Books: [made.json.ID] }) })).status,
+      200,
+    );
+    assert.equal((await send("GET", `/book/${made.json.ID}`)).status, 404);
   });
 });

@@ -13,11 +13,11 @@ const post = (target: string, body: string, more = ""): string =>
 let library: Library;
 before(async () => {
   library = await openLibrary();
-  for (const title of ["one", "two", "three"]) await ask(post("/book", `{"Name":"${title}"}`));
+  for (const title of ["one", "two", "three"]) await exchange(post("/book", `{"Name":"${title}"}`));
 });
 after(() => library.close());
 
-async function ask(text: string, head?: "head", at = library): Promise<TestResponse> {
+async function exchange(text: string, head?: "head", at = library): Promise<TestResponse> {
   const line = await dial(at.port);
   line.send(text);
   const response = await line.receive(head);
@@ -61,7 +61,7 @@ describe("paths", () => {
   ];
   for (const target of same)
     test(`${target} is book 2`, async () => {
-      const response = await ask(get(target));
+      const response = await exchange(get(target));
       assert.equal(response.status, 200);
       assert.equal(read(response.body).Name, "two");
     });
@@ -80,13 +80,13 @@ describe("paths", () => {
   ];
   for (const [target, status, code] of faults)
     test(`${target.slice(0, 30)} is ${code}`, async () => {
-      const response = await ask(get(target));
+      const response = await exchange(get(target));
       assert.equal(read(response.body).code, code);
       assert.equal(response.status, status);
     });
 
   test("OPTIONS * applies to the whole service, without a token", async () => {
-    const response = await ask("OPTIONS * HTTP/1.1\r\n\r\n");
+    const response = await exchange("OPTIONS * HTTP/1.1\r\n\r\n");
     assert.equal(response.status, 200);
     assert.equal(response.headers.get("allow"), "GET, HEAD, POST, PUT, DELETE, OPTIONS");
     assert.equal(response.headers.get("content-length"), "0");
@@ -154,7 +154,7 @@ describe("requests that the parser rejects", () => {
   });
 
   test("headers of just under 16 KiB are accepted", async () => {
-    const response = await ask(get("/book/1", `X: ${"x".repeat(16 * 1024 - auth.length - 6)}\r\n`));
+    const response = await exchange(get("/book/1", `X: ${"x".repeat(16 * 1024 - auth.length - 6)}\r\n`));
     assert.equal(response.status, 200);
   });
 });
@@ -167,10 +167,10 @@ describe("a lenient server", () => {
   after(() => lenient.close());
 
   test("accepts header lines that end in a bare LF", async () => {
-    const response = await ask(get("/book").replaceAll("\r\n", "\n"), undefined, lenient);
+    const response = await exchange(get("/book").replaceAll("\r\n", "\n"), undefined, lenient);
     assert.equal(response.status, 200);
     const mixed = `POST /book HTTP/1.1\n${auth}Content-Length: 12\n\n{"Name":"x"}`;
-    assert.equal((await ask(mixed, undefined, lenient)).status, 200);
+    assert.equal((await exchange(mixed, undefined, lenient)).status, 200);
   });
 
   test("still rejects two lengths, which a proxy could read differently", () =>
@@ -250,19 +250,19 @@ describe("connections", () => {
   });
 
   test("Host is not required and not checked", async () => {
-    assert.equal((await ask(get("/book/1", "Host: a\r\nHost: b\r\n"))).status, 200);
+    assert.equal((await exchange(get("/book/1", "Host: a\r\nHost: b\r\n"))).status, 200);
   });
 
   test("HEAD has the headers of GET and no body", async () => {
     const line = await dial(library.port);
-    const full = await ask(get("/book/1"));
+    const full = await exchange(get("/book/1"));
     line.send(get("/book/1").replace("GET", "HEAD") + get("/book/1"));
     const head = await line.receive("head");
     assert.equal(head.status, 200);
     for (const name of ["content-length", "content-type", "etag"])
       assert.equal(head.headers.get(name), full.headers.get(name));
     assert.equal((await line.receive()).body, full.body);
-    const missing = await ask(get("/book/999").replace("GET", "HEAD"), "head");
+    const missing = await exchange(get("/book/999").replace("GET", "HEAD"), "head");
     assert.equal(missing.status, 404);
     assert.ok(Number(missing.headers.get("content-length")) > 100);
     line.close();
@@ -280,7 +280,7 @@ describe("bodies", () => {
   };
 
   test("chunks of any size", async () => {
-    for (const size of [1, 3, 1000]) assert.equal((await ask(chunked('{"Name":"in pieces"}', size))).status, 200);
+    for (const size of [1, 3, 1000]) assert.equal((await exchange(chunked('{"Name":"in pieces"}', size))).status, 200);
   });
 
   test("a Content-Length above the limit is rejected at once, and the response arrives although the client continues to send", async () => {
@@ -303,7 +303,7 @@ describe("bodies", () => {
 
   test("a body of the size of the limit is accepted", async () => {
     const body = '{"Name":"large"}'.padEnd(1024 * 1024);
-    assert.equal((await ask(post("/book", body))).status, 200);
+    assert.equal((await exchange(post("/book", body))).status, 200);
   });
 
   test("GET, HEAD, OPTIONS and DELETE read and discard a body", async () => {
@@ -312,7 +312,7 @@ describe("bodies", () => {
       line.send(`${method} /book/1 HTTP/1.1\r\n${auth}Content-Length: 9\r\nContent-Type: image/png\r\n\r\n{"broken"`);
       assert.equal((await line.receive(method === "HEAD" ? "head" : undefined)).status, 200);
     }
-    const made = await ask(post("/book", '{"Name":"short lived"}'));
+    const made = await exchange(post("/book", '{"Name":"short lived"}'));
     line.send(
       `DELETE /book/${read(made.body).ID} HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\n3\r\n???\r\n0\r\n\r\n`,
     );
@@ -326,18 +326,18 @@ describe("bodies", () => {
 
   test("100 Continue is sent only after all other checks", async () => {
     const body = '{"Name":"expected"}';
-    const asking = `Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
+    const headers = `Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
     const line = await dial(library.port);
-    line.send(`POST /book HTTP/1.1\r\n${auth}${asking}`);
+    line.send(`POST /book HTTP/1.1\r\n${auth}${headers}`);
     assert.equal((await line.receive()).status, 100);
     line.send(body);
     assert.equal((await line.receive()).status, 200);
-    line.send(`POST /book HTTP/1.1\r\n${asking}`);
+    line.send(`POST /book HTTP/1.1\r\n${headers}`);
     const refused = await line.receive();
     assert.equal(refused.status, 401);
     assert.equal(refused.headers.get("connection"), "close");
     assert.equal(await line.rest(), "");
-    const odd = await ask(post("/book", body, "Expect: a miracle\r\n"));
+    const odd = await exchange(post("/book", body, "Expect: a miracle\r\n"));
     assert.equal(odd.status, 200);
   });
 

@@ -19,15 +19,15 @@ for (const kind of ["sqlite"] as const)
   describe(`access on ${kind}`, () => {
     let brume: TestService;
     /** Ids of objects of the first project, by the error code of the first parameter. */
-    const own: Record<string, number> = {};
+    const ownIds: Record<string, number> = {};
 
     before(async () => {
       brume = await createTestService(kind);
       const domain = await brume.client.createDomain({ body: { Name: "law.example" } });
       const record = await brume.client.createRecordA({ body: { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" } });
-      own["domain_not_found"] = domain.ID;
-      own["record_not_found"] = record.ID;
-      own["claim_not_found"] = (await brume.client.createClaim({ body: { Name: "law.example" } })).ID;
+      ownIds["domain_not_found"] = domain.ID;
+      ownIds["record_not_found"] = record.ID;
+      ownIds["claim_not_found"] = (await brume.client.createClaim({ body: { Name: "law.example" } })).ID;
       await brume.store.write(async (tx) => {
         const kept = { id: 100, name: "lost.example", ascii: "lost.example", date: 1, record_count: 0 };
         await tx
@@ -35,20 +35,20 @@ for (const kind of ["sqlite"] as const)
           .values({ ...kept, project_id: 1, reason: "law", zone_file: "", labels: "{}" })
           .execute();
       });
-      own["withdrawn_domain_not_found"] = 100;
-      own["public_network_not_found"] = (await brume.client.createPublicNetwork({ body: { Name: "law" } })).Id;
-      own["network_not_found"] = (await brume.client.createNetwork({ body: { Name: "law" } })).ID;
+      ownIds["withdrawn_domain_not_found"] = 100;
+      ownIds["public_network_not_found"] = (await brume.client.createPublicNetwork({ body: { Name: "law" } })).Id;
+      ownIds["network_not_found"] = (await brume.client.createNetwork({ body: { Name: "law" } })).ID;
       const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 7)]).toString("base64");
-      own["sshkey_not_found"] = (await brume.client.createSshKey({ body: { Title: "law", PublicKey: key } })).ID;
+      ownIds["sshkey_not_found"] = (await brume.client.createSshKey({ body: { Title: "law", PublicKey: key } })).ID;
       const endpoint = { Url: "http://127.0.0.1:9/", Types: ["image.*"] };
-      own["webhook_not_found"] = (await brume.client.createWebhook({ body: endpoint })).ID;
-      own["server_not_found"] = (await brume.client.createServer({ body: { Name: "law" } }, { wait: 60 })).ID;
-      const image = { Name: "law", ServerID: own["server_not_found"] };
-      own["image_not_found"] = (await brume.client.createImage({ body: image }, { wait: 60 })).ID;
+      ownIds["webhook_not_found"] = (await brume.client.createWebhook({ body: endpoint })).ID;
+      ownIds["server_not_found"] = (await brume.client.createServer({ body: { Name: "law" } }, { wait: 60 })).ID;
+      const image = { Name: "law", ServerID: ownIds["server_not_found"] };
+      ownIds["image_not_found"] = (await brume.client.createImage({ body: image }, { wait: 60 })).ID;
     });
     after(() => brume.close());
 
-    async function ask(
+    async function send(
       name: OperationName,
       id: number,
       token: string | null,
@@ -75,11 +75,11 @@ for (const kind of ["sqlite"] as const)
 
     for (const name of guarded) {
       test(`${name} needs a valid token`, async () => {
-        const without = await ask(name, 1, null);
+        const without = await send(name, 1, null);
         assert.deepEqual([without.status, without.code], [401, "token_missing"]);
         assert.equal(without.headers.get("www-authenticate"), 'Bearer realm="brume"');
         assert.match(without.text, /^\{"Message":"Authorization has been denied for this request\."/);
-        const unknown = await ask(name, 1, unknownToken);
+        const unknown = await send(name, 1, unknownToken);
         assert.deepEqual([unknown.status, unknown.code], [401, "token_invalid"]);
         assert.equal(unknown.headers.get("www-authenticate"), 'Bearer realm="brume", error="invalid_token"');
       });
@@ -89,17 +89,17 @@ for (const kind of ["sqlite"] as const)
       test(`${name} needs its scope`, async () => {
         const { access } = operation(name);
         const others = scopes.filter((scope) => !grants([scope], access as Scope));
-        const refused = await ask(name, 2_147_483_647, await tokenOf(others));
+        const refused = await send(name, 2_147_483_647, await tokenOf(others));
         assert.deepEqual([refused.status, refused.code], [403, "scope_missing"]);
       });
     }
 
     for (const name of scoped.filter(
-      (each) => own[Object.values(operation(each).params ?? {})[0] ?? ""] !== undefined || operation(each).params,
+      (each) => ownIds[Object.values(operation(each).params ?? {})[0] ?? ""] !== undefined || operation(each).params,
     )) {
       test(`${name} does not see another project`, async () => {
         const fault = Object.values(operation(name).params ?? {})[0] ?? "";
-        const id = own[fault];
+        const id = ownIds[fault];
         if (id === undefined) {
           // Administrators see all projects, their tokens, and objects without a project.
           assert.match(fault, /^(project|token|reservation|orphan)_not_found$/);
@@ -108,8 +108,8 @@ for (const kind of ["sqlite"] as const)
         const neighbour = await brume.client.createProject({ body: { Name: `of ${name} ${Math.random()}` } });
         const token = await tokenOf(scopes, { ProjectID: neighbour.ID });
         const body = operation(name).body === undefined ? undefined : sampleBody(name);
-        const foreign = await ask(name, id, token, body);
-        const never = await ask(name, 2_147_483_647, token, body);
+        const foreign = await send(name, id, token, body);
+        const never = await send(name, 2_147_483_647, token, body);
         assert.equal(foreign.status, 404, foreign.text);
         const strip = (text: string, number: number) =>
           text.replaceAll(String(number), "N").replace(/"instance":"[^"]*"/, "");
@@ -120,9 +120,9 @@ for (const kind of ["sqlite"] as const)
     for (const name of guarded.filter((each) => operation(each).body)) {
       test(`${name} rejects an invalid body`, async () => {
         for (const body of ["{", "[]", '"text"', "{]", "a", "\u0000", '{"a":'.repeat(40), "[[[[", "%zz=%", "\ud800"]) {
-          const answer = await ask(
+          const answer = await send(
             name,
-            own[Object.values(operation(name).params ?? {})[0] ?? ""] ?? 1,
+            ownIds[Object.values(operation(name).params ?? {})[0] ?? ""] ?? 1,
             brume.token,
             body,
           );
@@ -136,16 +136,16 @@ for (const kind of ["sqlite"] as const)
 
     test("an expired token is refused", async () => {
       const value = await tokenOf(["dns:read"], { ExpiresAt: new Date(Date.now() + 3000).toISOString() });
-      assert.equal((await ask("listDomains", 1, value)).status, 200);
+      assert.equal((await send("listDomains", 1, value)).status, 200);
       await new Promise((resolve) => setTimeout(resolve, 3100));
-      assert.equal((await ask("listDomains", 1, value)).code, "token_expired");
+      assert.equal((await send("listDomains", 1, value)).code, "token_expired");
     });
 
     test("a token is bound to its addresses", async () => {
       const away = await tokenOf(["dns:read"], { AllowedFrom: ["198.51.100.0/24"] });
-      assert.deepEqual((await ask("listDomains", 1, away)).code, "scope_missing");
+      assert.deepEqual((await send("listDomains", 1, away)).code, "scope_missing");
       const here = await tokenOf(["dns:read"], { AllowedFrom: ["127.0.0.0/8"] });
-      assert.equal((await ask("listDomains", 1, here)).status, 200);
+      assert.equal((await send("listDomains", 1, here)).status, 200);
     });
   });
 

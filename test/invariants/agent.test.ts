@@ -205,7 +205,7 @@ test("only root and the user of the control plane can use the socket", { skip: !
   const { mode, uid } = statSync(path);
   assert.deepEqual([mode & 0o777, uid], [0o600, own]);
   /** Returns what a process of this user gets from the socket. */
-  const askAs = async (uid: number): Promise<string> => {
+  const connectAs = async (uid: number): Promise<string> => {
     const child = spawn("curl", ["-s", "-d", "{}", "--unix-socket", path, "http://agent/session/hello"], {
       uid,
       gid: uid,
@@ -215,12 +215,12 @@ test("only root and the user of the control plane can use the socket", { skip: !
     await once(child, "close");
     return text;
   };
-  assert.match(await askAs(own), /input_invalid/);
-  assert.equal(await askAs(other), "");
+  assert.match(await connectAs(own), /input_invalid/);
+  assert.equal(await connectAs(other), "");
   // Even if the mode is changed.
   chmodSync(path, 0o666);
-  assert.equal(await askAs(other), "");
-  assert.match(await askAs(own), /input_invalid/);
+  assert.equal(await connectAs(other), "");
+  assert.match(await connectAs(own), /input_invalid/);
 });
 
 describe("connection", () => {

@@ -22,11 +22,11 @@ export async function changesOf(brume: TestService): Promise<ChangeRequest[]> {
   const { client } = brume;
   const ofMachines = await prepareRequests({ client, brume });
   const domain = await client.createDomain({ body: { Name: "remembered.example" } });
-  const doomed = await client.createDomain({ body: { Name: "doomed.example" } });
+  const deletable = await client.createDomain({ body: { Name: "doomed.example" } });
   const Changes: ChangeInput[] = recordTypes.map((TypeRecord) => ({ Op: "Create", TypeRecord, ...fields[TypeRecord] }));
   const { Records } = await client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
   const idOf = (type: string) => Records.find(({ After }) => After?.TypeRecord === type)?.After?.ID ?? 0;
-  const spare = await client.createRecordA({ body: { DomainId: domain.ID, Name: "spare", IP: "192.0.2.9" } });
+  const deletableRecord = await client.createRecordA({ body: { DomainId: domain.ID, Name: "spare", IP: "192.0.2.9" } });
   const [version] = await client.listVersions({ path: { id: domain.ID } });
   const project = await client.createProject({ body: { Name: "doomed" } });
   const token = await client.createToken({ body: { Name: "doomed", Scopes: ["dns:read"] } });
@@ -46,9 +46,9 @@ export async function changesOf(brume: TestService): Promise<ChangeRequest[]> {
     }),
     ["changeRecords", `${dns}/changeset`, { Changes: [{ Op: "Update", ID: idOf("A"), TTL: 5 }] }],
     ["importZone", `${dns}/zonefile`, { ZoneFile: "file A 192.0.2.1\n", Mode: "Merge" }],
-    ["deleteRecord", `${dns}/${spare.ID}`],
+    ["deleteRecord", `${dns}/${deletableRecord.ID}`],
     ["restoreVersion", `${dns}/restore`, { Serial: version?.Serial }],
-    ["deleteDomain", `/dns/${doomed.ID}`],
+    ["deleteDomain", `/dns/${deletable.ID}`],
     ["createProject", "/project", { Name: "new" }],
     // The caller's own, whose quotas and names its reads show.
     ["updateProject", "/project/1", { Name: "renamed" }],

@@ -40,7 +40,7 @@ interface CodeFixture {
 type Seen = Pick<TestResponse, "status" | "code" | "text">;
 type Produce = (fixture: CodeFixture) => Promise<Seen>;
 
-const asks =
+const request =
   (line: string, body?: object | string, headers?: Record<string, string>): Produce =>
   ({ harness, ...ids }) =>
     harness.request(
@@ -89,7 +89,7 @@ async function whileDeleting({ harness }: CodeFixture): Promise<Seen> {
 }
 
 /** Sends raw bytes that no HTTP client sends. */
-const says =
+const rawBytes =
   (text: string): Produce =>
   async ({ harness }) => {
     const line = await dial(Number(new URL(harness.brume.url).port));
@@ -106,7 +106,7 @@ async function asExpired({ harness }: CodeFixture): Promise<Seen> {
   return harness.callerOf(made.Token).request("GET /dns");
 }
 
-async function asTooEager({ harness }: CodeFixture): Promise<Seen> {
+async function overRateLimit({ harness }: CodeFixture): Promise<Seen> {
   const caller = await harness.as(["dns:read"], { RateLimit: { Requests: 1, Seconds: 3600 } });
   await caller.request("GET /dns");
   return caller.request("GET /dns");
@@ -196,76 +196,78 @@ async function whileStopping({ harness }: CodeFixture): Promise<Seen> {
 
 const auth = "Authorization: Bearer :token\r\n";
 
-const wholes: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
-  validation_failed: asks("POST /dns", {}),
-  body_not_readable: asks("POST /dns", "{"),
-  body_not_object: asks("POST /dns", "[]"),
-  path_not_readable: asks("GET /dns/%zz"),
-  request_not_readable: says("GET /dns HTTP/1.1\r\nBad Name: x\r\n\r\n"),
-  transfer_coding_not_supported: says(`POST /dns HTTP/1.1\r\n${auth}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`),
-  query_invalid: asks("GET /dns?limit=0"),
-  idempotency_key_invalid: asks("POST /dns", {}, { "Idempotency-Key": "a b" }),
+const producers: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
+  validation_failed: request("POST /dns", {}),
+  body_not_readable: request("POST /dns", "{"),
+  body_not_object: request("POST /dns", "[]"),
+  path_not_readable: request("GET /dns/%zz"),
+  request_not_readable: rawBytes("GET /dns HTTP/1.1\r\nBad Name: x\r\n\r\n"),
+  transfer_coding_not_supported: rawBytes(
+    `POST /dns HTTP/1.1\r\n${auth}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+  ),
+  query_invalid: request("GET /dns?limit=0"),
+  idempotency_key_invalid: request("POST /dns", {}, { "Idempotency-Key": "a b" }),
   record_exists: posts("a", { Name: "www", IP: "192.0.2.1" }),
   cname_conflict: posts("a", { Name: "alias", IP: "192.0.2.1" }),
   cname_at_apex: posts("cname", { MnemonicName: "@", Name: "a.b" }),
   delegation_conflict: posts("txt", { Name: "x.cut", Text: "a" }),
   name_outside_domain: posts("a", { Name: "other.org.", IP: "192.0.2.1" }),
-  record_type_mismatch: asks("PUT /dns/recordtxt/:record", {}),
+  record_type_mismatch: request("PUT /dns/recordtxt/:record", {}),
   record_in_other_domain: ({ harness, record, otherDomain }) =>
     harness.request(`PUT /dns/recorda/${record}`, { DomainId: otherDomain }),
-  zone_file_invalid: asks("PUT /dns/:domain/zonefile", { ZoneFile: "a A b\n" }),
+  zone_file_invalid: request("PUT /dns/:domain/zonefile", { ZoneFile: "a A b\n" }),
   peer_network_overlap: tunnels({}, { PeerNetwork: "10.0.1.0/24" }),
   tunnel_type_fixed: (fixture) => tunnels({ Id: fixture.tunnel, Type: "WireGuard", PeerEndpoint: "" })(fixture),
-  token_missing: asks("GET /dns", undefined, { Authorization: "" }),
-  token_invalid: asks("GET /dns", undefined, { Authorization: `Bearer ${"0".repeat(64)}` }),
+  token_missing: request("GET /dns", undefined, { Authorization: "" }),
+  token_invalid: request("GET /dns", undefined, { Authorization: `Bearer ${"0".repeat(64)}` }),
   token_expired: asExpired,
   scope_missing: ({ weak }) => weak.request("GET /dns"),
   token_restricted: asRestricted,
   project_blocked: ({ blocked }) => blocked.request("POST /dns", { Name: "blocked.example" }),
   quota_exceeded: ({ neighbour }) => neighbour.request("POST /dns", { Name: "more.example" }),
-  path_not_found: asks("GET /nothing"),
-  domain_not_found: asks("GET /dns/99999"),
-  record_not_found: asks("GET /dns/record/99999"),
-  claim_not_found: asks("GET /dns/claim/99999"),
-  withdrawn_domain_not_found: asks("GET /dns/withdrawn/99999"),
-  reservation_not_found: asks("DELETE /dns/reservation/99999"),
-  public_network_not_found: asks("GET /publicnetwork/99999"),
-  network_not_found: asks("GET /network/99999"),
-  tunnel_not_found: asks("GET /publicnetwork/:network/vpn/99999/peer"),
-  orphan_not_found: asks("GET /orphan/99999"),
-  sshkey_not_found: asks("GET /sshkey/99999"),
-  token_not_found: asks("GET /token/99999"),
-  project_not_found: asks("GET /project/99999"),
-  webhook_not_found: asks("GET /webhook/99999"),
+  path_not_found: request("GET /nothing"),
+  domain_not_found: request("GET /dns/99999"),
+  record_not_found: request("GET /dns/record/99999"),
+  claim_not_found: request("GET /dns/claim/99999"),
+  withdrawn_domain_not_found: request("GET /dns/withdrawn/99999"),
+  reservation_not_found: request("DELETE /dns/reservation/99999"),
+  public_network_not_found: request("GET /publicnetwork/99999"),
+  network_not_found: request("GET /network/99999"),
+  tunnel_not_found: request("GET /publicnetwork/:network/vpn/99999/peer"),
+  orphan_not_found: request("GET /orphan/99999"),
+  sshkey_not_found: request("GET /sshkey/99999"),
+  token_not_found: request("GET /token/99999"),
+  project_not_found: request("GET /project/99999"),
+  webhook_not_found: request("GET /webhook/99999"),
   delivery_not_found: async ({ harness }) => {
     const { ID } = await harness.client.createWebhook({ body: { Url: "http://127.0.0.1:9/", Types: ["image.*"] } });
     return harness.request(`POST /webhook/${ID}/delivery/99999/resend`);
   },
-  method_not_allowed: asks("DELETE /dns"),
-  request_timeout: says(`POST /dns HTTP/1.1\r\n${auth}Content-Length: 10\r\n\r\n{`),
+  method_not_allowed: request("DELETE /dns"),
+  request_timeout: rawBytes(`POST /dns HTTP/1.1\r\n${auth}Content-Length: 10\r\n\r\n{`),
   idempotency_key_conflict: withUsedKey,
   idempotency_key_busy: withBusyKey,
   action_not_allowed: whileDeleting,
   network_in_use: withServer,
-  nothing_to_confirm: asks("PUT /publicnetwork/:network/firewall", { Confirm: true }),
-  domain_exists: asks("POST /dns", { Name: "codes.example" }),
-  domain_not_available: asks("POST /dns", { Name: "below.theirs.example" }),
-  domain_public_suffix: asks("POST /dns", { Name: "co.uk" }),
-  domain_reserved: asks("POST /dns", { Name: "_brume-challenge.codes.example" }),
+  nothing_to_confirm: request("PUT /publicnetwork/:network/firewall", { Confirm: true }),
+  domain_exists: request("POST /dns", { Name: "codes.example" }),
+  domain_not_available: request("POST /dns", { Name: "below.theirs.example" }),
+  domain_public_suffix: request("POST /dns", { Name: "co.uk" }),
+  domain_reserved: request("POST /dns", { Name: "_brume-challenge.codes.example" }),
   reservation_exists: async ({ harness }) => {
     await harness.request("POST /dns/reservation", { Name: "reserved.example" });
     return harness.request("POST /dns/reservation", { Name: "Reserved.Example" });
   },
-  title_taken: asks("POST /project", { Name: "default" }),
+  title_taken: request("POST /project", { Name: "default" }),
   last_admin_token: ({ harness }) => harness.request("DELETE /token/1"),
-  project_in_use: asks("DELETE /project/1"),
-  etag_mismatch: asks("DELETE /dns/:domain", undefined, { "If-Match": '"x"' }),
-  body_too_large: asks("POST /dns", " ".repeat(1024 * 1024 + 1)),
-  media_type_not_supported: asks("POST /dns", "<a/>", { "Content-Type": "text/xml" }),
-  rate_limited: asTooEager,
-  headers_too_large: says(`GET /dns HTTP/1.1\r\n${auth}X-Long: ${"x".repeat(16 * 1024)}\r\n\r\n`),
+  project_in_use: request("DELETE /project/1"),
+  etag_mismatch: request("DELETE /dns/:domain", undefined, { "If-Match": '"x"' }),
+  body_too_large: request("POST /dns", " ".repeat(1024 * 1024 + 1)),
+  media_type_not_supported: request("POST /dns", "<a/>", { "Content-Type": "text/xml" }),
+  rate_limited: overRateLimit,
+  headers_too_large: rawBytes(`GET /dns HTTP/1.1\r\n${auth}X-Long: ${"x".repeat(16 * 1024)}\r\n\r\n`),
   internal: onBrokenRow,
-  pool_exhausted: asks("POST /publicnetwork", { Name: "large", NetworkCapacity: "24" }),
+  pool_exhausted: request("POST /publicnetwork", { Name: "large", NetworkCapacity: "24" }),
   engine_unavailable: tunnels({
     Type: "WireGuard",
     PeerEndpoint: "",
@@ -278,20 +280,20 @@ const wholes: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
 
 const strict = { Prefer: "handling=strict" };
 const parts: Record<FieldCode, Produce> = {
-  field_required: asks("POST /dns", {}),
-  type_mismatch: asks("POST /dns", { Name: [] }),
+  field_required: request("POST /dns", {}),
+  type_mismatch: request("POST /dns", { Name: [] }),
   out_of_range: posts("a", { IP: "192.0.2.1", TTL: -1 }),
-  too_long: asks("POST /dns", { Name: `${"a".repeat(64)}.example` }),
-  too_short: asks("POST /token", { Name: "x", Scopes: [] }),
+  too_long: request("POST /dns", { Name: `${"a".repeat(64)}.example` }),
+  too_short: request("POST /token", { Name: "x", Scopes: [] }),
   format_invalid: posts("a", { IP: "192.0.2" }),
-  value_not_allowed: asks("POST /token", { Name: "x", Scopes: ["all"] }),
-  unknown_field: asks("POST /dns", { Name: "strict.example", Extra: 1 }, strict),
-  duplicate_field: asks("POST /dns", '{"Name":"a","Name":"b"}', strict),
-  fields_conflict: asks("POST /dns", { Name: "both.example", Migrate: true, ZoneFile: "a A 192.0.2.1\n" }),
-  port_not_allowed: asks("PUT /publicnetwork/:network/firewall", {
+  value_not_allowed: request("POST /token", { Name: "x", Scopes: ["all"] }),
+  unknown_field: request("POST /dns", { Name: "strict.example", Extra: 1 }, strict),
+  duplicate_field: request("POST /dns", '{"Name":"a","Name":"b"}', strict),
+  fields_conflict: request("POST /dns", { Name: "both.example", Migrate: true, ZoneFile: "a A 192.0.2.1\n" }),
+  port_not_allowed: request("PUT /publicnetwork/:network/firewall", {
     Rules: [{ Action: "Allow", Protocol: "Icmp", SourcePort: "1" }],
   }),
-  unknown_reference: asks("POST /dns/recorda", { DomainId: 99_999, IP: "192.0.2.1" }),
+  unknown_reference: request("POST /dns/recorda", { DomainId: 99_999, IP: "192.0.2.1" }),
 };
 
 /** The name server behind a gate, per database. */
@@ -378,7 +380,7 @@ onSqlite(
       const ofServers = Object.entries(serverCodes).map(
         ([code, produce]) => [code, ({ servers }: CodeFixture) => produce(servers)] as [ErrorCode, Produce],
       );
-      for (const [code, produce] of [...ofServers, ...(Object.entries(wholes) as [ErrorCode, Produce][])])
+      for (const [code, produce] of [...ofServers, ...(Object.entries(producers) as [ErrorCode, Produce][])])
         test(code, async () => {
           const response = await produce(fixture);
           assert.deepEqual([response.code, response.status], [code, errorCodes[code].status], response.text);

@@ -58,7 +58,7 @@ function inspect(file: string): { mode: number; events: number; sum: number; che
   }
 }
 
-const whole = { events: kept, sum: kept * kept, check: "ok" };
+const expected = { events: kept, sum: kept * kept, check: "ok" };
 
 async function inFolder(prove: (folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "brume-compact-"));
@@ -72,7 +72,7 @@ async function inFolder(prove: (folder: string) => Promise<void>): Promise<void>
 test("a start converts a small file of an earlier release", () =>
   inFolder(async (folder) => {
     const file = await makeFormer(folder);
-    assert.deepEqual(inspect(file), { mode: 0, ...whole });
+    assert.deepEqual(inspect(file), { mode: 0, ...expected });
     const before = statSync(file).size;
     const brume = await createProcess("sqlite", { folder });
     try {
@@ -82,7 +82,7 @@ test("a start converts a small file of an earlier release", () =>
       );
       await brume.client.createDomain({ body: { Name: "after.test" } });
       assert.equal(await brume.end("SIGTERM"), 0);
-      assert.deepEqual(inspect(file), { mode: 2, ...whole });
+      assert.deepEqual(inspect(file), { mode: 2, ...expected });
       assert.ok(statSync(file).size < 0.6 * before, `${statSync(file).size} of ${before} bytes`);
       await brume.start();
       assert.ok(!brume.log.some(({ msg }) => msg.includes("convert")), "once");
@@ -104,14 +104,14 @@ test("a kill during the conversion loses nothing", { timeout: 300_000 }, () =>
       await ended;
       if (child.signalCode === "SIGKILL") killed += 1;
       const { mode, ...rest } = inspect(file);
-      assert.deepEqual(rest, whole, `killed at ${bytes} bytes of the log`);
+      assert.deepEqual(rest, expected, `killed at ${bytes} bytes of the log`);
       assert.ok(mode === 0 || mode === 2);
     }
     assert.ok(killed > 0, "at least one was killed before its end");
     const brume = await createProcess("sqlite", { folder });
     try {
       await brume.end("SIGTERM");
-      assert.deepEqual(inspect(file), { mode: 2, ...whole });
+      assert.deepEqual(inspect(file), { mode: 2, ...expected });
     } finally {
       await brume.close();
     }
@@ -146,5 +146,5 @@ test("npm run compact converts the file, unless a service uses it", () =>
       await store.close();
     }
     execFileSync(process.execPath, [script], { env, stdio: "pipe" });
-    assert.deepEqual(inspect(file), { mode: 2, ...whole });
+    assert.deepEqual(inspect(file), { mode: 2, ...expected });
   }));

@@ -49,8 +49,8 @@ onEveryDatabase("an object that was read", (harness) => {
     await harness.client.configureFirewall({ path, body: { Enabled: true, Rules: [...Rules] } }, wait);
     const PeerPublicKey = "c29tZSBrZXkgb2YgdGhpcnR5LXR3byBieXRlcyBoZXI=";
     const office = { Name: "office", PeerNetwork: "10.1.0.0/24", PeerEndpoint: "203.0.113.5", LocalNetwork: CIDR };
-    const road = { Name: "road", Type: "WireGuard", PeerNetwork: "10.2.0.0/24", PeerPublicKey } as const;
-    await harness.client.configureVpn({ path, body: { Tunnels: [office, road] } }, wait);
+    const wireguardTunnel = { Name: "road", Type: "WireGuard", PeerNetwork: "10.2.0.0/24", PeerPublicKey } as const;
+    await harness.client.configureVpn({ path, body: { Tunnels: [office, wireguardTunnel] } }, wait);
     return `/publicnetwork/${Id}`;
   }
 

@@ -66,9 +66,9 @@ test("references of an operation exist", () => {
       if (op.answer !== null)
         assert.equal(shown?.answer, op.answer, `${name} answers another type than ${op.resultOperation}`);
     }
-    const own = op.errors ?? [];
-    assert.equal(new Set(own).size, own.length, `${name} repeats a fault`);
-    for (const code of own) assert.ok(code in errorCodes, `${name}: ${code}`);
+    const operationErrors = op.errors ?? [];
+    assert.equal(new Set(operationErrors).size, operationErrors.length, `${name} repeats a fault`);
+    for (const code of operationErrors) assert.ok(code in errorCodes, `${name}: ${code}`);
   }
 });
 

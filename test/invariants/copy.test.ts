@@ -154,10 +154,10 @@ for (const kind of databases) {
           assert.deepEqual(await readAll(target, `SELECT * FROM ${table} LIMIT 1`), [], name);
         }
       }
-      const whole = newFile();
-      writeFileSync(whole, text);
-      await importFile(target.store, whole);
-      await assert.rejects(importFile(target.store, whole), /not empty: \w+ has rows/);
+      const textFile = newFile();
+      writeFileSync(textFile, text);
+      await importFile(target.store, textFile);
+      await assert.rejects(importFile(target.store, textFile), /not empty: \w+ has rows/);
     } finally {
       await source.close();
       await target.close();

@@ -53,10 +53,10 @@ function startWriting({ kind, address }: Database, prefix = ""): Writing {
     refusals,
     until: (isEnough) =>
       new Promise((resolve, reject) => {
-        const look = (): void => {
+        const check = (): void => {
           if (isEnough()) resolve();
         };
-        lines.on("line", look);
+        lines.on("line", check);
         lines.once("close", () => reject(new Error(`the writer ended: ${errors.join("")}`)));
       }),
     async kill() {
@@ -81,15 +81,15 @@ for (const kind of databases) {
         await writing.kill();
         acknowledged.push(...writing.acknowledged);
         const store = await database.open();
-        const there = await readIds(store.read);
+        const stored = await readIds(store.read);
         await store.close();
         assert.deepEqual(
-          acknowledged.filter((id) => !there.has(id)),
+          acknowledged.filter((id) => !stored.has(id)),
           [],
         );
         assert.equal(new Set(acknowledged).size, acknowledged.length);
         // Committed, but killed before it printed the id: at most one row of each writer and round.
-        assert.ok(there.size - acknowledged.length <= writers * round);
+        assert.ok(stored.size - acknowledged.length <= writers * round);
       }
     } finally {
       await database.close();
@@ -111,12 +111,12 @@ test("sqlite: a full disk refuses writes, and the store works again once there i
     await writing.until(() => writing.acknowledged.length > before + 1000);
     await writing.kill();
     const store = await database.open();
-    const there = await readIds(store.read);
+    const stored = await readIds(store.read);
     assert.deepEqual(
-      writing.acknowledged.filter((id) => !there.has(id)),
+      writing.acknowledged.filter((id) => !stored.has(id)),
       [],
     );
-    assert.ok(there.size - writing.acknowledged.length <= writers);
+    assert.ok(stored.size - writing.acknowledged.length <= writers);
     const checked = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(store.read);
     assert.deepEqual(checked.rows, [{ integrity_check: "ok" }]);
   } finally {

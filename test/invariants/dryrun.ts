@@ -20,7 +20,7 @@ export async function prepareRequests({
   const [kept, doomed, switched] = [await server("kept"), await server("doomed"), await server("switched")];
   const batch = await client.createBatch({ body: { Name: "group", Count: 2 } }, wait);
   const image = await client.createImage({ body: { Name: "doomed", ServerID: kept } }, wait);
-  const doomedKey = await client.createSshKey({ body: { Title: "doomed", PublicKey: key(1) } });
+  const deletableKey = await client.createSshKey({ body: { Title: "doomed", PublicKey: key(1) } });
   const publicNetwork = async (Name: string) => (await client.createPublicNetwork({ body: { Name } }, wait)).Id;
   const [edge, doomedEdge] = [await publicNetwork("kept"), await publicNetwork("doomed")];
   const roaming = await publicNetwork("roaming");
@@ -124,7 +124,7 @@ export async function prepareRequests({
     deleteBatch: ["/server-batch", { ID: batch.ID }],
     openConsole: [`/server/${kept}/console`, { Type: "Serial" }],
     createSshKey: ["/sshkey", { Title: "dry", PublicKey: key(2) }],
-    deleteSshKey: [`/sshkey/${doomedKey.ID}`],
+    deleteSshKey: [`/sshkey/${deletableKey.ID}`],
     createImage: ["/image", { Name: "dry", ServerID: kept }],
     deleteImage: [`/image/${image.ID}`],
     createPublicNetwork: ["/publicnetwork", { Name: "dry" }],

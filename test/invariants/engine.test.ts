@@ -25,11 +25,11 @@ import { drive } from "../support/flowfixture.ts";
 invariant("a commit wakes the engine of its process at once", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
-  const toy = createFixtureFlow(fixture);
-  const engine = createFixtureEngine(store, alarm, { flows: [toy] });
+  const testFlow = createFixtureFlow(fixture);
+  const engine = createFixtureEngine(store, alarm, { flows: [testFlow] });
   engine.run();
   await engine.idle();
-  const task = await begin(store, toy, 1, alarm.now());
+  const task = await begin(store, testFlow, 1, alarm.now());
   await engine.ended(task.id);
   assert.equal((await mustFind(store, task.id)).state, "Completed");
   assert.deepEqual(await typesOf(store, 1), expectedEvents);
@@ -39,12 +39,12 @@ invariant("a commit wakes the engine of its process at once", async (store) => {
 invariant("several engines share the work, one worker per task", async (store, database) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
-  const toy = createFixtureFlow(fixture);
+  const testFlow = createFixtureFlow(fixture);
   const stores = [store];
   while (stores.length < 4) stores.push(database.kind === "sqlite" ? store : observeCommits(await database.open()));
-  const engines = stores.map((each) => createFixtureEngine(each, alarm, { flows: [toy], concurrency: 8 }));
+  const engines = stores.map((each) => createFixtureEngine(each, alarm, { flows: [testFlow], concurrency: 8 }));
   const tasks: Task[] = [];
-  for (let n = 0; n < 60; n++) tasks.push(await begin(store, toy, n % 20, alarm.now()));
+  for (let n = 0; n < 60; n++) tasks.push(await begin(store, testFlow, n % 20, alarm.now()));
   for (const engine of engines) engine.run();
   const over = async () =>
     (await store.read.selectFrom("task").select("id").where("end_date", "is", null).execute()).length === 0;
@@ -160,8 +160,8 @@ test("a start during the end of another flow is not lost (postgres)", async () =
   try {
     const alarm = createTestAlarm();
     const store = observeCommits(database.store);
-    const toy = { ...createFixtureFlow(createEngineFixture()), steps: [{ name: "Only" }] };
-    const engine = createFixtureEngine(store, alarm, { flows: [toy] });
+    const testFlow = { ...createFixtureFlow(createEngineFixture()), steps: [{ name: "Only" }] };
+    const engine = createFixtureEngine(store, alarm, { flows: [testFlow] });
     const gate = createGate();
     // Journals are written at the end of a transaction: a session with their lock delays it just before its commit.
     const other = await database.open();
@@ -170,7 +170,7 @@ test("a start during the end of another flow is not lost (postgres)", async () =
       await gate.pass();
     });
     await gate.reached;
-    await begin(store, toy, 1, alarm.now());
+    await begin(store, testFlow, 1, alarm.now());
     engine.run();
     const stuck = async () => {
       const query = sql<{ count: number }>`select count(*) as count from pg_locks
@@ -181,7 +181,7 @@ test("a start during the end of another flow is not lost (postgres)", async () =
     let answered = false;
     // Another process starts it: the writes of one process wait for each other.
     const starter = observeCommits(await database.open());
-    const starting = begin(starter, toy, 1, alarm.now()).finally(() => {
+    const starting = begin(starter, testFlow, 1, alarm.now()).finally(() => {
       answered = true;
     });
     while (!answered && (await stuck()) < 2) await turn();
@@ -203,8 +203,8 @@ invariant("draining finishes the step and releases the lease", async (store) => 
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const gate = createGate();
-  const toy = createFixtureFlow(fixture);
-  const held = { ...toy, steps: toy.steps.map((step) => ({ ...step, do: gate.pass })) };
+  const testFlow = createFixtureFlow(fixture);
+  const held = { ...testFlow, steps: testFlow.steps.map((step) => ({ ...step, do: gate.pass })) };
   const { id } = await begin(store, held, 1, alarm.now());
   const first = createFixtureEngine(store, alarm, { flows: [held] });
   first.run();
@@ -215,7 +215,7 @@ invariant("draining finishes the step and releases the lease", async (store) => 
   const row = await store.read.selectFrom("task").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
   assert.deepEqual([row.step, row.lease, row.due_at], ["Disk", null, alarm.now()]);
   assert.deepEqual(await typesOf(store, 1), ["sample.reserve"]);
-  const second = createFixtureEngine(store, alarm, { flows: [toy] });
+  const second = createFixtureEngine(store, alarm, { flows: [testFlow] });
   second.run();
   await second.ended(id);
   assert.deepEqual(await typesOf(store, 1), expectedEvents);
@@ -225,7 +225,7 @@ invariant("draining finishes the step and releases the lease", async (store) => 
 invariant("draining interrupts a long step without counting an attempt", async (store) => {
   const alarm = createTestAlarm();
   const begun = Promise.withResolvers<void>();
-  const stubborn = flow({
+  const neverCanceled = flow({
     name: "sample.stubborn",
     subject: "sample",
     steps: [
@@ -239,13 +239,13 @@ invariant("draining interrupts a long step without counting an attempt", async (
       },
     ],
   });
-  const deaf = flow({
+  const ignoresSignal = flow({
     name: "sample.deaf",
     subject: "deaf",
     steps: [{ name: "Hang", do: () => new Promise<void>(() => {}) }],
   });
-  const tasks = [await begin(store, stubborn, 1, alarm.now()), await begin(store, deaf, 1, alarm.now())];
-  const engine = createFixtureEngine(store, alarm, { flows: [stubborn, deaf] });
+  const tasks = [await begin(store, neverCanceled, 1, alarm.now()), await begin(store, ignoresSignal, 1, alarm.now())];
+  const engine = createFixtureEngine(store, alarm, { flows: [neverCanceled, ignoresSignal] });
   engine.run();
   await begun.promise;
   const drained = engine.drain(1_000);
@@ -262,18 +262,18 @@ for (const alone of [false, true]) {
   invariant(`time in which no process ran is not counted${alone ? " by one that is alone" : ""}`, async (store) => {
     const alarm = createTestAlarm();
     const fixture = createEngineFixture();
-    const toy = createFixtureFlow(fixture);
+    const testFlow = createFixtureFlow(fixture);
     let tried = 0;
-    const clumsy = {
-      ...toy,
-      steps: toy.steps.map((step) => ({
+    const throwingFlow = {
+      ...testFlow,
+      steps: testFlow.steps.map((step) => ({
         ...step,
         do: async () => (++tried % 3 !== 0 ? Promise.reject(new Error("not yet")) : {}),
       })),
     };
-    const { id } = await begin(store, clumsy, 1, alarm.now());
+    const { id } = await begin(store, throwingFlow, 1, alarm.now());
     const process = createCrashableStore(store);
-    const first = createFixtureEngine(process, alarm, { flows: [clumsy] });
+    const first = createFixtureEngine(process, alarm, { flows: [throwingFlow] });
     process.crashAt(3, "before");
     first.run();
     while (!process.dead) {
@@ -281,7 +281,7 @@ for (const alone of [false, true]) {
       await turn();
     }
     alarm.pass(3_600_000);
-    const second = createFixtureEngine(store, alarm, { flows: [clumsy], alone });
+    const second = createFixtureEngine(store, alarm, { flows: [throwingFlow], alone });
     second.run();
     await drive(second, alarm, async () => (await mustFind(store, id)).end !== null);
     assert.equal((await mustFind(store, id)).state, "Completed");
@@ -292,17 +292,17 @@ for (const alone of [false, true]) {
 invariant("internal errors are written to the log only", async (store) => {
   const alarm = createTestAlarm();
   const log: string[] = [];
-  const secretive = flow({
+  const withSecrets = flow({
     name: "sample.secret",
     subject: "sample",
     steps: [{ name: "Only", tries: 1, do: async () => Promise.reject(new Error("/var/lib/secret is full")) }],
   });
   const engine = createFixtureEngine(store, alarm, {
-    flows: [secretive],
+    flows: [withSecrets],
     log: (_level, _message, detail) => log.push(String((detail as { error: unknown }).error)),
   });
   engine.run();
-  const { id } = await begin(store, secretive, 1, alarm.now());
+  const { id } = await begin(store, withSecrets, 1, alarm.now());
   await engine.ended(id);
   const { error } = await mustFind(store, id);
   assert.deepEqual(error, {
@@ -317,14 +317,14 @@ invariant("internal errors are written to the log only", async (store) => {
 
 invariant("a single engine continues at once after a crash", async (store) => {
   const alarm = createTestAlarm();
-  const toy = createFixtureFlow(createEngineFixture());
+  const testFlow = createFixtureFlow(createEngineFixture());
   const process = createCrashableStore(store);
-  const first = createFixtureEngine(process, alarm, { flows: [toy] });
-  const { id } = await begin(store, toy, 1, alarm.now());
+  const first = createFixtureEngine(process, alarm, { flows: [testFlow] });
+  const { id } = await begin(store, testFlow, 1, alarm.now());
   process.crashAt(2, "before");
   first.run();
   await process.killed;
-  const second = createFixtureEngine(store, alarm, { flows: [toy], alone: true });
+  const second = createFixtureEngine(store, alarm, { flows: [testFlow], alone: true });
   second.run();
   await second.idle();
   assert.equal((await mustFind(store, id)).state, "Completed");
@@ -335,14 +335,14 @@ invariant("a single engine continues at once after a crash", async (store) => {
 invariant("tasks of unknown flows are not changed", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
-  const toy = createFixtureFlow(fixture);
-  const stranger = flow({ name: "sample.newer", subject: "sample", steps: [{ name: "Only" }] });
-  const unknown = await begin(store, stranger, 1, alarm.now());
-  const renamed = { ...toy, steps: toy.steps.map((step) => ({ ...step, name: `${step.name}2` })) };
+  const testFlow = createFixtureFlow(fixture);
+  const unknownFlow = flow({ name: "sample.newer", subject: "sample", steps: [{ name: "Only" }] });
+  const unknown = await begin(store, unknownFlow, 1, alarm.now());
+  const renamed = { ...testFlow, steps: testFlow.steps.map((step) => ({ ...step, name: `${step.name}2` })) };
   const lost = await begin(store, renamed, 2, alarm.now());
   const log: string[] = [];
   const engine = createFixtureEngine(store, alarm, {
-    flows: [toy],
+    flows: [testFlow],
     log: (level, _message, detail) => log.push(`${level} ${String((detail as { error: unknown }).error)}`),
   });
   engine.run();
@@ -360,7 +360,7 @@ invariant("an idle engine writes nothing", async (store) => {
   const engine = createFixtureEngine(process, alarm, { flows: [createFixtureFlow(createEngineFixture())] });
   process.crashAt(1, "before");
   engine.run();
-  for (let looks = 0; looks < 20; looks++) {
+  for (let checks = 0; checks < 20; checks++) {
     await engine.idle();
     assert.ok(alarm.step());
   }
@@ -370,11 +370,11 @@ invariant("an idle engine writes nothing", async (store) => {
 
 invariant("waiters are notified, also of another engine's work, or stop waiting", async (store) => {
   const alarm = createTestAlarm();
-  const toy = createFixtureFlow(createEngineFixture());
+  const testFlow = createFixtureFlow(createEngineFixture());
   const idle = createFixtureEngine(store, alarm, { flows: [] });
-  const engine = createFixtureEngine(store, alarm, { flows: [toy] });
+  const engine = createFixtureEngine(store, alarm, { flows: [testFlow] });
   idle.run();
-  const { id } = await begin(store, toy, 1, alarm.now());
+  const { id } = await begin(store, testFlow, 1, alarm.now());
   const control = new AbortController();
   const impatient = idle.ended(id, { signal: control.signal });
   control.abort();
@@ -392,7 +392,7 @@ invariant("waiters are notified, also of another engine's work, or stop waiting"
   await notified;
   await engine.ended(id);
   await engine.drain();
-  const left = idle.ended((await begin(store, toy, 2, alarm.now())).id);
+  const left = idle.ended((await begin(store, testFlow, 2, alarm.now())).id);
   await turn();
   await idle.drain();
   await left;

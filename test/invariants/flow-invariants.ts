@@ -50,7 +50,7 @@ export function testFlow(name: string, open: OpenFlow, kinds: readonly Kind[] = 
         await t.test("it completes", () => checkCompleted(known, task, after));
         for (const step of tried) await testRepeats(known, step);
         for (const step of tried)
-          await (persistent ? testPersistence : keeps.has(step) ? testKeeping : testUndo)(known, step);
+          await (persistent ? testPersistence : keeps.has(step) ? testStepIsKept : testUndo)(known, step);
         await testCrashes(known);
       } finally {
         await database.close();
@@ -80,7 +80,7 @@ const twice: Intervention = async ({ original }) => {
   await original();
   return original();
 };
-const hangs: Intervention = async ({ trial, run }) => {
+const neverEnds: Intervention = async ({ trial, run }) => {
   await trial.hang(run.signal);
   throw run.signal.reason;
 };
@@ -187,7 +187,7 @@ async function testUndo(known: Known, step: string): Promise<void> {
     each(failing, failsFirst(7)),
     back("Failed", "boot_failed"),
   );
-  await runTrial(known, `${step} hangs`, at(step, "do", hangs), back("Failed"));
+  await runTrial(known, `${step} hangs`, at(step, "do", neverEnds), back("Failed"));
   await runTrial(
     known,
     `${step} is canceled while it hangs`,
@@ -203,7 +203,7 @@ async function testUndo(known: Known, step: string): Promise<void> {
 }
 
 /** For a step that only checks: its failure undoes nothing, its cancellation undoes all. */
-async function testKeeping(known: Known, step: string): Promise<void> {
+async function testStepIsKept(known: Known, step: string): Promise<void> {
   const stays = async (trial: FlowTrial) => {
     const task = await trial.finish();
     const index = known.steps.indexOf(step);
@@ -215,7 +215,7 @@ async function testKeeping(known: Known, step: string): Promise<void> {
     assert.deepEqual(await trial.fixture.observe(), known.after, "completed steps must stay");
   };
   await runTrial(known, `${step} fails finally, and nothing is undone`, at(step, "do", fails), stays);
-  await runTrial(known, `${step} hangs, and nothing is undone`, at(step, "do", hangs), stays);
+  await runTrial(known, `${step} hangs, and nothing is undone`, at(step, "do", neverEnds), stays);
   await runTrial(known, `${step} is canceled while it hangs`, at(step, "do", cancelsAndHangs), async (trial) => {
     await assertUndone(known, trial, step, "Canceled");
   });

@@ -18,7 +18,7 @@ import { openServerFixture } from "../support/serverfixture.ts";
 invariant("a step reports its progress while it runs", async (store) => {
   const alarm = createTestAlarm();
   const gate = createGate();
-  const told: string[] = [];
+  const logged: string[] = [];
   const busy = flow({
     name: "sample.busy",
     subject: "sample",
@@ -33,7 +33,7 @@ invariant("a step reports its progress while it runs", async (store) => {
         },
       },
     ],
-    announce: async (_tx, { steps }, what) => void told.push(`${what}: ${steps[0]?.detail}`),
+    announce: async (_tx, { steps }, what) => void logged.push(`${what}: ${steps[0]?.detail}`),
   });
   const engine = createFixtureEngine(store, alarm, { flows: [busy] });
   engine.run();
@@ -47,7 +47,7 @@ invariant("a step reports its progress while it runs", async (store) => {
   gate.open();
   await engine.idle();
   assert.deepEqual([(await mustFind(store, id)).state, await detail()], ["Completed", "whole"]);
-  assert.deepEqual(told.slice(-2), ["changed: 11 %", "ended: whole"]);
+  assert.deepEqual(logged.slice(-2), ["changed: 11 %", "ended: whole"]);
   await engine.drain();
 });
 

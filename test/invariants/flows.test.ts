@@ -42,8 +42,8 @@ testFlow("a toy that is looked at", async () => {
   const subject = ++subjects;
   const fixture = createEngineFixture();
   const { steps } = createFixtureFlow(fixture);
-  const look = { name: "Look", keeps: true, do: async () => {} };
-  const flow = createFixtureFlow(fixture, { name: "sample.look", steps: [{ name: "Begin" }, ...steps, look] });
+  const readStep = { name: "Look", keeps: true, do: async () => {} };
+  const flow = createFixtureFlow(fixture, { name: "sample.look", steps: [{ name: "Begin" }, ...steps, readStep] });
   const done = { Begin: "in the transaction" };
   return {
     flow,
@@ -77,9 +77,9 @@ test("step names are frozen", () => {
 });
 invariant("a task that is not committed never starts", async (store) => {
   const alarm = createTestAlarm();
-  const toy = createFixtureFlow(createEngineFixture());
+  const testFlow = createFixtureFlow(createEngineFixture());
   const refused = store.write(async (tx) => {
-    await start(tx, toy, { subject: 1, project: 1, input: { size: 1 }, now: alarm.now() });
+    await start(tx, testFlow, { subject: 1, project: 1, input: { size: 1 }, now: alarm.now() });
     throw new Error("refused");
   });
   await assert.rejects(refused, /refused/);
@@ -145,15 +145,15 @@ invariant("the timeout of a waiting flow begins when it runs", async (store) => 
   });
   const failures = 2;
   let tried = 0;
-  const toy = createFixtureFlow(fixture);
-  const clumsy = {
-    ...toy,
+  const testFlow = createFixtureFlow(fixture);
+  const throwingFlow = {
+    ...testFlow,
     steps: [{ name: "Only", do: async () => (tried++ < failures ? Promise.reject(new Error("not yet")) : {}) }],
   };
   await begin(store, long, 1, alarm.now());
-  const { id } = await begin(store, clumsy, 1, alarm.now());
+  const { id } = await begin(store, throwingFlow, 1, alarm.now());
   const process = createCrashableStore(store);
-  const engine = createFixtureEngine(process, alarm, { flows: [long, clumsy] });
+  const engine = createFixtureEngine(process, alarm, { flows: [long, throwingFlow] });
   engine.run();
   await gate.reached;
   for (let minutes = 0; minutes < 30; minutes++) {
@@ -173,7 +173,7 @@ invariant("the timeout of a waiting flow begins when it runs", async (store) => 
     .select("deadline_at")
     .where("id", "=", id)
     .executeTakeFirstOrThrow();
-  assert.ok(deadline_at !== null && deadline_at > alarm.now() && deadline_at <= alarm.now() + clumsy.deadline);
+  assert.ok(deadline_at !== null && deadline_at > alarm.now() && deadline_at <= alarm.now() + throwingFlow.deadline);
   await engine.drain();
 });
 invariant("concurrent starts are all run", async (store, database) => {
@@ -210,18 +210,18 @@ invariant("waiting flows are canceled at once, and the running one is undone", a
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const gate = createGate();
-  const toy = createFixtureFlow(fixture);
-  const [first, ...others] = toy.steps;
+  const testFlow = createFixtureFlow(fixture);
+  const [first, ...others] = testFlow.steps;
   assert.ok(first);
-  const held = { ...toy, steps: [first, { ...others[0], name: "Disk", do: gate.pass }, ...others.slice(1)] };
+  const held = { ...testFlow, steps: [first, { ...others[0], name: "Disk", do: gate.pass }, ...others.slice(1)] };
   const running = await begin(store, held, 1, alarm.now());
   const waiting = await begin(store, held, 1, alarm.now());
   const engine = createFixtureEngine(store, alarm, { flows: [held] });
   engine.run();
   await gate.reached;
-  const told = engine.ended(waiting.id);
+  const outcome = engine.ended(waiting.id);
   const canceled = await store.write((tx) => cancel(tx, { kind: "sample", id: 1 }, why, alarm.now()));
-  await told;
+  await outcome;
   assert.deepEqual(
     canceled.map((task) => [task.id, task.state]),
     [[waiting.id, "Canceled"]],
@@ -247,8 +247,8 @@ invariant("canceling one flow or all waiting ones does not affect the others", a
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const gate = createGate();
-  const toy = createFixtureFlow(fixture);
-  const held = { ...toy, steps: [{ name: "Boot", do: gate.pass }] };
+  const testFlow = createFixtureFlow(fixture);
+  const held = { ...testFlow, steps: [{ name: "Boot", do: gate.pass }] };
   const tasks: Task[] = [];
   for (let count = 0; count < 4; count++) tasks.push(await begin(store, held, 1, alarm.now()));
   const [running, second, third, fourth] = tasks;
@@ -269,11 +269,11 @@ invariant("canceling one flow or all waiting ones does not affect the others", a
 });
 invariant("an error contains the last output of the object", async (store) => {
   const alarm = createTestAlarm();
-  const trouble = new StepError("boot_failed", "It did not start.", "Why.", { final: true, log: "panic" });
+  const thrown = new StepError("boot_failed", "It did not start.", "Why.", { final: true, log: "panic" });
   const failing = flow({
     name: "sample.panic",
     subject: "sample",
-    steps: [{ name: "Boot", do: () => Promise.reject(trouble) }],
+    steps: [{ name: "Boot", do: () => Promise.reject(thrown) }],
   });
   const engine = createFixtureEngine(store, alarm, { flows: [failing] });
   engine.run();
@@ -287,23 +287,23 @@ invariant("an error contains the last output of the object", async (store) => {
 invariant("a flow can start with completed steps, or use only some steps", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
-  const toy = createFixtureFlow(fixture);
-  const engine = createFixtureEngine(store, alarm, { flows: [toy] });
-  const half = await begin(store, toy, 1, alarm.now(), { done: { Reserve: "10.64.0.10 on network 5" } });
+  const testFlow = createFixtureFlow(fixture);
+  const engine = createFixtureEngine(store, alarm, { flows: [testFlow] });
+  const half = await begin(store, testFlow, 1, alarm.now(), { done: { Reserve: "10.64.0.10 on network 5" } });
   assert.equal(half.progress, 33);
   assert.equal(half.steps[0]?.detail, "10.64.0.10 on network 5");
-  const some = await begin(store, toy, 2, alarm.now(), { steps: ["Boot"] });
+  const some = await begin(store, testFlow, 2, alarm.now(), { steps: ["Boot"] });
   assert.deepEqual(some.steps, [{ name: "Boot", state: "Pending", start: null, end: null, detail: "" }]);
-  const none = await begin(store, toy, 3, alarm.now(), { steps: [] });
+  const none = await begin(store, testFlow, 3, alarm.now(), { steps: [] });
   assert.deepEqual([none.state, none.progress, none.end, none.steps], ["Completed", 100, alarm.now(), []]);
-  const whole = await begin(store, toy, 4, alarm.now(), { steps: ["Boot"], done: { Boot: "" } });
-  assert.equal(whole.progress, 99);
-  await assert.rejects(begin(store, toy, 5, alarm.now(), { steps: ["Boot", "Fly"] }), /does not have all/);
-  await assert.rejects(begin(store, toy, 5, alarm.now(), { done: { Boot: "" } }), /must be its first/);
+  const complete = await begin(store, testFlow, 4, alarm.now(), { steps: ["Boot"], done: { Boot: "" } });
+  assert.equal(complete.progress, 99);
+  await assert.rejects(begin(store, testFlow, 5, alarm.now(), { steps: ["Boot", "Fly"] }), /does not have all/);
+  await assert.rejects(begin(store, testFlow, 5, alarm.now(), { done: { Boot: "" } }), /must be its first/);
   engine.run();
   await engine.idle();
   assert.deepEqual([...fixture.resources].sort(), ["Boot 1", "Boot 2", "Disk 1"]);
-  for (const { id } of [half, some, none, whole]) {
+  for (const { id } of [half, some, none, complete]) {
     const task = await mustFind(store, id);
     assert.deepEqual([task.state, task.progress], ["Completed", 100]);
   }
@@ -312,10 +312,10 @@ invariant("a flow can start with completed steps, or use only some steps", async
 
 invariant("a waiting step counts no attempts, and can be woken", async (store) => {
   const alarm = createTestAlarm();
-  let looks = 0;
+  let checks = 0;
   let ready = false;
   const overdue = new StepError("ssh_not_ready", "No banner was received.", "Port 22 was silent.");
-  const patient = flow({
+  const waitingFlow = flow({
     name: "sample.patient",
     subject: "sample",
     steps: [
@@ -323,22 +323,22 @@ invariant("a waiting step counts no attempts, and can be woken", async (store) =
         name: "Ssh",
         time: 60_000,
         async do({ attempt }): Promise<Wait | void> {
-          looks++;
+          checks++;
           assert.equal(attempt, 1);
           if (!ready) return { wait: 2_000, overdue, detail: "silent so far" };
         },
       },
     ],
   });
-  const engine = createFixtureEngine(store, alarm, { flows: [patient] });
+  const engine = createFixtureEngine(store, alarm, { flows: [waitingFlow] });
   engine.run();
-  const late = await begin(store, patient, 1, alarm.now());
+  const late = await begin(store, waitingFlow, 1, alarm.now());
   await engine.idle();
   assert.deepEqual((await mustFind(store, late.id)).steps[0]?.detail, "silent so far");
   await drive(engine, alarm, async () => (await mustFind(store, late.id)).end !== null);
   assert.deepEqual((await mustFind(store, late.id)).error?.code, "ssh_not_ready");
-  assert.ok(looks >= 30 && looks <= 32, `${looks} looks`);
-  const woken = await begin(store, patient, 2, alarm.now());
+  assert.ok(checks >= 30 && checks <= 32, `${checks} looks`);
+  const woken = await begin(store, waitingFlow, 2, alarm.now());
   await engine.idle();
   ready = true;
   await store.write((tx) => wake(tx, woken.id, alarm.now()));
@@ -351,9 +351,9 @@ invariant("the timeout of a step begins when it runs, and polls without change e
   const alarm = createTestAlarm();
   const begun = alarm.now();
   const seconds = () => (alarm.now() - begun) / 1000;
-  const told: string[] = [];
+  const logged: string[] = [];
   const queued = (subject: number): Wait => ({ wait: 1000, turn: 600_000, detail: `${subject} waits for its turn` });
-  const patient = flow({
+  const queuedFlow = flow({
     name: "sample.queue",
     subject: "sample",
     time: 60_000,
@@ -365,35 +365,35 @@ invariant("the timeout of a step begins when it runs, and polls without change e
           subject === 2 || seconds() < 300 ? queued(subject) : seconds() < 350 ? { wait: 1000 } : undefined,
       },
     ],
-    announce: async (_tx, { subject }, what) => void (subject.id === 1 && told.push(what)),
+    announce: async (_tx, { subject }, what) => void (subject.id === 1 && logged.push(what)),
   });
-  const engine = createFixtureEngine(store, alarm, { flows: [patient] });
+  const engine = createFixtureEngine(store, alarm, { flows: [queuedFlow] });
   engine.run();
-  const [first, second] = [await begin(store, patient, 1, begun), await begin(store, patient, 2, begun)];
+  const [first, second] = [await begin(store, queuedFlow, 1, begun), await begin(store, queuedFlow, 2, begun)];
   await drive(engine, alarm, async () => (await mustFind(store, second.id)).end !== null);
   assert.equal((await mustFind(store, first.id)).state, "Completed");
   assert.equal((await mustFind(store, second.id)).error?.code, "deadline_exceeded");
   assert.ok(seconds() >= 600 && seconds() < 605, `${seconds()} s`);
-  assert.ok(told.length <= 3, told.join());
+  assert.ok(logged.length <= 3, logged.join());
   await engine.drain();
 });
 
 invariant("a flow emits its start, its changes once a second, and its end", async (store) => {
   const alarm = createTestAlarm();
-  const told: string[] = [];
+  const logged: string[] = [];
   const steps = ["One", "Two", "Three", "Four", "Five", "Six"].map((name) => ({
     name,
     do: async () => alarm.pass(400),
   }));
-  const talkative = flow({
+  const withNotes = flow({
     name: "sample.talk",
     subject: "sample",
     steps,
-    announce: async (_tx, task, what) => void told.push(`${what} ${task.progress}`),
+    announce: async (_tx, task, what) => void logged.push(`${what} ${task.progress}`),
   });
-  const engine = createFixtureEngine(store, alarm, { flows: [talkative] });
+  const engine = createFixtureEngine(store, alarm, { flows: [withNotes] });
   engine.run();
-  await engine.ended((await begin(store, talkative, 1, alarm.now())).id);
-  assert.deepEqual(told, ["created 0", "changed 50", "ended 100"]);
+  await engine.ended((await begin(store, withNotes, 1, alarm.now())).id);
+  assert.deepEqual(logged, ["created 0", "changed 50", "ended 100"]);
   await engine.drain();
 });

@@ -173,10 +173,10 @@ const layers: readonly Layer[] = [
     may: (to, from, isType) => {
       const [, , feature = ""] = from.split("/");
       // Types of the feature's other modules are no code.
-      const own = isType ? under(`${s}/${feature}`) : under(`${s}/${feature}/model`);
+      const ownModules = isType ? under(`${s}/${feature}`) : under(`${s}/${feature}/model`);
       const neighbours = under(...(below[feature] ?? []));
       const pureForeign = packages(...pureNode, "tr46", "ipaddr.js", "uqr", "tldts");
-      return oneOf(own, accountRules, neighbours, apiFiles, base, interfaces, driverModels, pureForeign)(to);
+      return oneOf(ownModules, accountRules, neighbours, apiFiles, base, interfaces, driverModels, pureForeign)(to);
     },
   },
   {
@@ -248,8 +248,8 @@ test("every module belongs to a layer", () => {
 
 for (const layer of layers)
   test(`${layer.name} imports only what its layer allows`, () => {
-    const own = imports.filter(({ from }) => layers.find((row) => row.modules.test(from)) === layer);
-    const forbidden = own
+    const ofLayer = imports.filter(({ from }) => layers.find((row) => row.modules.test(from)) === layer);
+    const forbidden = ofLayer
       .filter(({ from, to, isType }) => !layer.may(to, from, isType))
       .map(({ from, to }) => `${from} -> ${to}`);
     assert.deepEqual(forbidden, []);
@@ -354,14 +354,14 @@ test("only one module raises the generation of a network", () => {
 test("outside of the store, no decision depends on the kind of database", () => {
   // Whether others write too is `store.processes`. Only the claim of tasks differs, in its SQL.
   const allowed = ["service/src/engine/lease.ts"];
-  const asks = modules.filter(
+  const depends = modules.filter(
     (module) =>
       module.startsWith("service/src/") &&
       !module.startsWith("service/src/store/") &&
       /"(?:sqlite|postgres)"/.test(readFileSync(join(root, module), "utf8")),
   );
   assert.deepEqual(
-    asks.filter((module) => !allowed.includes(module)),
+    depends.filter((module) => !allowed.includes(module)),
     [],
   );
 });

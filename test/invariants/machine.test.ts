@@ -14,7 +14,7 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
   describe(driver, { skip: hindrance ?? false }, () => {
     let subject: Subject;
     let machines: QemuDriver;
-    const told: PowerEvent[] = [];
+    const powerEvents: PowerEvent[] = [];
     const status = (id: number) => statusOf(machines, id);
     const spec = (change: Partial<MachineSpec> = {}) => machine({ uuid: uuidOf(change.id ?? 1), ...change });
     const uuidOf = (id: number) => `00000000-0000-4000-8000-${String(id).padStart(12, "0")}`;
@@ -25,12 +25,12 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
     };
     const listen = (driver: QemuDriver) => {
       machines = driver;
-      machines.onPower((event) => told.push(event));
+      machines.onPower((event) => powerEvents.push(event));
     };
     const clear = async () => {
       for (const { id } of (await machines.observe()).machines) await machines.remove(id);
       assert.deepEqual((await machines.observe()).machines, []);
-      told.length = 0;
+      powerEvents.length = 0;
     };
 
     const test = (title: string, run: () => Promise<void>): void => {
@@ -68,7 +68,7 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       await assert.rejects(machines.ensureDisk(spec(), { server: 4711 }));
       await assert.rejects(machines.ensureRunning(spec()), /disk is missing/);
       assert.deepEqual((await status(1))?.disks ?? [], []);
-      assert.equal(told.length, 0);
+      assert.equal(powerEvents.length, 0);
     });
 
     test("a folder belongs to one server, even if its id is used again", async () => {
@@ -232,7 +232,7 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       await machines.ensureRunning(one);
       await machines.ensureRunning(one);
       assert.deepEqual([...devices], [machines.deviceOf(1)]);
-      const events = () => told.map(({ boot, exit }) => [boot, exit?.reason ?? null]);
+      const events = () => powerEvents.map(({ boot, exit }) => [boot, exit?.reason ?? null]);
       assert.deepEqual(events(), [[1, null]]);
       const early = await status(1);
       assert.deepEqual([early?.power, early?.boot, early?.version, early?.exit], ["running", 1, 1, null]);
@@ -275,8 +275,8 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       assert.notEqual(await answer, "");
       stream.destroy();
       const screen = await machines.openVnc(1);
-      const hello = await new Promise<string>((resolve) => screen.once("data", (bytes) => resolve(String(bytes))));
-      assert.equal(hello, "RFB 003.008\n");
+      const banner = await new Promise<string>((resolve) => screen.once("data", (bytes) => resolve(String(bytes))));
+      assert.equal(banner, "RFB 003.008\n");
       screen.destroy();
 
       assert.equal(await machines.ensureStopped(1, "shutdown", AbortSignal.timeout(30_000)), true);
@@ -304,7 +304,7 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       // A late repetition of an older order changes nothing.
       await machines.ensureRunning(one);
       assert.deepEqual(
-        told.map(({ boot, exit }) => [boot, exit?.reason ?? null]),
+        powerEvents.map(({ boot, exit }) => [boot, exit?.reason ?? null]),
         [
           [1, null],
           [1, "order"],
@@ -318,8 +318,8 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       const one = await made();
       await machines.ensureRunning(one);
       subject.kill(1);
-      await until("the exit is reported", async () => told.length === 2, 5);
-      assert.deepEqual([told[1]?.id, told[1]?.boot, told[1]?.exit?.reason], [1, 1, "died"]);
+      await until("the exit is reported", async () => powerEvents.length === 2, 5);
+      assert.deepEqual([powerEvents[1]?.id, powerEvents[1]?.boot, powerEvents[1]?.exit?.reason], [1, 1, "died"]);
       assert.deepEqual([(await status(1))?.power, (await status(1))?.exit?.reason], ["off", "died"]);
       await machines.ensureRunning(one);
       assert.equal((await status(1))?.power, "running");
@@ -337,7 +337,7 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       assert.deepEqual(subject.traces(), []);
       assert.equal(await machines.readLog(1), null);
       assert.equal(await machines.ensureStopped(1, "shutdown"), true);
-      assert.equal(told.at(-1)?.exit?.reason, "order");
+      assert.equal(powerEvents.at(-1)?.exit?.reason, "order");
     });
   });
 }

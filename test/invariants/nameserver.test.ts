@@ -8,7 +8,7 @@ import { recordSpecs } from "@brume/api/record/types.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver, RecordSet, ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
-import { decode, openAsker, query } from "../support/dnsclient.ts";
+import { decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { image, SOA, set } from "../support/zone.ts";
 
 interface Subject {
@@ -25,12 +25,12 @@ const builtin = (host: string) => async (): Promise<Subject> => {
     transfer: { addresses: [], keys: [], notify: [] },
     log: () => {},
   });
-  const asker = await openAsker((await server.observe()).address);
+  const dnsClient = await openDnsClient((await server.observe()).address);
   return {
     server,
-    ask: asker.ask,
+    ask: dnsClient.exchange,
     async close() {
-      asker.close();
+      dnsClient.close();
       await server.close();
     },
   };
@@ -64,7 +64,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       return decode(bytes as Buffer);
     };
     /** Returns rcode and data of the response as one line. */
-    const look = async (name: string, type = A): Promise<string> => {
+    const lookUp = async (name: string, type = A): Promise<string> => {
       const { rcode, answers } = await answer(name, type);
       return [rcode, ...answers.map(({ data }) => String(data))].join(" ");
     };
@@ -83,10 +83,10 @@ for (const [driver, open] of Object.entries(drivers)) {
     test("a published zone is served when publish resolves, and only it", async () => {
       const served = await server.publish([image("example.com", 5, [set("www.example.com", "A", "192.0.2.1")])]);
       assert.deepEqual(served, [5]);
-      assert.equal(await look("www.example.com"), "NOERROR 192.0.2.1");
-      assert.equal(await look("nothing.example.com"), "NXDOMAIN");
-      assert.equal(await look("www.example.org"), "REFUSED");
-      assert.equal(await look("com"), "REFUSED");
+      assert.equal(await lookUp("www.example.com"), "NOERROR 192.0.2.1");
+      assert.equal(await lookUp("nothing.example.com"), "NXDOMAIN");
+      assert.equal(await lookUp("www.example.org"), "REFUSED");
+      assert.equal(await lookUp("com"), "REFUSED");
       assert.equal(await serialOf("example.com"), 5);
     });
 
@@ -108,10 +108,10 @@ for (const [driver, open] of Object.entries(drivers)) {
         set("c.example.com", "A", "192.0.2.4"),
       ];
       assert.deepEqual(await server.publish([step("example.com", 1, 2, sets)]), [2]);
-      assert.equal(await look("a.example.com"), "NOERROR 192.0.2.9");
-      assert.equal(await look("a.example.com", TXT), "NOERROR stays");
-      assert.equal(await look("b.example.com"), "NXDOMAIN");
-      assert.equal(await look("c.example.com"), "NOERROR 192.0.2.4");
+      assert.equal(await lookUp("a.example.com"), "NOERROR 192.0.2.9");
+      assert.equal(await lookUp("a.example.com", TXT), "NOERROR stays");
+      assert.equal(await lookUp("b.example.com"), "NXDOMAIN");
+      assert.equal(await lookUp("c.example.com"), "NOERROR 192.0.2.4");
       assert.equal(await serialOf("example.com"), 2);
     });
 
@@ -143,8 +143,8 @@ for (const [driver, open] of Object.entries(drivers)) {
           set("\\000\\255\\046.0/25.2.0.192.in-addr.arpa", "A", "192.0.2.1"),
         ]),
       ]);
-      assert.equal(await look("1.0/25.2.0.192.in-addr.arpa"), "NOERROR a.b c\\.example.com");
-      assert.equal(await look("\\000\\255\\046.0/25.2.0.192.in-addr.arpa"), "NOERROR 192.0.2.1");
+      assert.equal(await lookUp("1.0/25.2.0.192.in-addr.arpa"), "NOERROR a.b c\\.example.com");
+      assert.equal(await lookUp("\\000\\255\\046.0/25.2.0.192.in-addr.arpa"), "NOERROR 192.0.2.1");
       assert.equal((await server.observe()).zones[0]?.zone, "0/25.2.0.192.in-addr.arpa");
     });
 
@@ -152,21 +152,21 @@ for (const [driver, open] of Object.entries(drivers)) {
       await server.publish([image("example.com", 1, [set("a.example.com", "A", "192.0.2.1")])]);
       const sets = [set("b.example.com", "A"), set("a.example.com", "TXT")];
       assert.deepEqual(await server.publish([step("example.com", 1, 2, sets)]), [2]);
-      assert.equal(await look("a.example.com"), "NOERROR 192.0.2.1");
-      assert.equal(await look("b.example.com"), "NXDOMAIN");
+      assert.equal(await lookUp("a.example.com"), "NOERROR 192.0.2.1");
+      assert.equal(await lookUp("b.example.com"), "NXDOMAIN");
     });
 
     test("an image replaces the whole zone", async () => {
       await server.publish([image("example.com", 1, [set("old.example.com", "A", "192.0.2.1")])]);
       await server.publish([image("example.com", 2, [set("new.example.com", "A", "192.0.2.2")])]);
-      assert.equal(await look("old.example.com"), "NXDOMAIN");
-      assert.equal(await look("new.example.com"), "NOERROR 192.0.2.2");
+      assert.equal(await lookUp("old.example.com"), "NXDOMAIN");
+      assert.equal(await lookUp("new.example.com"), "NOERROR 192.0.2.2");
     });
 
     test("a change on another base, or not newer, is not applied, and the served serial is returned", async () => {
       const other = [set("a.example.com", "A", "192.0.2.99")];
       assert.deepEqual(await server.publish([step("example.com", 1, 2, other)]), [0], "no zone to amend");
-      assert.equal(await look("a.example.com"), "REFUSED");
+      assert.equal(await lookUp("a.example.com"), "REFUSED");
       await server.publish([image("example.com", 10, [set("a.example.com", "A", "192.0.2.1")])]);
       for (const change of [
         step("example.com", 9, 11, other),
@@ -178,7 +178,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       ]) {
         assert.deepEqual(await server.publish([change]), [10]);
       }
-      assert.equal(await look("a.example.com"), "NOERROR 192.0.2.1");
+      assert.equal(await lookUp("a.example.com"), "NOERROR 192.0.2.1");
       assert.equal(await serialOf("example.com"), 10);
     });
 
@@ -188,7 +188,7 @@ for (const [driver, open] of Object.entries(drivers)) {
         await server.publish([step("example.com", 0xfffffffe, 3, [set("a.example.com", "A", "192.0.2.2")])]),
         [3],
       );
-      assert.equal(await look("a.example.com"), "NOERROR 192.0.2.2");
+      assert.equal(await lookUp("a.example.com"), "NOERROR 192.0.2.2");
       assert.deepEqual(await server.publish([image("example.com", 0xffffffff, [])]), [3]);
     });
 
@@ -207,14 +207,14 @@ for (const [driver, open] of Object.entries(drivers)) {
         served.flat(),
         Array.from({ length: 30 }, (_, i) => i + 1),
       );
-      assert.equal(await look("a.example.com", TXT), "NOERROR at 30");
+      assert.equal(await lookUp("a.example.com", TXT), "NOERROR at 30");
     });
 
     test("a thousand changes, each seen by the query right after it", async () => {
       await server.publish([image("example.com", 1, [])]);
       for (let i = 1; i <= 1000; i++) {
         await server.publish([step("example.com", i, i + 1, [set("a.example.com", "TXT", `v${i}`)])]);
-        assert.equal(await look("a.example.com", TXT), `NOERROR v${i}`);
+        assert.equal(await lookUp("a.example.com", TXT), `NOERROR v${i}`);
       }
     });
 
@@ -226,9 +226,9 @@ for (const [driver, open] of Object.entries(drivers)) {
       ];
       await server.publish([image("example.com", 1, pair(1))]);
       let done = false;
-      const asking = (async () => {
-        let asked = 0;
-        for (; !done || asked < 50; asked++) {
+      const queries = (async () => {
+        let count = 0;
+        for (; !done || count < 50; count++) {
           const { rcode, answers } = await answer("a.example.com", TXT);
           assert.equal(rcode, "NOERROR");
           assert.equal(answers.length, 2);
@@ -238,15 +238,15 @@ for (const [driver, open] of Object.entries(drivers)) {
       })();
       for (let n = 2; n <= 500; n++) await server.publish([step("example.com", n - 1, n, pair(n))]);
       done = true;
-      await asking;
+      await queries;
     });
 
     test("a withdrawn zone is refused, and only that one", async () => {
       await server.publish([image("example.com", 4, []), image("example.org", 4, []), image("sub.example.org", 4, [])]);
       await server.withdraw("example.com", 4);
       await server.withdraw("sub.example.org", 9);
-      assert.equal(await look("example.com"), "REFUSED");
-      assert.equal(await look("sub.example.org"), "NXDOMAIN", "the zone above answers for it again");
+      assert.equal(await lookUp("example.com"), "REFUSED");
+      assert.equal(await lookUp("sub.example.org"), "NXDOMAIN", "the zone above answers for it again");
       await server.withdraw("never.example", 1);
     });
 
@@ -262,7 +262,7 @@ for (const [driver, open] of Object.entries(drivers)) {
         server.withdraw("example.com", 1),
         server.publish([image("example.com", 2, [set("a.example.com", "A", "192.0.2.2")])]),
       ]);
-      assert.equal(await look("a.example.com"), "NOERROR 192.0.2.2");
+      assert.equal(await lookUp("a.example.com"), "NOERROR 192.0.2.2");
     });
 
     test("a set that cannot be encoded rejects its call, and other calls succeed", async () => {
@@ -297,9 +297,9 @@ for (const [driver, open] of Object.entries(drivers)) {
         assert.deepEqual(before, { status: "fulfilled", value: [1] });
         assert.equal(between?.status, "rejected", `${fault.owner} ${fault.type.name} ${JSON.stringify(fault.data)}`);
         assert.deepEqual(after, { status: "fulfilled", value: [2] });
-        assert.equal(await look(`a.good${i}.example`), "NOERROR 192.0.2.1");
-        assert.equal(await look(`never${i}.example`), "REFUSED");
-        assert.equal(await look("ok.example.com"), "REFUSED");
+        assert.equal(await lookUp(`a.good${i}.example`), "NOERROR 192.0.2.1");
+        assert.equal(await lookUp(`never${i}.example`), "REFUSED");
+        assert.equal(await lookUp("ok.example.com"), "REFUSED");
       }
     });
 
@@ -352,9 +352,9 @@ for (const [driver, open] of Object.entries(drivers)) {
         image("example.com", 3, [set("a.example.com", "A", "192.0.2.1")]),
         image("example.org", 4, []),
       ]);
-      for (let i = 0; i < 3; i++) await look("a.example.com");
-      await look("b.example.com");
-      await look("elsewhere.test");
+      for (let i = 0; i < 3; i++) await lookUp("a.example.com");
+      await lookUp("b.example.com");
+      await lookUp("elsewhere.test");
       const status = await server.observe();
       assert.equal(status.ready, true);
       assert.match(status.address, /:\d+$/);
@@ -367,7 +367,7 @@ for (const [driver, open] of Object.entries(drivers)) {
         ],
       );
       await server.publish([image("example.com", 4, [])]);
-      await look("b.example.com");
+      await lookUp("b.example.com");
       const replaced = (await server.observe()).zones.find(({ zone }) => zone === "example.com");
       assert.deepEqual(replaced, { zone: "example.com", serial: 4, queries: 5, rcodes: { NOERROR: 3, NXDOMAIN: 2 } });
     });

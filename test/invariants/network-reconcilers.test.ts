@@ -164,10 +164,10 @@ for (const kind of databases)
     const apply = networkReconciler({ store, clock, router, render, locate });
     const context = { clock, networks: { apply, live: createNetworkStatusCache(router) } };
     let complete = 0;
-    const whole = router.apply;
+    const applyCompletely = router.apply;
     router.apply = (spec, onRepair) => {
       complete += 1;
-      return whole(spec, onRepair);
+      return applyCompletely(spec, onRepair);
     };
     const reconcile = async () => {
       const run = { subject: id, attempt: 1, signal: new AbortController().signal };

@@ -119,13 +119,13 @@ test("references name an existing document and heading", () => {
     "references were found",
   );
   const known = new Map<string, ReadonlySet<string> | null>();
-  const look = (path: string) => {
+  const searchIn = (path: string) => {
     if (!existsSync(join(root, path))) return null;
     if (!known.has(path)) known.set(path, path.endsWith(".md") ? anchorsOf(read(path)) : new Set());
     return known.get(path) ?? null;
   };
   assert.deepEqual(
-    texts.flatMap(({ file, text }) => brokenIn(file, text, look)),
+    texts.flatMap(({ file, text }) => brokenIn(file, text, searchIn)),
     [],
   );
 });
@@ -204,7 +204,7 @@ test("broken and numbered references are found", () => {
   const documents: Readonly<Record<string, string>> = {
     "docs/a.md": "# One thing\n\n```\n# not a heading\n```\n\n## Two: `things`\n\n## One thing\n",
   };
-  const look = (path: string) => {
+  const searchIn = (path: string) => {
     const text = documents[path];
     return text === undefined ? null : anchorsOf(text);
   };
@@ -213,7 +213,7 @@ test("broken and numbered references are found", () => {
     ["docs/b.md", "[a](a.md#two-things), [top](https://example.com/x.md#y), `docs/a.md#one-thing`"],
     ["docs/a.md", "[here](#one-thing)"],
   ] as const;
-  for (const [file, text] of good) assert.deepEqual(brokenIn(file, text, look), [], text);
+  for (const [file, text] of good) assert.deepEqual(brokenIn(file, text, searchIn), [], text);
   const bad = [
     ["x.ts", "// (docs/a.md#one-thing, #gone)"],
     ["x.ts", "\n// docs/gone.md#one-thing"],
@@ -222,8 +222,8 @@ test("broken and numbered references are found", () => {
     ["docs/b.md", "[a](gone.md)"],
     ["README.md", "[a](a.md)"],
   ] as const;
-  for (const [file, text] of bad) assert.equal(brokenIn(file, text, look).length, 1, text);
-  assert.deepEqual(brokenIn("x.ts", "\n// docs/gone.md", look), ["x.ts:2: there is no docs/gone.md"]);
+  for (const [file, text] of bad) assert.equal(brokenIn(file, text, searchIn).length, 1, text);
+  assert.deepEqual(brokenIn("x.ts", "\n// docs/gone.md", searchIn), ["x.ts:2: there is no docs/gone.md"]);
 
   for (const text of [
     "(RFC 1035 section 4.2)",

@@ -111,7 +111,7 @@ describe("a cached response", () => {
   const seen = new Map<string, { readonly name: OperationName; readonly bodies: Set<string> }>();
 
   /** What is stored may change while it is looked at, so what is remembered is one of those read before and after it. */
-  async function hold(when: string): Promise<void> {
+  async function compareAll(when: string): Promise<void> {
     for (const name of remembered)
       for (const target of await targetsOf(name)) if (!seen.has(target)) seen.set(target, { name, bodies: new Set() });
     await Promise.all(
@@ -131,13 +131,13 @@ describe("a cached response", () => {
 
   test("is replaced after every kind of change", async (t) => {
     const changes = await changesOf(brume);
-    const isTold = (name: OperationName): boolean => changes.some(([one]) => one === name);
+    const hasChange = (name: OperationName): boolean => changes.some(([one]) => one === name);
     assert.deepEqual(
-      operationNames.filter((name) => isChange(operationOf(name)) && !isTold(name)),
+      operationNames.filter((name) => isChange(operationOf(name)) && !hasChange(name)),
       [],
       "a change that is not tried",
     );
-    await hold("nothing");
+    await compareAll("nothing");
     for (const [name, target, body] of changes) {
       const response = await fetch(brume.url + target, {
         method: operationOf(name).method,
@@ -146,7 +146,7 @@ describe("a cached response", () => {
       });
       assert.equal(response.status, 200, `${name}: ${await response.text()}`);
       // At once, while the work goes on.
-      await hold(name);
+      await compareAll(name);
     }
     const same = remembered.filter((name) => {
       const ofName = [...seen.values()].filter((one) => one.name === name);

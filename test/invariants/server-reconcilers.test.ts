@@ -8,7 +8,7 @@ import { testReconciler } from "./reconciler-invariants.ts";
 const time = Date.UTC(2026, 10, 20);
 
 /** `work`: the flow that a reconciler queues for such a row. */
-function prove(name: string, work: string, spec: Parameters<typeof updateServer>[2]): void {
+function testWith(name: string, work: string, spec: Parameters<typeof updateServer>[2]): void {
   testReconciler(name, async (store) => {
     const fixture = await openServerFixture(store, () => time);
     const server = await fixture.makeServer();
@@ -36,5 +36,5 @@ function prove(name: string, work: string, spec: Parameters<typeof updateServer>
   });
 }
 
-prove("server.watch", "server.settle", { is_on: 1 });
-prove("server.backup", "server.turn", { is_backup_active: 1 });
+testWith("server.watch", "server.settle", { is_on: 1 });
+testWith("server.backup", "server.turn", { is_backup_active: 1 });

@@ -46,7 +46,7 @@ export async function openServerErrorFixture(harness: Harness): Promise<ServerEr
   return { harness, server: made.ID, image: image.ID, shared, address: made.IP };
 }
 
-const asks =
+const request =
   (line: string, body?: object): Produce =>
   ({ harness, server }) =>
     harness.request(line.replace(":server", String(server)), body);
@@ -80,11 +80,11 @@ async function inSmallNetwork({ harness }: ServerErrorFixture): Promise<TestResp
   }
 }
 
-async function intoTwins({ harness, server }: ServerErrorFixture): Promise<TestResponse> {
-  const twin = { Name: "twin", CIDR: "192.168.78.0/24" };
+async function intoOverlapping({ harness, server }: ServerErrorFixture): Promise<TestResponse> {
+  const overlapping = { Name: "twin", CIDR: "192.168.78.0/24" };
   const [one, other] = [
-    await harness.client.createNetwork({ body: twin }),
-    await harness.client.createNetwork({ body: twin }),
+    await harness.client.createNetwork({ body: overlapping }),
+    await harness.client.createNetwork({ body: overlapping }),
   ];
   const path = { id: server };
   await harness.client.startAction({ path, body: { Type: "AddNetwork", NetworkID: one.ID } });
@@ -109,16 +109,16 @@ async function fromUnfinished({ harness, server }: ServerErrorFixture): Promise<
 }
 
 export const serverCodes: Record<ServerCode, Produce> = {
-  disk_cannot_shrink: asks("PUT /server/:server", { HDD: 9 }),
+  disk_cannot_shrink: request("PUT /server/:server", { HDD: 9 }),
   disk_too_small: creates(({ image }) => ({ ImageID: image, HDD: 9 })),
   location_mismatch: creates(({ image }) => ({ ImageID: image, DCLocation: "Far" })),
-  not_linked: asks("POST /server/:server/action", { Type: "RemoveNetwork", NetworkID: 99_999 }),
-  batch_form_invalid: asks("POST /server-batch", { Name: "none" }),
-  stock_image: asks("DELETE /image/1"),
-  server_not_found: asks("GET /server/99999"),
-  action_not_found: asks("GET /server/:server/action/99999"),
-  batch_not_found: asks("DELETE /server-batch", { ID: 99_999 }),
-  image_not_found: asks("GET /image/99999"),
+  not_linked: request("POST /server/:server/action", { Type: "RemoveNetwork", NetworkID: 99_999 }),
+  batch_form_invalid: request("POST /server-batch", { Name: "none" }),
+  stock_image: request("DELETE /image/1"),
+  server_not_found: request("GET /server/99999"),
+  action_not_found: request("GET /server/:server/action/99999"),
+  batch_not_found: request("DELETE /server-batch", { ID: 99_999 }),
+  image_not_found: request("GET /image/99999"),
   server_busy: (fixture) =>
     whileBusy(fixture, (id) =>
       fixture.harness.request(`POST /server/${id}/action`, { Type: "PowerOff", OnBusy: "Fail" }),
@@ -134,11 +134,11 @@ export const serverCodes: Record<ServerCode, Produce> = {
     const { ID } = await harness.client.createServer({ body: { Name: "safe", IsProtected: true } });
     return harness.request(`DELETE /server/${ID}`);
   },
-  restart_needed: asks("PUT /server/:server", { RAM: 256, AllowRestart: false }),
+  restart_needed: request("PUT /server/:server", { RAM: 256, AllowRestart: false }),
   image_not_ready: fromUnfinished,
   already_linked: ({ harness, server, shared }) =>
     harness.request(`POST /server/${server}/action`, { Type: "AddNetwork", NetworkID: shared }),
-  range_overlap: intoTwins,
+  range_overlap: intoOverlapping,
   address_taken: creates(({ address }) => ({ NetworkIP: address })),
   network_full: inSmallNetwork,
   network_deleting: intoDeleted,

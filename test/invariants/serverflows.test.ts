@@ -28,7 +28,7 @@ interface Options {
   readonly oneWay?: boolean;
 }
 
-const proved = new Set<string>();
+const provedFlows = new Set<string>();
 const only = <T>([one, ...more]: readonly T[]): T =>
   (more.length === 0 && one) || assert.fail("it is not the only one");
 
@@ -36,7 +36,7 @@ const time = Date.UTC(2026, 10, 20);
 
 function prove(title: string, name: string, begin: Begin, options: Options = {}): void {
   const { before, beside, empty = false, sizes = false, forgets = false, oneWay = false, kinds = ["sqlite"] } = options;
-  proved.add(name);
+  provedFlows.add(name);
   const open: OpenFlow = async (store) => {
     const fixture = await openServerFixture(store, () => time);
     const server = empty ? null : await fixture.makeServer();
@@ -211,6 +211,10 @@ test("names of flows and steps are frozen", async () => {
     "image.remove": ["Remove"],
     "server.settle": ["Settle"],
   });
-  assert.deepEqual([...proved].sort(), fixture.servers.flows.map(({ name }) => name).sort(), "every flow is tested");
+  assert.deepEqual(
+    [...provedFlows].sort(),
+    fixture.servers.flows.map(({ name }) => name).sort(),
+    "every flow is tested",
+  );
   await database.close();
 });

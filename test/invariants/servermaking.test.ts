@@ -21,7 +21,7 @@ import {
 const lost = imageRow(99, { name: "lost" });
 
 /** Guests that never become ready. The check waits, so that the timeout of a step takes few polls. */
-function keepSilent({ fixture, alarm }: ServerEngineFixture): void {
+function suppressReports({ fixture, alarm }: ServerEngineFixture): void {
   fixture.sendsBanner = () => {
     alarm.pass(4_000);
     return false;
@@ -157,7 +157,7 @@ serverInvariant("a failed atomic group leaves nothing", async (it, store) => {
   assert.deepEqual(await listLinks(store.read, fixture.networks[0]?.id ?? 0), []);
 });
 serverInvariant("a created member of an atomic group is removed if another is not ready in time", async (it, store) => {
-  keepSilent(it);
+  suppressReports(it);
   const { tasks, group } = await makeGroup(it, store, "Atomic", [{}, { waitFor: "Ssh" }]);
   assert.equal((await group())?.state, "Failed");
   const rows = await Promise.all(tasks.map((made) => it.server(made.server.id)));
@@ -190,7 +190,7 @@ serverInvariant(
 
 serverInvariant("a server that is not ready in time stays, and the error contains its last output", async (it) => {
   const { fixture, write, end, server, isOn } = it;
-  keepSilent(it);
+  suppressReports(it);
   const spec = fixture.spec({ waitFor: "Ssh" });
   const made = await write((tx) => fixture.servers.commands.create(tx, { project: 1, batch: null, spec, by }));
   const behind = await write((tx) => fixture.servers.commands.power(tx, made.server, { Type: "PowerOff" }, by));

@@ -45,9 +45,9 @@ serverInvariant(
     await until(async () => (await server(id)).is_on === 0);
     await pass(minute);
     assert.equal(await isOn(id), false);
-    const told = (await eventsOf(store, "server", id)).slice(before);
+    const newEvents = (await eventsOf(store, "server", id)).slice(before);
     assert.deepEqual(
-      told.map(({ type, data }) => [type, readJson(data)["IsPowerOn"]]),
+      newEvents.map(({ type, data }) => [type, readJson(data)["IsPowerOn"]]),
       [["server.changed", false]],
     );
   },
@@ -123,12 +123,12 @@ serverInvariant("tasks and events contain no secret", async ({ fixture, write, e
 serverInvariant("events name the token from the request to the end", async ({ fixture, make }, store) => {
   const server = await make();
   const [task] = await list(store.read, { kind: "server", id: server.id }, 1);
-  const told = await eventsOf(store, "action", task?.id ?? 0);
-  assert.deepEqual([told[0]?.type, told.at(-1)?.type], ["action.created", "action.ended"]);
+  const actionEvents = await eventsOf(store, "action", task?.id ?? 0);
+  assert.deepEqual([actionEvents[0]?.type, actionEvents.at(-1)?.type], ["action.created", "action.ended"]);
   assert.ok(
-    told.every((event) => event.token_id === 1 && event.request_id === "test" && event.parent_id === server.id),
+    actionEvents.every((event) => event.token_id === 1 && event.request_id === "test" && event.parent_id === server.id),
   );
-  assert.deepEqual(readJson(told.at(-1)?.data)["State"], "Completed");
+  assert.deepEqual(readJson(actionEvents.at(-1)?.data)["State"], "Completed");
   const [link] = await listLinksOfServer(store.read, server.id);
   assert.equal(link?.state, "Active");
   assert.equal((await fixture.router.observe()).networks[0]?.ports[0]?.attached, true);

@@ -74,9 +74,13 @@ testReconciler("dns.delegation", async (store) => {
   await parent.publish([{ zone: "example", base: null, serial: 1, soa, sets }]);
   let changes = 0;
   const at = (await parent.observe()).address;
-  const own = delegationReconciler(store, clock, { nameServers, resolvers: [at], port: Number(at.split(":")[1]) });
+  const reconciler = delegationReconciler(store, clock, {
+    nameServers,
+    resolvers: [at],
+    port: Number(at.split(":")[1]),
+  });
   return {
-    reconciler: counted(own, () => {
+    reconciler: counted(reconciler, () => {
       changes += 1;
     }),
     subject: domain.id,
@@ -118,7 +122,7 @@ testReconciler("dns.claim", async (store) => {
         version: 1,
       })
       .execute();
-    const asked = await tx
+    const inserted = await tx
       .insertInto("domain_claim")
       .values({
         project_id: made.id,
@@ -135,12 +139,12 @@ testReconciler("dns.claim", async (store) => {
       })
       .returning("id")
       .executeTakeFirstOrThrow();
-    return { id: made.id, claim: asked.id };
+    return { id: made.id, claim: inserted.id };
   });
   const nameserver = createSim(clock.now);
   const zones = createZonePublisher({ store, nameserver, nameServers, log: silentLog });
   const delegation = delegationReconciler(store, clock, { nameServers, resolvers: [] });
-  const own = claimReconciler({ store, clock, zones, nameServers, resolvers: [], delegation });
+  const reconciler = claimReconciler({ store, clock, zones, nameServers, resolvers: [], delegation });
   const state = async () => {
     const row = await store.read
       .selectFrom("domain_claim")
@@ -152,10 +156,10 @@ testReconciler("dns.claim", async (store) => {
   let changes = 0;
   return {
     reconciler: {
-      ...own,
+      ...reconciler,
       async run(run) {
         const before = await state();
-        const kept = await own.run(run);
+        const kept = await reconciler.run(run);
         if ((await state()) !== before) changes += 1;
         return kept;
       },
@@ -200,12 +204,12 @@ testReconciler("dns.history", async (store) => {
   const total = 1010;
   let present = total;
   let changes = 0;
-  const own = historyPruner(store, { time, cap: { days: 90, count: 10_000 }, period: 60_000 });
+  const reconciler = historyPruner(store, { time, cap: { days: 90, count: 10_000 }, period: 60_000 });
   return {
     reconciler: {
-      ...own,
+      ...reconciler,
       async run(run) {
-        const kept = await own.run(run);
+        const kept = await reconciler.run(run);
         const now = (await left()).length;
         if (now !== present) changes += 1;
         present = now;
@@ -249,13 +253,13 @@ testReconciler("service.prune", async (store) => {
     return row.count;
   };
   let changes = 0;
-  const own = pruneReconciler({ store, time, prunables: auditRows, caps, period: 60_000 });
+  const reconciler = pruneReconciler({ store, time, prunables: auditRows, caps, period: 60_000 });
   return {
     reconciler: {
-      ...own,
+      ...reconciler,
       async run(run) {
         const before = await count();
-        const kept = await own.run(run);
+        const kept = await reconciler.run(run);
         if ((await count()) !== before) changes += 1;
         return kept;
       },

@@ -95,10 +95,10 @@ onEveryDatabase("consistency", (harness) => {
         assert.deepEqual([Serial, Records], [domain.Serial, []]);
       }
       assert.deepEqual(await state(), was);
-      const said = ({ LinkedRecords }: Domain) => LinkedRecords.map((one) => one.CanonicalDescription).sort();
+      const descriptions = ({ LinkedRecords }: Domain) => LinkedRecords.map((one) => one.CanonicalDescription).sort();
       await harness.client.deleteDomain({ path });
       const again = await harness.client.createDomain({ body: { Name: domain.Name, ZoneFile } });
-      assert.deepEqual(said(again), said(domain));
+      assert.deepEqual(descriptions(again), descriptions(domain));
       assert.ok(again.Serial > domain.Serial);
     });
   });
@@ -218,7 +218,7 @@ onEveryDatabase("consistency", (harness) => {
         const soon = ofMachines[name] === undefined ? {} : { Prefer: "wait=0" };
         const real = await harness.request(`${method} ${target}`, body, soon);
         assert.equal(real.status, 200, real.text);
-        holdLike(dry.json, real.json, name);
+        assertSameShape(dry.json, real.json, name);
         await settle(harness);
         assert.notDeepEqual(await dump(harness), rows, "the real call changes rows");
       });
@@ -355,7 +355,7 @@ const dates = /^\d{4}-\d\d-\d\dT/;
 const withoutNumber = (text: unknown): string => String(text).replace(/brume-\d+/g, "brume");
 
 /** docs/spec.md#dry-run-changes-nothing: the answers are alike, except new ids, secrets, and what the clock says. */
-function holdLike(dry: unknown, real: unknown, at: string): void {
+function assertSameShape(dry: unknown, real: unknown, at: string): void {
   if (dry === 0 && /ID$/i.test(at)) return assert.ok(Number(real) > 0, at);
   if (dry === "" && /\.(Token|Secret)$/.test(at)) return assert.match(String(real), /^[0-9a-f]{64}$/);
   if (dry === "" && at.endsWith(".AdminPassword")) return assert.match(String(real), /^[A-Za-z0-9]{16}$/);
@@ -376,5 +376,5 @@ function holdLike(dry: unknown, real: unknown, at: string): void {
     wanted.map(([key]) => key),
     at,
   );
-  for (const [key, value] of wanted) holdLike(value, came[key], `${at}.${key}`);
+  for (const [key, value] of wanted) assertSameShape(value, came[key], `${at}.${key}`);
 }

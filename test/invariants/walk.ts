@@ -12,7 +12,7 @@ import {
   type RecordType,
   recordTypes,
 } from "@brume/api/dns.ts";
-import { type Asker, type Decoded, decode, openAsker, query } from "../support/dnsclient.ts";
+import { type Decoded, type DnsClient, decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { openStream, type Stream } from "../support/dnstools.ts";
 import type { Random } from "../support/random.ts";
 
@@ -78,7 +78,7 @@ const linesOf = (domain: Domain): string[] => domain.LinkedRecords.map((record) 
 
 export async function openWalk(client: Client, dns: string, domain: Domain, random: Random): Promise<Walk> {
   const { below, chance, pick } = random;
-  const udp: Asker = await openAsker(dns);
+  const udp: DnsClient = await openDnsClient(dns);
   const tcp: Stream = await openStream(dns);
   const path = { id: domain.ID };
   const zone = domain.NamePunyCode;
@@ -186,15 +186,15 @@ export async function openWalk(client: Client, dns: string, domain: Domain, rand
     "restore",
   ];
 
-  async function hear(name: string, type: RecordType | "SOA") {
+  async function resolve(name: string, type: RecordType | "SOA") {
     const bytes = query(name, typeNumbers[type]);
     tcp.write(bytes);
-    const [short, long] = [await udp.ask(bytes), await tcp.next()];
+    const [short, long] = [await udp.exchange(bytes), await tcp.next()];
     assert.ok(short && long, `no answer for ${name} ${type}`);
     return [decode(short), decode(long)] as const;
   }
 
-  async function holdSet(name: string, type: RecordType): Promise<void> {
+  async function assertServed(name: string, type: RecordType): Promise<void> {
     const set = now.LinkedRecords.filter((one) => one.TypeRecord === type && servedName(one, zone) === name);
     const ttl = Math.min(...set.map(({ TTL }) => TTL));
     const wanted = set.map((one) => `${ttl} ${servedData(one, zone)}`).sort();
@@ -206,7 +206,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, rand
     if (!isCut && cuts.some((cut) => name === cut || name.endsWith(`.${cut}`))) return;
     // Where there is nothing of its own, a wildcard, an alias or the automatic set may answer.
     if (wanted.length === 0) return;
-    const response = await hear(name, type);
+    const response = await resolve(name, type);
     // What is too long for UDP is cut there, and comes by TCP.
     for (const packet of response.filter(({ flag_tc }) => !flag_tc)) {
       const section = isCut ? packet.authorities : packet.answers;
@@ -215,34 +215,34 @@ export async function openWalk(client: Client, dns: string, domain: Domain, rand
     }
   }
 
-  async function holdGone(record: DnsRecord): Promise<void> {
+  async function assertNotServed(record: DnsRecord): Promise<void> {
     const name = servedName(record, zone);
-    for (const packet of await hear(name, record.TypeRecord)) {
+    for (const packet of await resolve(name, record.TypeRecord)) {
       const found = packet.answers.filter((one) => one.type === record.TypeRecord && one.name.toLowerCase() === name);
       const data = found.map(receivedData);
-      // A wildcard may say the same for the name that is gone.
-      const said = now.LinkedRecords.map((one) => servedData(one, zone));
+      // A wildcard may produce the same data for the deleted name.
+      const stored = now.LinkedRecords.map((one) => servedData(one, zone));
       if (data.includes(servedData(record, zone)))
-        assert.ok(said.includes(servedData(record, zone)), `${name} is still served`);
+        assert.ok(stored.includes(servedData(record, zone)), `${name} is still served`);
     }
   }
 
-  async function holdSerial(): Promise<void> {
-    for (const packet of await hear(zone, "SOA"))
+  async function assertSerial(): Promise<void> {
+    for (const packet of await resolve(zone, "SOA"))
       assert.equal((packet.answers[0]?.data as { serial: number } | undefined)?.serial, now.Serial);
   }
 
-  /** docs/spec.md#stored-records-are-valid-dns, said in other words than the service does. */
-  function holdRules({ LinkedRecords }: Domain): void {
+  /** docs/spec.md#stored-records-are-valid-dns, implemented independently of the service. */
+  function assertRules({ LinkedRecords }: Domain): void {
     const seen = new Set<string>();
     for (const one of LinkedRecords) {
       const name = servedName(one, zone);
-      const said = `${one.TypeRecord} ${name} ${servedData(one, zone)}`;
-      assert.ok(!seen.has(said), `${said} stands twice`);
-      seen.add(said);
+      const description = `${one.TypeRecord} ${name} ${servedData(one, zone)}`;
+      assert.ok(!seen.has(description), `${description} is stored twice`);
+      seen.add(description);
       assert.ok(name.length <= 253);
       const beside = LinkedRecords.filter((other) => other !== one && servedName(other, zone) === name);
-      if (one.TypeRecord === "CNAME") assert.ok(beside.length === 0 && name !== zone, `${said} is not alone`);
+      if (one.TypeRecord === "CNAME") assert.ok(beside.length === 0 && name !== zone, `${description} is not alone`);
       if (one.TypeRecord !== "NS" || name === zone) continue;
       for (const other of LinkedRecords) {
         const where = servedName(other, zone);
@@ -272,22 +272,22 @@ export async function openWalk(client: Client, dns: string, domain: Domain, rand
       hold?.(now);
       const was = new Set(before.LinkedRecords.map(visible));
       const is = new Set(now.LinkedRecords.map(visible));
-      const fresh = now.LinkedRecords.filter((record) => !was.has(visible(record)));
+      const added = now.LinkedRecords.filter((record) => !was.has(visible(record)));
       const gone = before.LinkedRecords.filter((record) => !is.has(visible(record)));
-      if (fresh.length + gone.length > 0)
+      if (added.length + gone.length > 0)
         assert.ok(now.Serial > before.Serial, "the serial grows with every visible change");
       else assert.equal(now.Serial, before.Serial, "and only then");
       past.set(now.Serial, linesOf(now));
-      holdRules(now);
-      await holdSerial();
-      for (const record of fresh) await holdSet(servedName(record, zone), record.TypeRecord);
-      for (const record of gone) await holdGone(record);
+      assertRules(now);
+      await assertSerial();
+      for (const record of added) await assertServed(servedName(record, zone), record.TypeRecord);
+      for (const record of gone) await assertNotServed(record);
       return { kind, taken };
     },
     async checkAll() {
       for (const record of now.LinkedRecords) {
         assert.equal(record.State, "Active");
-        await holdSet(servedName(record, zone), record.TypeRecord);
+        await assertServed(servedName(record, zone), record.TypeRecord);
       }
     },
     close() {

@@ -106,7 +106,7 @@ const isProse = (text: string): boolean => /[a-z]{2}[^]*\s[^]*[a-z]{2}/i.test(te
 export const readTexts = (code: string): Passage[] => tokenize(code).filter(({ text }) => isProse(text));
 
 /** Calls whose strings people read: log lines, and errors that are made or thrown. */
-const spoken = /^log$|fault|error|trouble/i;
+const messageCalls = /^log$|fault|error|trouble/i;
 
 /** A whole sentence, which is a message also where it is first kept in a variable. */
 const isSentence = (text: string): boolean => /^[A-Z…][^]*[.!?]$/.test(text);
@@ -115,5 +115,5 @@ const isSentence = (text: string): boolean => /^[A-Z…][^]*[.!?]$/.test(text);
 export const readMessages = (code: string): Passage[] =>
   tokenize(code).filter(
     ({ kind, text, calls }) =>
-      kind === "string" && isProse(text) && (isSentence(text) || calls.some((name) => spoken.test(name))),
+      kind === "string" && isProse(text) && (isSentence(text) || calls.some((name) => messageCalls.test(name))),
   );

@@ -11,10 +11,10 @@ import type { TaskError } from "../../service/src/engine/task.ts";
 import { by, readJson, type ServerEngineFixture, serverInvariant } from "../support/serverenginefixture.ts";
 import type { ServerFixtureOptions } from "../support/serverfixture.ts";
 
-interface Scene {
+interface Cause {
   readonly options?: ServerFixtureOptions;
   /** Returns the id of the task that fails with the code. */
-  play(play: ServerEngineFixture): Promise<number>;
+  fail(harness: ServerEngineFixture): Promise<number>;
 }
 
 /** Of which a test elsewhere sees it. */
@@ -38,10 +38,10 @@ const elsewhere = {
   deadline_exceeded: "test/invariants/flows.test.ts",
 } as const satisfies Partial<Record<WorkCode, string>>;
 
-const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
+const causes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Cause> = {
   /** The network's rules cannot be brought into force. */
   network_failed: {
-    async play({ fixture, write }) {
+    async fail({ fixture, write }) {
       fixture.router.broken = true;
       const spec = { project: 1, batch: null, spec: fixture.spec(), by };
       return (await write((tx) => fixture.servers.commands.create(tx, spec))).task.id;
@@ -50,14 +50,14 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
   /** The guest boots and never tells that it has. */
   guest_not_ready: {
     options: { bootTime: 1e12 },
-    async play({ fixture, write }) {
+    async fail({ fixture, write }) {
       const spec = { project: 1, batch: null, spec: fixture.spec({ waitFor: "Guest" }), by };
       return (await write((tx) => fixture.servers.commands.create(tx, spec))).task.id;
     },
   },
   /** A program of the host fails in a way that no step has words for. */
   internal: {
-    async play({ fixture, write, make }) {
+    async fail({ fixture, write, make }) {
       const server = await make();
       fixture.machines.fail("ensureStopped", 99);
       return (await write((tx) => fixture.servers.commands.power(tx, server, { Type: "PowerOff" }, by))).id;
@@ -65,7 +65,7 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
   },
   /** The server's process does not answer while a step works on it. */
   host_lost: {
-    async play({ fixture, write, make }) {
+    async fail({ fixture, write, make }) {
       const server = await make();
       fixture.machines.trouble(server.id, "NotResponding");
       const spec = { input: { hdd: 40 }, steps: ["Disk"], restart: false };
@@ -75,17 +75,17 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
 };
 
 /** Where the detail is not a sentence about the server. */
-const said: Partial<Record<WorkCode, RegExp>> = {
+const details: Partial<Record<WorkCode, RegExp>> = {
   internal: /^Stop did not succeed\.$/,
 };
 
-for (const [code, { play, options }] of Object.entries(scenes) as [keyof typeof scenes, Scene][])
+for (const [code, { fail, options }] of Object.entries(causes) as [keyof typeof causes, Cause][])
   serverInvariant(
     `work ends with ${code}`,
     async (it) => {
-      const task = await it.end({ id: await play(it) });
+      const task = await it.end({ id: await fail(it) });
       assert.deepEqual([task.state, task.error?.code, task.error?.title], ["Failed", code, taskErrors[code]]);
-      assert.match(task.error?.detail ?? "", said[code] ?? /^Server \d+[: ].*\.?$/);
+      assert.match(task.error?.detail ?? "", details[code] ?? /^Server \d+[: ].*\.?$/);
       if (code === "network_failed") {
         const row = await it.server(task.subject.id);
         assert.deepEqual([row.state, readJson(row.error)["code"]], ["Failed", code]);
@@ -96,11 +96,11 @@ for (const [code, { play, options }] of Object.entries(scenes) as [keyof typeof 
 
 test("no other code can be stored or thrown", () => {
   // @ts-expect-error The compiler rejects a code that is not in the list.
-  const trouble = new StepError("no_such_code", "No title.", "No detail.");
+  const error = new StepError("no_such_code", "No title.", "No detail.");
   // @ts-expect-error In an error that is stored as well.
   const stored: TaskError = { code: "no_such_code", title: "No title.", detail: "", step: null };
   const known = (code: string) => Object.keys(taskErrors).includes(code);
-  assert.deepEqual([trouble.code, stored.code].filter(known), []);
+  assert.deepEqual([error.code, stored.code].filter(known), []);
   // What is written without these types: a text in JSON, or a type assertion.
   const files = globSync("service/src/**/*.ts", { cwd: new URL("../..", import.meta.url) });
   const words = files.flatMap((file) => {

@@ -192,7 +192,7 @@ function slotsOf(value: unknown, found: Slot[] = []): Slot[] {
 const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1) });
 
 /** Replaces, removes or adds one value. */
-function spoil(random: Random, body: object): void {
+function invalidate(random: Random, body: object): void {
   const slots = slotsOf(body);
   if (slots.length === 0) return;
   const { holder, name } = random.pick(slots);
@@ -217,7 +217,7 @@ export function createMessage(random: Random, at: number): Message {
   const [group = "", method = ""] = name.split(".");
   const body = structuredClone(random.pick(inputs[name] ?? [{}]));
   const times = 1 + random.below(3);
-  for (let turn = 0; turn < times; turn++) spoil(random, body);
+  for (let turn = 0; turn < times; turn++) invalidate(random, body);
   if (Object.keys(body).length === 0)
     Object.assign(body, { [random.pick(texts.slice(0, 8)) || "x"]: random.pick(texts) });
   return { group, method, body };

@@ -111,20 +111,20 @@ export function identities(): Identities {
   const folder = mkdtempSync(join(tmpdir(), "brume-ca-"));
   const foreignFolder = mkdtempSync(join(tmpdir(), "brume-ca-"));
   try {
-    const own = createAuthority(folder);
+    const otherAuthority = createAuthority(folder);
     const foreign = createAuthority(foreignFolder);
-    const [agent, otherAgent] = [own.issue("host-1", "agent"), own.issue("host-2", "agent")];
-    const [control, lost] = [own.issue("control", "control"), own.issue("lost", "control")];
-    const none = { ca: own.ca, revoked: own.revocations() };
-    own.revoke("lost");
-    const some = { ca: own.ca, revoked: own.revocations() };
-    const stranger = { ...foreign.issue("control", "control"), ca: own.ca, revoked: none.revoked };
+    const [agent, otherAgent] = [otherAuthority.issue("host-1", "agent"), otherAuthority.issue("host-2", "agent")];
+    const [control, lost] = [otherAuthority.issue("control", "control"), otherAuthority.issue("lost", "control")];
+    const none = { ca: otherAuthority.ca, revoked: otherAuthority.revocations() };
+    otherAuthority.revoke("lost");
+    const some = { ca: otherAuthority.ca, revoked: otherAuthority.revocations() };
+    const otherControl = { ...foreign.issue("control", "control"), ca: otherAuthority.ca, revoked: none.revoked };
     made = {
       agent: { ...agent, ...none },
       agentAfterLoss: { ...agent, ...some },
       control: { ...control, ...none },
       lost: { ...lost, ...none },
-      stranger,
+      stranger: otherControl,
       otherAgent: { ...otherAgent, ...none },
     };
     return made;

@@ -37,7 +37,7 @@ export type CommandLine = ((line: string | readonly string[], situation?: Situat
 
 /** Creates a caller whose local installation is at `url`. */
 export function createCommandLine(url: string, token: string): CommandLine {
-  const home = mkdtempSync(join(tmpdir(), "brume-cli-"));
+  const configFolder = mkdtempSync(join(tmpdir(), "brume-cli-"));
   const call = async (line: string | readonly string[], situation: Situation = {}): Promise<Outcome> => {
     let out = "";
     let err = "";
@@ -51,7 +51,7 @@ export function createCommandLine(url: string, token: string): CommandLine {
     const answers = typeof input === "string" ? [] : [...input];
     const host: Host = {
       env: { BRUME_URL: url, BRUME_TOKEN: token, ...situation.env },
-      home,
+      home: configFolder,
       installation: null,
       version: "0.0.0",
       out: output((text) => {
@@ -81,5 +81,8 @@ export function createCommandLine(url: string, token: string): CommandLine {
     const argv = typeof line === "string" ? line.split(" ").filter((word) => word !== "") : line;
     return { code: await run(argv, host), out, err };
   };
-  return Object.assign(call, { home, close: () => rmSync(home, { recursive: true, force: true }) });
+  return Object.assign(call, {
+    home: configFolder,
+    close: () => rmSync(configFolder, { recursive: true, force: true }),
+  });
 }

@@ -73,9 +73,9 @@ export async function startDatabase(kind: Kind, { migrated = true } = {}): Promi
 
 const quiet = { log: () => {} };
 /** A statement may take long on a busy host. */
-const patient = { ...quiet, limit: 120_000 };
+const longLimits = { ...quiet, limit: 120_000 };
 const openStore = (kind: Kind, address: string): Promise<Store> =>
-  kind === "sqlite" ? openSqlite(address, quiet) : openPostgres(address, patient);
+  kind === "sqlite" ? openSqlite(address, quiet) : openPostgres(address, longLimits);
 
 function createFile(): { address: string; remove(): Promise<void> } {
   // In memory; a test that needs a real disk creates its own file.
@@ -131,7 +131,7 @@ function createTemplate(folder: string): Promise<string> {
       if (rows.length === 0) {
         await client.query(`DROP DATABASE IF EXISTS ${name}_new`);
         await client.query(`CREATE DATABASE ${name}_new TEMPLATE template0`);
-        const store = await openPostgres(urlOf(folder, `${name}_new`), patient);
+        const store = await openPostgres(urlOf(folder, `${name}_new`), longLimits);
         try {
           await migrate(store, migrations);
         } finally {

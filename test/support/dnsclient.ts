@@ -60,14 +60,14 @@ export function query(name: string, type: number, options: Options = {}): Buffer
   return Buffer.concat([header, ...wire, tail, ...(edns > 0 ? [opt] : [])]);
 }
 
-export interface Asker {
+export interface DnsClient {
   /** Sends a packet with a message id of the client. Resolves to the response, or to null after the timeout. */
-  ask(packet: Uint8Array, timeoutMs?: number): Promise<Buffer | null>;
+  exchange(packet: Uint8Array, timeoutMs?: number): Promise<Buffer | null>;
   close(): void;
 }
 
 /** Creates a UDP client of one server. Queries may run concurrently. */
-export async function openAsker(address: string): Promise<Asker> {
+export async function openDnsClient(address: string): Promise<DnsClient> {
   const at = address.lastIndexOf(":");
   const host = address.slice(0, at).replace(/[[\]]/g, "");
   const port = Number(address.slice(at + 1));
@@ -78,7 +78,7 @@ export async function openAsker(address: string): Promise<Asker> {
   socket.on("message", (answer) => answer.length >= 2 && waiting.get(answer.readUInt16BE(0))?.(answer));
   socket.on("error", () => {});
   return {
-    ask(packet, timeoutMs = 60_000) {
+    exchange(packet, timeoutMs = 60_000) {
       const bytes = Buffer.from(packet);
       lastId = (lastId + 1) & 0xffff;
       const id = lastId;

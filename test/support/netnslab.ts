@@ -19,14 +19,14 @@ import { whyNot } from "./hindrance.ts";
 const unable = whyNot("ip", "tc", "nft", "sysctl", "dnsmasq", "ping", "ps");
 const capabilities = unable === false ? await detect(exec, `brume-try-${process.pid}`) : null;
 /** What networks do without where the kernel has none. */
-const spare = new Set(["ESP in the kernel", "WireGuard in the kernel"]);
-const failed = capabilities?.trials.find(({ name, works }) => !works && !spare.has(name));
+const optional = new Set(["ESP in the kernel", "WireGuard in the kernel"]);
+const failed = capabilities?.trials.find(({ name, works }) => !works && !optional.has(name));
 
 /** Reason why no real packets can be sent here, else null. */
 export const hindrance: string | null = unable || (failed ? `no ${failed.name}: ${failed.detail}` : null);
 
 /** Tests send as much as they can. */
-const generous: Limits = { network: 1_000_000, server: 1_000_000, packets: 100_000_000 };
+const noLimits: Limits = { network: 1_000_000, server: 1_000_000, packets: 100_000_000 };
 
 export interface Guest {
   readonly space: string;
@@ -106,7 +106,7 @@ export async function createLab(): Promise<Lab> {
     capabilities,
     tunnels: [],
     opened: [],
-    limits: generous,
+    limits: noLimits,
     now: Date.now,
   };
   const internet = `lab-${tag}-i`;
@@ -198,7 +198,7 @@ export async function createLab(): Promise<Lab> {
       if (packets.length > 0) await run(space, [process.execPath, sender], JSON.stringify(packets));
     },
     async traces() {
-      const looks = await Promise.all([
+      const observations = await Promise.all([
         run(machine, ["ip", "-o", "link"]),
         run(machine, ["ip", "route"]),
         run(machine, ["ip", "-6", "route"]),
@@ -206,10 +206,10 @@ export async function createLab(): Promise<Lab> {
         exec.run(["ip", "netns", "list"]),
         exec.run(["ps", "-eo", "args"]),
       ]);
-      const named = looks
+      const named = observations
         .slice(4)
         .map((text) => text.split("\n").filter((line) => line.includes(`brume-${tag}-`) || line.includes(runFolder)));
-      return JSON.stringify([looks.slice(0, 4), named, readdirSync(runFolder)], null, 1);
+      return JSON.stringify([observations.slice(0, 4), named, readdirSync(runFolder)], null, 1);
     },
     async seen(space) {
       const keys = new Set<string>();

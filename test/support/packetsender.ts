@@ -18,7 +18,7 @@ async function udp(packet: Packet): Promise<void> {
 }
 
 /** Ends before the first retransmission, which would be counted again. */
-const PATIENCE = 300;
+const CONNECT_TIMEOUT = 300;
 
 function tcp(packet: Packet): Promise<void> {
   return new Promise((resolve) => {
@@ -33,7 +33,7 @@ function tcp(packet: Packet): Promise<void> {
       resolve();
     };
     socket.on("error", end).on("connect", end);
-    setTimeout(end, PATIENCE);
+    setTimeout(end, CONNECT_TIMEOUT);
   });
 }
 

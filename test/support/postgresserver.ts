@@ -28,7 +28,7 @@ const childrenOf = (pid: number): number[] =>
 const testSettings = ["-c", "fsync=off", "-c", "autovacuum=off"];
 
 /** Starts a server that listens on a Unix socket only, and resolves when it accepts connections. */
-export async function startOwnServer(settings: readonly string[] = testSettings): Promise<OwnServer> {
+export async function startPostgres(settings: readonly string[] = testSettings): Promise<OwnServer> {
   const folder = mkdtempSync(join(tmpdir(), "brume-pg-"));
   const account = findAccount();
   if (account.uid !== undefined && account.gid !== undefined) chownSync(folder, account.uid, account.gid);

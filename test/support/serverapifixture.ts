@@ -9,7 +9,7 @@ import type { MovableClock } from "./networkfixture.ts";
 import { tiny } from "./testservice.ts";
 
 /** Longest wait, in seconds. */
-const patience = 30;
+const timeout = 30;
 
 export interface ServerApiFixture {
   /** Creates a server with a unique name and waits until it is `Active`. */
@@ -36,25 +36,22 @@ export function createServerApiFixture(harness: Harness): ServerApiFixture {
   const fixture: ServerApiFixture = {
     async server(more = {}) {
       names += 1;
-      const made = await harness.client.createServer(
-        { body: { Name: `server ${names}`, ...more } },
-        { wait: patience },
-      );
+      const made = await harness.client.createServer({ body: { Name: `server ${names}`, ...more } }, { wait: timeout });
       assert.equal(made.State, "Active", JSON.stringify(made));
       return made;
     },
     read: (id, until = () => true) =>
-      harness.client.waitFor("readServer", { path: { id } }, { until, timeout: patience * 1000 }),
-    act: (id, body) => harness.client.startAction({ path: { id }, body }, { wait: patience }),
+      harness.client.waitFor("readServer", { path: { id } }, { until, timeout: timeout * 1000 }),
+    act: (id, body) => harness.client.startAction({ path: { id }, body }, { wait: timeout }),
     order: (id, body) => harness.client.startAction({ path: { id }, body }),
     ended: ({ ServerID: id, ID: actionID }) =>
       harness.client.waitFor(
         "readAction",
         { path: { id, actionID } },
-        { until: ({ EndDate }) => EndDate !== null, timeout: patience * 1000 },
+        { until: ({ EndDate }) => EndDate !== null, timeout: timeout * 1000 },
       ),
     actions: (id) => harness.client.listActions({ path: { id } }),
-    remove: (id) => harness.client.deleteServer({ path: { id } }, { wait: patience }),
+    remove: (id) => harness.client.deleteServer({ path: { id } }, { wait: timeout }),
     async newEvents() {
       const events = await harness.client.listEvents({ query: { after: last, limit: 1000 } });
       last = events.at(-1)?.ID ?? last;

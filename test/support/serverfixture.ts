@@ -68,7 +68,7 @@ export async function openServerFixture(
   const machines = createMachines({ now, images: ["image-1", "image-2"], ...options });
   const router = createRouter(now);
   machines.onDevice(router.plug);
-  const surroundings = {
+  const context = {
     deviceOf: machines.deviceOf,
     resolvers: ["192.0.2.53"],
     forwarders: [],
@@ -109,7 +109,7 @@ export async function openServerFixture(
     clock,
     router,
     locate: async () => null,
-    render: ({ network, links }) => renderNetworkSpec(network, links, [], null, { ...surroundings, nat: "always" }),
+    render: ({ network, links }) => renderNetworkSpec(network, links, [], null, { ...context, nat: "always" }),
   });
   const applyNetworks = async () => {
     const run = { attempt: 1, signal: new AbortController().signal };
@@ -128,7 +128,7 @@ export async function openServerFixture(
     images: machines,
     consoles: machines,
     networks: { live: createNetworkStatusCache(router), apply },
-    surroundings,
+    surroundings: context,
     sendsSshBanner: async () => fixture.sendsBanner(),
   });
 
@@ -214,10 +214,10 @@ async function perform(store: Store, fixture: ServerFixture, begin: (tx: Tx) => 
   for (const { name, state } of task.steps) {
     const step = flow.steps.find((each) => each.name === name);
     if (state === "Completed" || step === undefined) continue;
-    for (let looks = 0; ; looks++) {
+    for (let checks = 0; ; checks++) {
       const done = await step.do?.(runNow());
       if (done !== undefined && "wait" in done) {
-        if (looks > 5) throw new Error(`${name} waits: ${done.detail}`);
+        if (checks > 5) throw new Error(`${name} waits: ${done.detail}`);
         await fixture.applyNetworks();
         continue;
       }
@@ -241,10 +241,10 @@ export function besideOthers(fixture: ServerFixture, name: string, beside: () =>
     ...step,
     ...(step.do && {
       async do(run: Run) {
-        for (let looks = 0; ; looks++) {
+        for (let checks = 0; ; checks++) {
           await beside();
           const done = await step.do?.(run);
-          if (looks === 3 || done === undefined || !("wait" in done)) return done;
+          if (checks === 3 || done === undefined || !("wait" in done)) return done;
         }
       },
     }),

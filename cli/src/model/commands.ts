@@ -73,8 +73,8 @@ const ownDescriptions: Readonly<Record<string, string>> = {
 
 /** Words of the command of an operation: from the table of wordings, or verb and noun of the operation id. */
 export function wordsOf(name: string): string[] {
-  const own = words[name];
-  if (own !== undefined) return own.split(" ");
+  const exception = words[name];
+  if (exception !== undefined) return exception.split(" ");
   const record = /^(create|update)Record([A-Z]+)$/.exec(name);
   if (record) return ["record", record[1] ?? "", (record[2] ?? "").toLowerCase()];
   const [, verb = "", noun = ""] = /^([a-z]+)(.*)$/.exec(name) ?? [];
@@ -137,9 +137,11 @@ function deriveCommand(name: string, operation: Operation): Command {
       const isTaken = [...args, ...flags].some((taken) => taken.field === field && taken.place !== "path");
       if (hidden || isTaken || one["x-ignored"] === true || field === "cursor") continue;
       if (argument === undefined) {
-        const own = place === "query" ? ownDescriptions[field] : undefined;
+        const exception = place === "query" ? ownDescriptions[field] : undefined;
         const required = place === "body" && isRequired(schema as Schema, field);
-        flags.push(bodyFlag(field, one, place, own === undefined ? more : { ...more, description: own }, required));
+        flags.push(
+          bodyFlag(field, one, place, exception === undefined ? more : { ...more, description: exception }, required),
+        );
         continue;
       }
       args.push({

@@ -24,9 +24,9 @@ export interface Prefix {
 /** Returns all flags of a command: its own, then those of all commands that fit it. */
 export function flagsOf(command: Command): Flag[] {
   const isChange = command.operation !== null && isChanging(command.operation);
-  const own = new Set(command.flags.map(({ name }) => name));
+  const ownFlags = new Set(command.flags.map(({ name }) => name));
   const more = [...(isChange ? changeFlags : []), ...(command.destroys ? [yesFlag] : []), ...commonFlags];
-  return [...command.flags, ...more.filter(({ name }) => !own.has(name))];
+  return [...command.flags, ...more.filter(({ name }) => !ownFlags.has(name))];
 }
 
 /** Returns true for an operation that changes something. */

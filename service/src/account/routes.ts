@@ -128,8 +128,8 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
   return {
     readAccount: {
       async read({ caller }, db) {
-        const own = await getProject(db, caller.projectId);
-        const projects = isAdmin(caller) ? await table.listProjects(db) : [own];
+        const project = await getProject(db, caller.projectId);
+        const projects = isAdmin(caller) ? await table.listProjects(db) : [project];
         const answer: Account = {
           ID: 1,
           FirstName: "",

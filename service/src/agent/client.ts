@@ -54,7 +54,7 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
   const listeners = new Set<(isNew: boolean) => void>();
   let fence = options.fence ?? null;
   const caller = createCaller({ transport, fence: () => fence ?? 0, reach: (event) => follower.reach(event) });
-  const greet = async (): Promise<Welcome> =>
+  const sayHello = async (): Promise<Welcome> =>
     (await caller.call("session", "hello", sessionVerbs.hello, [protocol, release, fence])) as Welcome;
 
   const methodsOf = (group: "machines" | "images" | "consoles" | "router" | "contents"): Record<string, unknown> =>
@@ -71,13 +71,13 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
     log,
     observe: () => requests.observe(),
     async returned(isNew) {
-      if (isNew) welcome = await greet();
+      if (isNew) welcome = await sayHello();
       log("info", isNew ? "The host agent has restarted." : "The host agent is back.", { release: welcome.release });
       for (const listener of listeners) listener(isNew);
     },
   });
 
-  let welcome = await retryWhileAway(greet, wait);
+  let welcome = await retryWhileAway(sayHello, wait);
   fence = welcome.fence;
   await follower.start().catch((error: unknown) => {
     follower.close();

@@ -81,11 +81,11 @@ const range = fc
   .map(([first, more]) => ({ first, last: first + more }));
 
 test("joined ranges and their complement contain each value exactly once", () => {
-  const whole = { first: 0n, last: 400n };
+  const all = { first: 0n, last: 400n };
   fc.assert(
     fc.property(fc.array(range, { maxLength: 20 }), (ranges) => {
       const joined = join(ranges);
-      const others = complement(ranges, whole);
+      const others = complement(ranges, all);
       for (let value = 0n; value <= 400n; value++) {
         assert.equal(contains(joined, value), contains(ranges, value));
         assert.equal(contains(others, value), !contains(ranges, value));

@@ -6,15 +6,15 @@ test("callers during a run share the next run, which begins after their calls", 
   let begun = 0;
   let idle = 0;
   const ends: (() => void)[] = [];
-  const ask = coalesce(
+  const call = coalesce(
     () => {
       const number = ++begun;
       return new Promise<number>((resolve) => ends.push(() => resolve(number)));
     },
     () => idle++,
   );
-  const first = ask();
-  const [second, third] = [ask(), ask()];
+  const first = call();
+  const [second, third] = [call(), call()];
   assert.equal(begun, 1);
   ends[0]?.();
   assert.equal(await first, 1);
@@ -28,13 +28,13 @@ test("callers during a run share the next run, which begins after their calls", 
 
 test("a failed run rejects only its own callers", async () => {
   let fails = true;
-  const ask = coalesce(async () => {
+  const call = coalesce(async () => {
     await new Promise(setImmediate);
     if (fails) throw new Error("no");
     return 5;
   });
-  const first = ask();
-  const second = ask();
+  const first = call();
+  const second = call();
   await assert.rejects(first, /no/);
   fails = false;
   assert.equal(await second, 5);

@@ -61,9 +61,9 @@ export function createPlaces<T>({ total, perNetwork }: PlaceLimits): Places<T> {
 
   return {
     enter(item, network) {
-      const own = networks.get(network);
+      const ofNetwork = networks.get(network);
       let full: ReadonlySet<T> | null = null;
-      if (own !== undefined && own.size >= perNetwork) full = own;
+      if (ofNetwork !== undefined && ofNetwork.size >= perNetwork) full = ofNetwork;
       else if (places.size >= total) full = largest();
       const victim = full === null ? null : idlestOf(full);
       if (victim !== null) leave(victim);

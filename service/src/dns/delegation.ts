@@ -121,9 +121,9 @@ function readReply(reply: Message, domain: string, parent: string): DelegationRe
     records.filter((record) => record.type === type && record.class === 1);
   const at = (name: string) => (record: WireRecord) => record.name.toLowerCase() === name;
   // A server that also serves the domain returns its NS set as an answer, without glue.
-  const own = of(reply.answers, NS).filter(at(domain));
-  if (reply.isAuthoritative && own.length > 0) {
-    const names = targets(own);
+  const nsSet = of(reply.answers, NS).filter(at(domain));
+  if (reply.isAuthoritative && nsSet.length > 0) {
+    const names = targets(nsSet);
     return { names, reachable: names };
   }
   const referrals = of(reply.authorities, NS);
@@ -140,7 +140,7 @@ function readReply(reply: Message, domain: string, parent: string): DelegationRe
     const isBetween = isWithin(domain, cut) && isWithin(cut, parent) && cut !== parent;
     return isBetween ? { name: cut, servers: [...names] } : null;
   }
-  const isDenial = reply.isAuthoritative && (reply.rcode === 3 || (reply.rcode === 0 && own.length === 0));
+  const isDenial = reply.isAuthoritative && (reply.rcode === 3 || (reply.rcode === 0 && nsSet.length === 0));
   return isDenial ? { names: new Set(), reachable: new Set() } : null;
 }
 

@@ -76,39 +76,44 @@ function collect(
   fetched: Fetched | undefined,
   max: number,
 ): Content {
-  const own = first === null ? [] : [first];
+  const firstRecords = first === null ? [] : [first];
   const isFirst = (record: StoredRecord) =>
     record.type === first?.type && record.owner === "@" && record.value === first.value;
   if (body.ZoneFile !== undefined) {
     const zone = parseZone(body.ZoneFile, domain.ascii, max);
-    const faults = checkZone([...own, ...zone.records], own.length)
+    const faults = checkZone([...firstRecords, ...zone.records], firstRecords.length)
       .filter(
-        ({ code, index }) => !(code === "record_exists" && isFirst(zone.records[index - own.length] as StoredRecord)),
+        ({ code, index }) =>
+          !(code === "record_exists" && isFirst(zone.records[index - firstRecords.length] as StoredRecord)),
       )
       .map(({ index, code, other }) => {
-        const all = [...own, ...zone.records];
+        const all = [...firstRecords, ...zone.records];
         const conflict = { code, other: other === null ? null : (all[other] ?? null) };
         const { message } = describeConflict(all[index] as StoredRecord, conflict, { id: 0, ascii: domain.ascii });
-        return { line: zone.lines[index - own.length] ?? 0, reason: message.replace(/\.$/, "") };
+        return { line: zone.lines[index - firstRecords.length] ?? 0, reason: message.replace(/\.$/, "") };
       });
     if (faults.length > 0) throw zoneFileError(faults);
     return {
-      records: [...own, ...zone.records.filter((record) => !isFirst(record))],
+      records: [...firstRecords, ...zone.records.filter((record) => !isFirst(record))],
       labels: zone.labels,
       report: { State: "Completed", Records: zone.records.length, Skipped: zone.skipped, Detail: "" },
     };
   }
   if (fetched !== undefined) {
-    const records = fetched.records.filter((record) => !isFirst(record)).slice(0, Math.max(0, max - own.length));
+    const records = fetched.records
+      .filter((record) => !isFirst(record))
+      .slice(0, Math.max(0, max - firstRecords.length));
     // Fetched records that conflict with the requested address are left out.
-    const conflicting = new Set(checkZone([...own, ...records], own.length).map(({ index }) => index - own.length));
+    const conflicting = new Set(
+      checkZone([...firstRecords, ...records], firstRecords.length).map(({ index }) => index - firstRecords.length),
+    );
     const accepted = records.filter((_, index) => !conflicting.has(index));
     return {
-      records: [...own, ...accepted],
+      records: [...firstRecords, ...accepted],
       report: { State: fetched.state, Records: accepted.length, Skipped: [...fetched.skipped], Detail: fetched.detail },
     };
   }
-  return { records: own, report: null };
+  return { records: firstRecords, report: null };
 }
 
 /** Creates the handlers. `delegation` is requested for new and deleted domains. */

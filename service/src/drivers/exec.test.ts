@@ -51,9 +51,9 @@ test("a child that never reads its input does no harm", async () => {
 
 test("a child may start before its input exists", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const saying = exec.run(["sh", "-c", "echo $$; exec cat"], { stdin: promise });
+  const echoing = exec.run(["sh", "-c", "echo $$; exec cat"], { stdin: promise });
   resolve("late");
-  assert.match(await saying, /^\d+\nlate$/);
+  assert.match(await echoing, /^\d+\nlate$/);
   assert.equal(await exec.run(["true"], { stdin: new Promise(() => {}) }), "", "it need not listen");
   const never = exec.run(["cat"], { stdin: Promise.reject(new Error("no")) });
   await assert.rejects(never, { code: null, message: "cat: got no input" });

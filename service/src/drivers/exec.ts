@@ -124,7 +124,7 @@ export function createExec(by: "own" | "parent" = "own"): Exec {
   let starter: Starter | null = null;
   let requests = 0;
 
-  function startOwn(): ChildProcess {
+  function spawnStarter(): ChildProcess {
     const cache = getCompileCacheDir();
     const child = spawn(process.execPath, [fileURLToPath(new URL("./starter.ts", import.meta.url))], {
       // With the compile cache the process needs no compiler and half the memory.
@@ -142,17 +142,17 @@ export function createExec(by: "own" | "parent" = "own"): Exec {
 
   function ensureStarter(): Starter {
     if (starter !== null) return starter;
-    const child: Channel = by === "own" ? startOwn() : (process as Channel);
-    const own: Starter = { process: child, waiting: new Map() };
+    const child: Channel = by === "own" ? spawnStarter() : (process as Channel);
+    const thisStarter: Starter = { process: child, waiting: new Map() };
     const end = () => {
-      if (starter === own) starter = null;
-      for (const [id, resolve] of own.waiting) resolve({ id, refused: "the starter process has ended" });
+      if (starter === thisStarter) starter = null;
+      for (const [id, resolve] of thisStarter.waiting) resolve({ id, refused: "the starter process has ended" });
     };
     child.on("error", end);
     child.on("exit", end);
-    child.on("message", (report: Report) => own.waiting.get(report.id)?.(report));
-    starter = own;
-    return own;
+    child.on("message", (report: Report) => thisStarter.waiting.get(report.id)?.(report));
+    starter = thisStarter;
+    return thisStarter;
   }
 
   function begin(request: DistributiveOmit<StartRequest, "id">): RunningChild {

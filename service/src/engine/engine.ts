@@ -161,9 +161,9 @@ export function createEngine(options: EngineOptions): Engine {
 
   /** Returns how many more rows of this name may be claimed. */
   function capacity(name: string): number {
-    const own = limits.get(name) ?? concurrency;
-    const taken = own < concurrency ? [...held].filter((each) => each.name === name).length : 0;
-    return Math.min(concurrency - held.size, own - taken);
+    const limit = limits.get(name) ?? concurrency;
+    const taken = limit < concurrency ? [...held].filter((each) => each.name === name).length : 0;
+    return Math.min(concurrency - held.size, limit - taken);
   }
 
   /** Claims due rows of the name, or of all names without a limit of their own if it has none. Returns their number. */
@@ -177,7 +177,7 @@ export function createEngine(options: EngineOptions): Engine {
   }
 
   async function work(row: Row, name: string, until: number): Promise<void> {
-    const own: HeldLease = {
+    const lease: HeldLease = {
       id: row.id,
       name: row.name,
       lease: name,
@@ -187,12 +187,12 @@ export function createEngine(options: EngineOptions): Engine {
       current: null,
     };
     if (held.size === 0) planRenewal();
-    held.add(own);
+    held.add(lease);
     const flow = flows.get(row.name);
     const reconciler = reconcilerOf.get(row.name);
-    if (flow !== undefined && (await runFlow(context, flow, row, own))) waiters.notify(row.id, Infinity);
-    if (reconciler !== undefined) waiters.notify(row.id, (await runReconciler(context, reconciler, row, own)) ?? 0);
-    held.delete(own);
+    if (flow !== undefined && (await runFlow(context, flow, row, lease))) waiters.notify(row.id, Infinity);
+    if (reconciler !== undefined) waiters.notify(row.id, (await runReconciler(context, reconciler, row, lease)) ?? 0);
+    held.delete(lease);
     wake();
     settle();
   }

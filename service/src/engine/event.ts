@@ -213,10 +213,10 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
     },
     newest,
     subscribe(listener) {
-      const own = () => listener();
-      listeners.add(own);
+      const once = () => listener();
+      listeners.add(once);
       watch();
-      return () => listeners.delete(own);
+      return () => listeners.delete(once);
     },
     async prune(now) {
       let sum = 0;

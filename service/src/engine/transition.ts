@@ -198,8 +198,8 @@ function delayed(flow: Flow, live: LiveTask, then: number): LiveTask {
 export function postpone(flow: Flow, live: LiveTask, wait: Wait, now: number): Transition {
   const { row } = live;
   const { turn } = wait;
-  const own = Math.min(row.step_until ?? Infinity, row.deadline_at ?? Infinity);
-  const until = turn === undefined ? own : (row.begun_at ?? now) + turn;
+  const limit = Math.min(row.step_until ?? Infinity, row.deadline_at ?? Infinity);
+  const until = turn === undefined ? limit : (row.begun_at ?? now) + turn;
   if (row.ending === null && now >= until) {
     const late = wait.overdue ?? exceeded(wait.detail ?? "");
     return beginUndo(flow, live, "Failed", errorOf(late, row.step), now);

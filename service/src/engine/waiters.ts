@@ -59,13 +59,13 @@ export function createWaiters(read: Reader, alarm: Alarm, period: number, log: L
   return {
     async add(task, wake, signal) {
       if (released || signal?.aborted) return;
-      const own = waiting.get(task) ?? new Set();
-      waiting.set(task, own);
+      const ofTask = waiting.get(task) ?? new Set();
+      waiting.set(task, ofTask);
       const { promise, resolve } = Promise.withResolvers<void>();
       // Requests count from 1, and a flow serves none: 1 waits for the end of a flow.
       const waiter = { wake: Math.max(1, wake), resolve };
       const stop = () => resolve();
-      own.add(waiter);
+      ofTask.add(waiter);
       watch();
       signal?.addEventListener("abort", stop, { once: true });
       try {
@@ -73,8 +73,8 @@ export function createWaiters(read: Reader, alarm: Alarm, period: number, log: L
         await promise;
       } finally {
         signal?.removeEventListener("abort", stop);
-        own.delete(waiter);
-        if (own.size === 0 && waiting.get(task) === own) waiting.delete(task);
+        ofTask.delete(waiter);
+        if (ofTask.size === 0 && waiting.get(task) === ofTask) waiting.delete(task);
       }
     },
     notify,

@@ -124,7 +124,7 @@ const authority = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})
 export function originOf({ headers, socket }: IncomingMessage): string {
   const isSecure = "encrypted" in socket || headers["x-forwarded-proto"] === "https";
   const { localAddress = "", localPort = 0 } = socket;
-  const own = `${localAddress.includes(":") ? `[${localAddress}]` : localAddress}:${localPort}`;
-  const host = headers.host !== undefined && authority.test(headers.host) ? headers.host : own;
+  const localHost = `${localAddress.includes(":") ? `[${localAddress}]` : localAddress}:${localPort}`;
+  const host = headers.host !== undefined && authority.test(headers.host) ? headers.host : localHost;
   return `${isSecure ? "https" : "http"}://${host}`;
 }

@@ -41,16 +41,16 @@ describe("the head", () => {
 
   test("is parsed once while a connection sends the same fields, and again when they change", () => {
     const readNext = createHeadReader();
-    const says = (...raw: string[]) => readNext(raw);
-    assert.equal(says().size, 0);
-    const first = says("Prefer", "a", "Accept", "b");
-    assert.equal(says("Prefer", "a", "Accept", "b"), first);
-    assert.equal(says("Prefer", "a", "Accept", "c").accept, "c");
-    assert.equal(says("Prefer", "d", "Accept", "c").prefer, "d");
-    assert.equal(says("Expect", "d", "Accept", "c").prefer, undefined);
-    assert.equal(says("Expect", "d").accept, undefined);
-    assert.equal(says("Expect", "d", "Accept", "c").accept, "c");
-    assert.equal(says().size, 0);
+    const read = (...raw: string[]) => readNext(raw);
+    assert.equal(read().size, 0);
+    const first = read("Prefer", "a", "Accept", "b");
+    assert.equal(read("Prefer", "a", "Accept", "b"), first);
+    assert.equal(read("Prefer", "a", "Accept", "c").accept, "c");
+    assert.equal(read("Prefer", "d", "Accept", "c").prefer, "d");
+    assert.equal(read("Expect", "d", "Accept", "c").prefer, undefined);
+    assert.equal(read("Expect", "d").accept, undefined);
+    assert.equal(read("Expect", "d", "Accept", "c").accept, "c");
+    assert.equal(read().size, 0);
   });
 
   test("knows whether a body follows, and whether it has two lengths", () => {

@@ -21,7 +21,7 @@ async function send(t: TestContext, parts: readonly string[]) {
     server.close();
   });
   const sendNext = () => client.write(left.shift() ?? "");
-  const asked = new Promise<{ body: string; events: unknown[] }>((resolve, reject) => {
+  const sent = new Promise<{ body: string; events: unknown[] }>((resolve, reject) => {
     server.on("request", (request: IncomingMessage, response) => {
       const on = t.mock.method(request, "on");
       const head = readHead(request.rawHeaders);
@@ -35,7 +35,7 @@ async function send(t: TestContext, parts: readonly string[]) {
     });
   });
   sendNext();
-  return asked;
+  return sent;
 }
 
 const head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n";

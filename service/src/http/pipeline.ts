@@ -264,9 +264,9 @@ const noBytes = new Uint8Array(0);
 /** Step 7. */
 function requireAccess({ operation, change }: Bound, caller: Caller, { parameters }: Exchange): void {
   const { access, own } = operation;
-  const ownId = own === "project" ? caller.projectId : own === "token" ? caller.tokenId : null;
-  const isOwn = ownId !== null && Number(parameters["id"]) === ownId;
-  if (access !== "any" && access !== "open" && !isOwn && !grants(caller.scopes, access))
+  const callerId = own === "project" ? caller.projectId : own === "token" ? caller.tokenId : null;
+  const isOfCaller = callerId !== null && Number(parameters["id"]) === callerId;
+  if (access !== "any" && access !== "open" && !isOfCaller && !grants(caller.scopes, access))
     throw new ApiError("scope_missing", `The token needs the scope ${access}.`);
   if (change && caller.projectBlocked && operation.method !== "DELETE" && operation.allowedWhenBlocked !== true)
     throw new ApiError("project_blocked", "The project is blocked: its objects can only be read and deleted.");

@@ -10,7 +10,7 @@ import { createTurn } from "../base/turn.ts";
 import { StorageError } from "../store/db.ts";
 
 /** Characters up to which a body is kept in memory. */
-const mostWhole = 262_144;
+const mostUnsplit = 262_144;
 /** Bytes that are written and read at once. */
 const partSize = 65_536;
 
@@ -41,7 +41,7 @@ export async function collect(pieces: AsyncIterable<string>, folder: string): Pr
   try {
     for await (const piece of pieces) {
       text += piece;
-      if (text.length > (file === null ? mostWhole : partSize)) await flush();
+      if (text.length > (file === null ? mostUnsplit : partSize)) await flush();
       if (turn.isOver()) await turn.next();
     }
     if (file === null) return text;

@@ -43,7 +43,7 @@ const known = [database, `${database}-wal`, `${database}-shm`, `${database}.lock
 /** Returns the folder of the control plane. */
 export const controlFolder = (dataFolder: string): string => join(dataFolder, controlName);
 
-const look = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false });
+const statOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false });
 
 /** Replaces `path` by a symbolic link in one step. */
 function placeLink(path: string, target: string): void {
@@ -56,7 +56,7 @@ function placeLink(path: string, target: string): void {
 /** Makes `control/NAME` the file that is in the data folder. Throws if both exist and differ. */
 function adopt(dataFolder: string, name: string): boolean {
   const [old, own] = [join(dataFolder, name), join(controlFolder(dataFolder), name)];
-  const [before, present] = [look(old), look(own)];
+  const [before, present] = [statOf(old), statOf(own)];
   if (before === undefined || before.isSymbolicLink()) return false;
   if (!before.isFile()) throw new Error(`${old} is not a file.`);
   if (present !== undefined && present.ino !== before.ino)
@@ -69,7 +69,7 @@ function adopt(dataFolder: string, name: string): boolean {
 
 /** Gives a file that root created to the user. A file with another owner, or with a second name outside, is not changed. */
 function giveFile(path: string, { uid, gid }: Account): void {
-  if (look(path)?.isFile() !== true) return;
+  if (statOf(path)?.isFile() !== true) return;
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const { uid: owner, nlink } = fstatSync(file);
@@ -82,35 +82,35 @@ function giveFile(path: string, { uid, gid }: Account): void {
 }
 
 /** Returns whether the folder has the layout of an earlier release, or of a service in one process. */
-export const needsConversion = (dataFolder: string): boolean => look(join(dataFolder, database))?.isFile() === true;
+export const needsConversion = (dataFolder: string): boolean => statOf(join(dataFolder, database))?.isFile() === true;
 
 /** Creates or converts the data folder, as root and while no other process uses it. Repeating it changes nothing. */
 export function prepareFolder(dataFolder: string, account: Account): void {
   const control = controlFolder(dataFolder);
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
-  const owner = look(dataFolder);
+  const owner = statOf(dataFolder);
   // The owner of a folder can replace everything in it, so root could be made to write elsewhere.
   if (owner?.uid !== 0)
     throw new Error(
       `${dataFolder} belongs to user ${owner?.uid ?? "?"}, but servers and networks need a folder of root. Run "chown root ${dataFolder}", or set BRUME_PROCESSES=1.`,
     );
   if ((owner.mode & 0o022) !== 0) chmodSync(dataFolder, 0o700);
-  if (look(control) === undefined) mkdirSync(control, { mode: 0o700 });
-  if (look(control)?.isDirectory() !== true) throw new Error(`${control} is not a folder.`);
+  if (statOf(control) === undefined) mkdirSync(control, { mode: 0o700 });
+  if (statOf(control)?.isDirectory() !== true) throw new Error(`${control} is not a folder.`);
 
   for (const name of secrets) if (adopt(dataFolder, name)) syncPathNow(control);
   if (adopt(dataFolder, database)) {
     // The files of an interrupted conversion may be older than those in the data folder.
     for (const end of companions) rmSync(join(control, database + end), { force: true });
     const log = join(dataFolder, `${database}-wal`);
-    if (look(log) !== undefined) linkSync(log, join(control, `${database}-wal`));
+    if (statOf(log) !== undefined) linkSync(log, join(control, `${database}-wal`));
     syncPathNow(control);
   }
   // An operator deletes the token to get a new one.
-  const token = look(join(dataFolder, "token"));
+  const token = statOf(join(dataFolder, "token"));
   if (token === undefined) rmSync(join(control, "token"), { force: true });
   for (const name of [...secrets, address, database])
-    if (look(join(dataFolder, name))?.isSymbolicLink() !== true)
+    if (statOf(join(dataFolder, name))?.isSymbolicLink() !== true)
       placeLink(join(dataFolder, name), join(controlName, name));
   for (const end of [...companions, ".lock", ".holder"]) rmSync(join(dataFolder, database + end), { force: true });
   syncPathNow(dataFolder);

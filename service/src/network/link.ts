@@ -44,8 +44,8 @@ export const defaultBandwidth = { shared: 100, private: 1000 } as const;
  */
 export async function reserveLink(tx: Tx, network: table.NetworkRow, input: LinkSpec): Promise<table.LinkRow> {
   if (network.state === "Deleting") throw new ApiError("network_deleting", `Network ${network.id} is being deleted.`);
-  const own = await table.listLinksOfServer(tx, input.server);
-  if (own.some((link) => link.network_id === network.id))
+  const links = await table.listLinksOfServer(tx, input.server);
+  if (links.some((link) => link.network_id === network.id))
     throw new ApiError("already_linked", `Server ${input.server} is already linked to network ${network.id}.`);
   const ip = await takeAddress(tx, network, input);
   return table.insertLink(tx, {

@@ -70,9 +70,9 @@ export function createPortChanges(): PortChanges {
       const { applied, next, changed } = known;
       if (applied === null || applied > generation || now >= next) return null;
       for (let each = generation; each > applied; each--) {
-        const own = changed.get(each);
-        if (own === undefined || own === null) return null;
-        for (const link of own) links.add(link);
+        const linksOfChange = changed.get(each);
+        if (linksOfChange === undefined || linksOfChange === null) return null;
+        for (const link of linksOfChange) links.add(link);
       }
       return links.size === 0 ? null : { from: applied, links: [...links] };
     },

@@ -72,9 +72,9 @@ export function createMachineStatusCache(
       throw error;
     }
   }
-  const look = coalesce(observe);
+  const observeAll = coalesce(observe);
 
-  async function lookAt(ids: readonly number[]): Promise<MachinesStatus> {
+  async function observeSome(ids: readonly number[]): Promise<MachinesStatus> {
     const status = await machines.observe(ids).catch((error: unknown) => {
       observed = null;
       throw error;
@@ -94,15 +94,15 @@ export function createMachineStatusCache(
   return {
     power: (id) => power.get(id) ?? false,
     of: (id) => last.get(id) ?? null,
-    look,
-    lookAt,
+    look: observeAll,
+    lookAt: observeSome,
     takeReported() {
       const ids = [...unchecked];
       unchecked = new Set();
       return ids;
     },
     hasReported: (id) => reported.has(id),
-    recent: async () => (observed !== null && steadyOf(clock) - observed.at < maxAge ? observed.status : look()),
+    recent: async () => (observed !== null && steadyOf(clock) - observed.at < maxAge ? observed.status : observeAll()),
     close: stop,
   };
 }

@@ -148,8 +148,8 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
     async rows(db, server, from, to) {
       const stored = await listRows.all(db, { server, from: rowStart(from), to });
       const rows = stored.map(({ start, figures }) => ({ start, figures: decode(figures) }));
-      const own = [leaving.get(server), current.get(server)].filter((row) => row !== undefined);
-      return [...rows.filter(({ start }) => own.every((row) => row.start !== start)), ...own];
+      const unsaved = [leaving.get(server), current.get(server)].filter((row) => row !== undefined);
+      return [...rows.filter(({ start }) => unsaved.every((row) => row.start !== start)), ...unsaved];
     },
     last: () => samples,
     flush,

@@ -210,9 +210,9 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         const waitFor = body.WaitFor ?? "Power";
         const { server, task } = await servers.commands.rebuild(tx, row, plan, waitFor, causeOf(request));
         const shown = await viewServer(context, tx, caller, server);
-        const own = dryRun ? { ...shown, AdminPassword: "" } : shown;
+        const answer = dryRun ? { ...shown, AdminPassword: "" } : shown;
         return {
-          ...respond(own, serverTag(server), task, caller),
+          ...respond(answer, serverTag(server), task, caller),
           changes: [auditOnly("server.changed", row.id, was, withoutSecrets(shown))],
         };
       },

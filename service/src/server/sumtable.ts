@@ -40,7 +40,7 @@ const add = prepare<{ project: number; servers: number; holding: number; cpu: nu
       ),
 );
 
-const holds = (server: Counted | null): number => Number(server !== null && server.held_cpu > 0);
+const countedServers = (server: Counted | null): number => Number(server !== null && server.held_cpu > 0);
 
 /** Adds the difference between a server before and after a change. `before` null: inserted; `after` null: deleted. */
 export async function countServer(tx: Tx, before: Counted | null, after: Counted | null): Promise<void> {
@@ -49,7 +49,7 @@ export async function countServer(tx: Tx, before: Counted | null, after: Counted
   const change = {
     project,
     servers: Number(after !== null) - Number(before !== null),
-    holding: holds(after) - holds(before),
+    holding: countedServers(after) - countedServers(before),
     cpu: (after?.held_cpu ?? 0) - (before?.held_cpu ?? 0),
     ram: (after?.held_ram ?? 0) - (before?.held_ram ?? 0),
     hdd: (after?.held_hdd ?? 0) - (before?.held_hdd ?? 0),

@@ -7,7 +7,7 @@ import type { Store } from "../store/db.ts";
 import { recountServers, sumAll, sumProject } from "./sumtable.ts";
 import * as table from "./table.ts";
 
-const fresh = (more: Partial<table.ServerRow> = {}) => {
+const newRow = (more: Partial<table.ServerRow> = {}) => {
   const { id: _, ...row } = serverRow(0, more);
   return row;
 };
@@ -38,11 +38,11 @@ function onEach(name: string, prove: (store: Store) => Promise<void>): void {
 onEach("what servers hold is summed by project and for the host, failed ones hold nothing", async (store) => {
   assert.deepEqual(await sumProject(store.read, 1), { Servers: 0, CPU: 0, RAM: 0, HDD: 0 });
   await store.write(async (tx) => {
-    await table.insertServer(tx, fresh({ held_cpu: 2, held_ram: 1024, held_hdd: 20 }));
-    await table.insertServer(tx, fresh({ location: "Far" }));
-    await table.insertServer(tx, fresh({ project_id: 2 }));
+    await table.insertServer(tx, newRow({ held_cpu: 2, held_ram: 1024, held_hdd: 20 }));
+    await table.insertServer(tx, newRow({ location: "Far" }));
+    await table.insertServer(tx, newRow({ project_id: 2 }));
     for (const state of ["Failed", "Deleting"] as const)
-      await table.insertServer(tx, fresh({ state, held_cpu: 0, held_ram: 0, held_hdd: 0 }));
+      await table.insertServer(tx, newRow({ state, held_cpu: 0, held_ram: 0, held_hdd: 0 }));
   });
   assert.deepEqual(await sumProject(store.read, 1), { Servers: 2, CPU: 3, RAM: 1536, HDD: 30 });
   assert.deepEqual(await sumAll(store.read), { Servers: 3, CPU: 4, RAM: 2048, HDD: 40 });
@@ -65,7 +65,7 @@ onEach("sums stay those of all servers after any changes", async (store) => {
         const place = "at" in one ? one.at % Math.max(1, ids.length) : 0;
         const id = ids[place] ?? 0;
         if (one.do === "insert")
-          ids.push((await table.insertServer(tx, fresh({ project_id: one.project, ...heldOf(one.held) }))).id);
+          ids.push((await table.insertServer(tx, newRow({ project_id: one.project, ...heldOf(one.held) }))).id);
         else if (ids.length === 0) return;
         else if (one.do === "update") await table.updateServer(tx, id, heldOf(one.held));
         else if (one.do === "edit") await table.updateServer(tx, id, { name: "other" });
@@ -85,10 +85,10 @@ onEach("sums stay those of all servers after any changes", async (store) => {
 onEach("the keys of a server are those that were put in, in their order, and go with it", async (store) => {
   const keys = [keyRow(8, { labels: '{"a":"b"}' }), keyRow(7)];
   const { id } = await store.write(async (tx) => {
-    const server = await table.insertServer(tx, fresh());
+    const server = await table.insertServer(tx, newRow());
     await table.setServerKeys(tx, server.id, [keyRow(9), keyRow(8), keyRow(7)]);
     await table.setServerKeys(tx, server.id, keys);
-    await table.insertServer(tx, fresh());
+    await table.insertServer(tx, newRow());
     return server;
   });
   assert.deepEqual(await table.listServerKeys(store.read, id), keys);
@@ -106,7 +106,7 @@ onEach("a project sees its own servers and groups only", async (store) => {
       errors: "[]",
       created: 0,
     });
-    const row = await table.insertServer(tx, fresh({ batch_id: group.id, user_data: new Uint8Array([1, 2]) }));
+    const row = await table.insertServer(tx, newRow({ batch_id: group.id, user_data: new Uint8Array([1, 2]) }));
     return { server: row, batch: group };
   });
   assert.deepEqual(await table.findServer(store.read, 1, server.id), server);

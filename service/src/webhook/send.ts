@@ -85,9 +85,9 @@ export function createSends(options: SendOptions): Sends {
   function useSlot({ webhook, isFailing }: Flight, change: 1 | -1): void {
     used.all += change;
     if (isFailing) used.failing += change;
-    const own = (used.byWebhook.get(webhook) ?? 0) + change;
-    if (own === 0) used.byWebhook.delete(webhook);
-    else used.byWebhook.set(webhook, own);
+    const inFlight = (used.byWebhook.get(webhook) ?? 0) + change;
+    if (inFlight === 0) used.byWebhook.delete(webhook);
+    else used.byWebhook.set(webhook, inFlight);
   }
 
   function releaseSlot(flight: Flight | undefined): void {
@@ -98,8 +98,8 @@ export function createSends(options: SendOptions): Sends {
 
   function hasSlot(webhook: WebhookRow): boolean {
     if (used.all >= slots.all || results.length >= maxUnstored) return false;
-    const own = used.byWebhook.get(webhook.id) ?? 0;
-    return webhook.failing_since === null ? own < slots.perWebhook : own < 1 && used.failing < slots.failing;
+    const inFlight = used.byWebhook.get(webhook.id) ?? 0;
+    return webhook.failing_since === null ? inFlight < slots.perWebhook : inFlight < 1 && used.failing < slots.failing;
   }
 
   async function send(webhook: WebhookRow, row: DeliveryRow): Promise<Answer> {

@@ -135,12 +135,12 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
   function reportsOf(webhooks: readonly table.WebhookRow[], ended: readonly Result[]): Report[] {
     const byWebhook = Map.groupBy(ended, ({ row }) => row.webhook_id);
     return webhooks.flatMap((webhook) => {
-      const own = byWebhook.get(webhook.id);
-      if (own === undefined) return [];
+      const ready = byWebhook.get(webhook.id);
+      if (ready === undefined) return [];
       const waiting = [...(queues.get(webhook.id)?.rows.values() ?? [])];
       const idle = waiting.filter((row) => row.is_resend === 0 && !sends.has(row.id));
       const surplus = idle.slice(0, Math.max(0, waiting.length - maxWaiting)).map(({ id }) => id);
-      return [{ webhook, results: own, surplus }];
+      return [{ webhook, results: ready, surplus }];
     });
   }
 

@@ -57,7 +57,7 @@ test("a fingerprint is that of ssh-keygen", () => {
 });
 
 test("the error of an invalid key contains the reason", () => {
-  const said: readonly (readonly [string, RegExp])[] = [
+  const reasons: readonly (readonly [string, RegExp])[] = [
     ["", /must be a key of type/],
     ["laptop", /must be a key of type .*, not "laptop"$/],
     ["MC4CAQAwBQYDK2VwBCIEIsecret", /, not "MC4CAQAwBQYDK2VwBCIE…"$/],
@@ -83,7 +83,7 @@ test("the error of an invalid key contains the reason", () => {
     [rsa(1024), /2048 to 16384 bits, not 1024/],
     [blob("ssh-rsa", Buffer.of(1, 0, 1), Buffer.concat([Buffer.of(1), Buffer.alloc(2048, 1)])), /not 16385/],
   ];
-  for (const [text, reason] of said) assert.match(reasonOf(text), reason, text);
+  for (const [text, reason] of reasons) assert.match(reasonOf(text), reason, text);
 });
 
 test("no text throws, and a parsed key is parsed again unchanged", () => {

@@ -26,11 +26,11 @@ interface Form {
 }
 
 function formOf({ data, labels }: RecordSpec): Form {
-  const own = data.map(({ kind }) => kinds[kind]);
+  const fieldKinds = data.map(({ kind }) => kinds[kind]);
   const first = labels === undefined ? 0 : 1;
-  const sensitive = own.filter(({ isCaseSensitive }) => isCaseSensitive).length;
-  const keepsCase = sensitive === 0 ? "none" : sensitive === own.length && first === 0 ? "all" : "some";
-  return { kinds: own, parts: first + own.length, first, keepsCase };
+  const sensitive = fieldKinds.filter(({ isCaseSensitive }) => isCaseSensitive).length;
+  const keepsCase = sensitive === 0 ? "none" : sensitive === fieldKinds.length && first === 0 ? "all" : "some";
+  return { kinds: fieldKinds, parts: first + fieldKinds.length, first, keepsCase };
 }
 
 const forms = Object.fromEntries(recordTypes.map((type) => [type, formOf(recordSpecs[type])])) as Record<

@@ -53,16 +53,17 @@ const samples: readonly [FieldKind, string, readonly string[], string, string, s
 
 for (const [kind, text, words, value, wire, shown, printed] of samples)
   test(`${kind}: ${JSON.stringify(text)}`, () => {
-    const own = kinds[kind];
-    assert.equal(own.read(text, example.ascii), value);
-    assert.equal(own.parse(words, readName), value);
+    const definition = kinds[kind];
+    assert.equal(definition.read(text, example.ascii), value);
+    assert.equal(definition.parse(words, readName), value);
     const bytes = encode(kind, value);
     assert.equal(bytes.toString("hex"), wire);
-    assert.equal(own.size(value), bytes.length);
-    assert.deepEqual(own.decode(bytes, 0, bytes.length), { value, end: bytes.length });
-    assert.equal(own.show(value, example), shown);
-    assert.equal(own.print(value), printed);
-    if (!own.takesRest) assert.ok(kind === "text" || !value.includes(" "), "a value in the middle has no blanks");
+    assert.equal(definition.size(value), bytes.length);
+    assert.deepEqual(definition.decode(bytes, 0, bytes.length), { value, end: bytes.length });
+    assert.equal(definition.show(value, example), shown);
+    assert.equal(definition.print(value), printed);
+    if (!definition.takesRest)
+      assert.ok(kind === "text" || !value.includes(" "), "a value in the middle has no blanks");
   });
 
 test("an invalid value is rejected, in a request and in a zone file", () => {

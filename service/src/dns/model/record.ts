@@ -251,7 +251,7 @@ const laterNames = Object.keys(laterFields);
 export function showRecord(row: RecordRow, domain: DomainName): DnsRecord {
   const { type, owner, ttl } = row;
   const spec = recordSpecs[type];
-  const own = kindsOf(type);
+  const fieldKinds = kindsOf(type);
   const parts = partsOf(row);
   const shownOwner = showOwner(owner, domain);
   const shown: Record<string, unknown> = {
@@ -292,7 +292,7 @@ export function showRecord(row: RecordRow, domain: DomainName): DnsRecord {
   description += ` ${ttl} ${spec.omitsClass ? "" : "IN "}${type}`;
   for (let i = 0; i < spec.data.length; i++) {
     const field = spec.data[i] as DataField;
-    const kind = own[i] as (typeof own)[number];
+    const kind = fieldKinds[i] as (typeof fieldKinds)[number];
     const value = parts[first + i] ?? "";
     const text = field.showsTop && value === domain.ascii ? "@" : kind.show(value, domain);
     shown[field.shown] = text;

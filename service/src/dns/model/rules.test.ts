@@ -65,14 +65,14 @@ test("each rule, in both orders", async () => {
     [record("NS", "lab"), record("NS", "lab"), "record_exists", "record_exists"],
   ];
   for (const [first, second, ...codes] of cases) {
-    const said = `${first.type} ${first.owner}, ${second.type} ${second.owner}`;
+    const title = `${first.type} ${first.owner}, ${second.type} ${second.owner}`;
     for (const [[before, after], code] of [
       [[first, second], codes[0]],
       [[second, first], codes[1]],
     ] as const) {
-      assert.equal((await checkPlacement(after, tableOf([before])))?.code ?? null, code, said);
-      const whole = checkZone([before, after]);
-      assert.deepEqual(whole, code === null ? [] : [{ index: 1, code, other: 0 }], said);
+      assert.equal((await checkPlacement(after, tableOf([before])))?.code ?? null, code, title);
+      const zoneErrors = checkZone([before, after]);
+      assert.deepEqual(zoneErrors, code === null ? [] : [{ index: 1, code, other: 0 }], title);
     }
   }
 });
@@ -83,9 +83,9 @@ test("a CNAME at the top of a domain is rejected", async () => {
 });
 
 test("existing conflicts are not reported, each new one is", () => {
-  const standing = [record("A", "a"), record("CNAME", "a")];
+  const existing = [record("A", "a"), record("CNAME", "a")];
   const added = [record("TXT", "a"), record("TXT", "b"), record("A", "a")];
-  assert.deepEqual(checkZone([...standing, ...added], 2), [
+  assert.deepEqual(checkZone([...existing, ...added], 2), [
     { index: 2, code: "cname_conflict", other: 1 },
     { index: 4, code: "cname_conflict", other: 1 },
   ]);

@@ -6,10 +6,10 @@ import { test } from "node:test";
 import { createJudge } from "./address.ts";
 import { createSender, type SenderOptions } from "./sender.ts";
 
-const own = () => ["198.41.0.4", "2001:503:ba3e::2:30"];
+const publicAddresses = () => ["198.41.0.4", "2001:503:ba3e::2:30"];
 
 test("only public addresses that are not of the host are allowed", () => {
-  const isAllowed = createJudge([], own);
+  const isAllowed = createJudge([], publicAddresses);
   for (const text of ["8.8.8.8", "192.0.78.1", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
     assert.ok(isAllowed(text), text);
   for (const text of [
@@ -48,7 +48,7 @@ test("only public addresses that are not of the host are allowed", () => {
     "",
   ])
     assert.ok(!isAllowed(text), text);
-  const more = createJudge(["10.0.0.0/8", "fd00::5"], own);
+  const more = createJudge(["10.0.0.0/8", "fd00::5"], publicAddresses);
   assert.ok(more("10.1.2.3") && more("::ffff:10.1.2.3") && more("fd00::5"));
   assert.ok(!more("192.168.0.1") && !more("fd00::6") && !more("127.0.0.1"));
 });
@@ -60,7 +60,7 @@ async function withServer(
 ): Promise<void> {
   const server = createServer(listener);
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const sender = createSender({ allow: ["127.0.0.1"], own, ...options });
+  const sender = createSender({ allow: ["127.0.0.1"], own: publicAddresses, ...options });
   try {
     await prove((server.address() as AddressInfo).port, sender);
   } finally {
@@ -78,9 +78,9 @@ function answering(...answers: readonly string[][]): {
   lookup: NonNullable<SenderOptions["lookup"]>;
   asked: () => number;
 } {
-  let asked = 0;
+  let lookups = 0;
   const lookup: LookupFunction = (_host, _options, done) => {
-    const found = answers[Math.min(asked++, answers.length - 1)] ?? [];
+    const found = answers[Math.min(lookups++, answers.length - 1)] ?? [];
     setImmediate(() =>
       done(
         null,
@@ -88,7 +88,7 @@ function answering(...answers: readonly string[][]): {
       ),
     );
   };
-  return { lookup: lookup as unknown as NonNullable<SenderOptions["lookup"]>, asked: () => asked };
+  return { lookup: lookup as unknown as NonNullable<SenderOptions["lookup"]>, asked: () => lookups };
 }
 
 test("a name is resolved once for each connection, which uses the checked address", async () => {
@@ -155,10 +155,10 @@ test("redirections are responses, slow and endless ones are ended, and a lost co
     pour();
   };
   await withServer(listener, { time: 500 }, async (port, sender) => {
-    const ask = (path: string) => sender.send(message(`http://127.0.0.1:${port}${path}`), never);
-    assert.deepEqual(await ask("/away"), { status: 302, error: "The endpoint returned status 302." });
-    assert.deepEqual(await ask("/slow"), { status: null, error: "The endpoint did not respond within 0.5 seconds." });
-    assert.deepEqual(await ask("/endless"), { status: 200, error: null });
-    assert.match((await ask("/lost")).error ?? "", /^Could not reach the endpoint: /);
+    const send = (path: string) => sender.send(message(`http://127.0.0.1:${port}${path}`), never);
+    assert.deepEqual(await send("/away"), { status: 302, error: "The endpoint returned status 302." });
+    assert.deepEqual(await send("/slow"), { status: null, error: "The endpoint did not respond within 0.5 seconds." });
+    assert.deepEqual(await send("/endless"), { status: 200, error: null });
+    assert.match((await send("/lost")).error ?? "", /^Could not reach the endpoint: /);
   });
 });

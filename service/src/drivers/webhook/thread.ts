@@ -24,9 +24,9 @@ export function createThreadSender(options: Pick<SenderOptions, "allow" | "time"
     worker.unref();
     const waiting: Thread["waiting"] = new Map();
     const post = collect<Command>((commands) => worker.postMessage(commands));
-    const own: Thread = { worker, waiting, post };
+    const current: Thread = { worker, waiting, post };
     const end = (): void => {
-      if (thread === own) thread = null;
+      if (thread === current) thread = null;
       for (const done of waiting.values()) done({ status: null, error: "The thread that sends webhooks has ended." });
       waiting.clear();
     };
@@ -36,7 +36,7 @@ export function createThreadSender(options: Pick<SenderOptions, "allow" | "time"
     // An uncaught error ends the thread; the event `exit` follows.
     worker.on("error", () => {});
     worker.on("exit", end);
-    return own;
+    return current;
   }
 
   return {

@@ -69,8 +69,8 @@ export function reachableAddress(
   { outside, edge }: Pick<NetworkRow, "outside" | "edge">,
   tunnel: TunnelSettings,
 ): string {
-  const own = edge === null ? "" : showAddress(edge);
-  if (outside === null) return own;
+  const edgeAddress = edge === null ? "" : showAddress(edge);
+  if (outside === null) return edgeAddress;
   const known = JSON.parse(outside) as Readonly<Record<string, string>>;
-  return known[peerAddressOf(tunnel)] ?? known[""] ?? own;
+  return known[peerAddressOf(tunnel)] ?? known[""] ?? edgeAddress;
 }

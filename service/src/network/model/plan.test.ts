@@ -95,11 +95,11 @@ test("the lowest free address is found by counting, for any taken ones", async (
         (offset) => offset !== gateway && !taken.includes(offset),
       );
       const held = taken.filter((offset) => offset !== gateway).map(at);
-      let asked = 0;
-      const count = (first: string, last: string) => countIn(held)(first, last).finally(() => (asked += 1));
+      let queries = 0;
+      const count = (first: string, last: string) => countIn(held)(first, last).finally(() => (queries += 1));
       const found = await plan.findFreeAddress(one, gateway === null ? null : at(gateway), count);
       assert.equal(found, free === undefined ? null : at(free));
-      assert.ok(asked <= 6, `${asked} questions`);
+      assert.ok(queries <= 6, `${queries} questions`);
     }),
   );
 });

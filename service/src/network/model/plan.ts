@@ -115,13 +115,13 @@ export function findFreeBlock(
   gateway: string | null,
   counts: readonly { readonly block: string; readonly taken: number }[],
 ): Range | null {
-  const own = gateway === null ? null : unpack(gateway);
+  const gatewayValue = gateway === null ? null : unpack(gateway);
   const { first, last } = serverRangeOf(block);
   const taken = new Map(counts.map((count) => [count.block, count.taken]));
   for (let start = first; start <= last; ) {
     const end = start | 255n;
     const part = { first: start, last: end < last ? end : last };
-    const isGatewayIn = own !== null && own >= part.first && own <= part.last;
+    const isGatewayIn = gatewayValue !== null && gatewayValue >= part.first && gatewayValue <= part.last;
     const used = (taken.get(pack(4, start).slice(0, 6)) ?? 0) + (isGatewayIn ? 1 : 0);
     if (BigInt(used) < sizeOf(part)) return part;
     start = end + 1n;
@@ -139,10 +139,12 @@ export async function findFreeAddress(
   countTaken: (first: string, last: string) => Promise<number>,
   within: Range = serverRangeOf(block),
 ): Promise<string | null> {
-  const own = gateway === null ? null : unpack(gateway);
+  const gatewayValue = gateway === null ? null : unpack(gateway);
   const isFull = async (first: bigint, last: bigint): Promise<boolean> => {
     const taken = await countTaken(pack(4, first), pack(4, last));
-    return BigInt(taken + (own !== null && own >= first && own <= last ? 1 : 0)) > last - first;
+    return (
+      BigInt(taken + (gatewayValue !== null && gatewayValue >= first && gatewayValue <= last ? 1 : 0)) > last - first
+    );
   };
   let { first, last } = within;
   if (await isFull(first, last)) return null;

@@ -118,11 +118,11 @@ export async function queueImport(
     identity: null,
     version: 1,
   });
-  const wish = { folder: `own-${image.id}`, title: name, family, minRam };
+  const target = { folder: `own-${image.id}`, title: name, family, minRam };
   const task = await start(tx, flow, {
     subject: image.id,
     project,
-    input: { wish, origin },
+    input: { wish: target, origin },
     facts: { by },
     now,
   });

@@ -97,8 +97,8 @@ export function planEach(
   elementErrors: readonly FieldError[] = [],
 ): Planned[] {
   return members.map((member, index) => {
-    const own = elementErrors.filter(({ pointer }) => pointer.startsWith(`/Servers/${index}/`));
-    if (own.length > 0) return { index, fault: invalidFields(own) };
+    const ofElement = elementErrors.filter(({ pointer }) => pointer.startsWith(`/Servers/${index}/`));
+    if (ofElement.length > 0) return { index, fault: invalidFields(ofElement) };
     try {
       return { index, spec: planServer(member, references) };
     } catch (fault) {

@@ -118,9 +118,9 @@ test("user data that an image without cloud-init would ignore is rejected", () =
   assert.equal(plan({ ImageID: "debian-12", UserData: config }).userData, config);
   const done = "#cloud-config\nusers: [ann]\nruncmd: [id]\n";
   assert.equal(plan({ UserData: done }).userData, done);
-  const own = imageRow(12, { name: "mine", guest: "tiny" });
+  const projectImage = imageRow(12, { name: "mine", guest: "tiny" });
   assert.throws(
-    () => planServer(single({ Name: "web", ImageID: "12", UserData: config }), references({ images: [own] })),
+    () => planServer(single({ Name: "web", ImageID: "12", UserData: config }), references({ images: [projectImage] })),
     ApiError,
   );
 });

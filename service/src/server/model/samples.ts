@@ -113,8 +113,8 @@ export function valuesOf(rows: readonly Row[], from: number, to: number, step: n
       const at = start + Math.floor(index / width) * length;
       const first = Math.floor((at - from) / step);
       const last = length > step ? Math.floor((at + length - 1 - from) / step) : first;
-      const own = sums[index % width] ?? [];
-      for (let place = Math.max(0, first); place <= Math.min(last, count - 1); place++) add(own[place], value);
+      const series = sums[index % width] ?? [];
+      for (let place = Math.max(0, first); place <= Math.min(last, count - 1); place++) add(series[place], value);
     }
   }
   const show = (sum: Sum): number | null => (sum.count === 0 ? null : Math.round(meanOf(sum) * 1000) / 1000);

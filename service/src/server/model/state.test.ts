@@ -31,9 +31,9 @@ test("the state table is that of the specification and contains every request", 
   for (const type of requestTypes) assert.ok(type in table, type);
   for (const [ask, row] of Object.entries(table))
     for (const [index, verdict] of row.split(" ").entries()) {
-      const asked = () => requireRequest(states[index] ?? assert.fail(), [], ask as ServerRequest);
-      if (verdict === "no") assert.throws(asked, { code: "action_not_allowed" }, `${ask} ${index}`);
-      else assert.equal(asked(), verdict, `${ask} ${index}`);
+      const request = () => requireRequest(states[index] ?? assert.fail(), [], ask as ServerRequest);
+      if (verdict === "no") assert.throws(request, { code: "action_not_allowed" }, `${ask} ${index}`);
+      else assert.equal(request(), verdict, `${ask} ${index}`);
     }
 });
 

@@ -87,7 +87,7 @@ describe("chains of layers", { skip: hindrance }, () => {
       uid,
       gid: uid,
     });
-  const holds = async (disk: string, pattern: number, at: string) =>
+  const contains = async (disk: string, pattern: number, at: string) =>
     !/verification failed/.test(await io(disk, `read -P ${pattern} ${at} 512`));
   const disk = join(root, "7", "disk-1");
   const copy = join(root, "8", "disk-1");
@@ -102,7 +102,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     await disks.fromImage(disk, "base", 2 * GIB, uid);
     rmSync(images, { recursive: true });
     assert.deepEqual([topOf(disk), await sizeOf(join(disk, layerName(1)))], [1, 2 * GIB]);
-    assert.equal(await holds(disk, 1, "0"), true);
+    assert.equal(await contains(disk, 1, "0"), true);
     assert.deepEqual([statSync(join(disk, layerName(0))).uid, statSync(join(disk, layerName(1))).uid], [0, uid]);
     assert.equal((await originOf(disk)).boot, "disk");
   });
@@ -115,7 +115,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     await disks.fromDisk(copy, disk, top, 3 * GIB, uid);
     await io(disk, "write -P 3 512 512");
     assert.deepEqual(
-      [await holds(disk, 3, "512"), await holds(copy, 2, "512"), await holds(copy, 1, "0")],
+      [await contains(disk, 3, "512"), await contains(copy, 2, "512"), await contains(copy, 1, "0")],
       [true, true, true],
     );
     assert.equal(statSync(join(disk, layerName(1))).ino, statSync(join(copy, layerName(1))).ino);
@@ -138,12 +138,12 @@ describe("chains of layers", { skip: hindrance }, () => {
       [4, "2048"],
       [5, "2560"],
     ] as const)
-      assert.equal(await holds(disk, pattern, at), true, at);
+      assert.equal(await contains(disk, pattern, at), true, at);
     assert.equal(await sizeOf(join(disk, layerName(2))), 4 * GIB);
-    assert.equal(await holds(copy, 2, "512"), true);
+    assert.equal(await contains(copy, 2, "512"), true);
     rmSync(join(root, "8"), { recursive: true });
     await disks.shorten(disk, 1, uid);
-    assert.deepEqual([topOf(disk), await holds(disk, 3, "512"), await holds(disk, 5, "2560")], [1, true, true]);
+    assert.deepEqual([topOf(disk), await contains(disk, 3, "512"), await contains(disk, 5, "2560")], [1, true, true]);
     assert.equal(existsSync(join(disk, layerName(2))), false);
   });
 
@@ -151,7 +151,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     assert.equal(await disks.grow(disk, 5 * GIB, uid), true);
     assert.equal(await disks.grow(disk, 4 * GIB, uid), false);
     assert.equal(await sizeOf(join(disk, layerName(1))), 5 * GIB);
-    assert.equal(await holds(disk, 5, "2560"), true);
+    assert.equal(await contains(disk, 5, "2560"), true);
   });
 
   test("waits for the disk lock of a killed process", async (t) => {

@@ -71,10 +71,10 @@ function readMbr(head: Buffer): Range[] {
 /** Returns the file systems of all partitions, or the one that occupies the whole disk. */
 export async function findFileSystems(disk: FileHandle): Promise<FileSystem[]> {
   const { size } = await disk.stat();
-  const whole = await kindAt(disk, 0, size);
-  if (whole !== "unknown" && whole !== "none") return [{ partition: 0, offset: 0, kind: whole }];
+  const diskKind = await kindAt(disk, 0, size);
+  if (diskKind !== "unknown" && diskKind !== "none") return [{ partition: 0, offset: 0, kind: diskKind }];
   const head = await bytesAt(disk, 0, sector);
-  if (head.length < sector || head.readUInt16BE(510) !== 0x55aa) return [{ partition: 0, offset: 0, kind: whole }];
+  if (head.length < sector || head.readUInt16BE(510) !== 0x55aa) return [{ partition: 0, offset: 0, kind: diskKind }];
   const gpt = await readGpt(disk);
   const ranges = (gpt.length > 0 ? gpt : readMbr(head)).filter(
     ([, offset, bytes]) => Number.isSafeInteger(offset + bytes) && offset > 0 && bytes > 0 && offset + bytes <= size,

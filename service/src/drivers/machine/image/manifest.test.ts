@@ -88,18 +88,18 @@ test("random text throws only ImageError", () => {
 
 test("lists usable images, and others with the reason", async () => {
   const { disk, kernel = "", initrd = "" } = image.files;
-  const whole = { [disk]: qcow2, [kernel]: "k", [initrd]: "i" };
+  const complete = { [disk]: qcow2, [kernel]: "k", [initrd]: "i" };
   const named = (name: string) => printImage({ ...image, name });
-  place("good", named("good"), whole);
+  place("good", named("good"), complete);
   place("no-kernel", named("no-kernel"), { [disk]: qcow2, [initrd]: "i" });
-  place("no-json", "{", whole);
+  place("no-json", "{", complete);
   const overlay = Buffer.from(qcow2);
   overlay.writeBigUInt64BE(512n, 8);
-  place("overlay", named("overlay"), { ...whole, [disk]: overlay });
-  place("raw", named("raw"), { ...whole, [disk]: Buffer.alloc(1024) });
+  place("overlay", named("overlay"), { ...complete, [disk]: overlay });
+  place("raw", named("raw"), { ...complete, [disk]: Buffer.alloc(1024) });
   place("linked", named("linked"), { [kernel]: "k", [initrd]: "i" });
   symlinkSync("/etc/passwd", join(images, "linked", disk));
-  place("half.1-2.part", named("half"), whole);
+  place("half.1-2.part", named("half"), complete);
   mkdirSync(join(images, "empty"));
   writeFileSync(join(images, "a-file"), "");
   const found = await listImages(images);

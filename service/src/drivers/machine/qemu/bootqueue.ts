@@ -45,14 +45,14 @@ export function createQueue(slots: number, now: () => number): Queue {
     quit,
     enter(id, owner) {
       if (admitted.has(id)) return admit(id);
-      const own = waiting.get(owner) ?? new Map<number, number>();
-      waiting.set(owner, own.set(id, now()));
+      const ofOwner = waiting.get(owner) ?? new Map<number, number>();
+      waiting.set(owner, ofOwner.set(id, now()));
       for (const [one, polled] of [...waiting.values()].flatMap((each) => [...each]))
         if (now() - polled > waitTimeout) quit(one);
       const position = inOrder().indexOf(id);
       if (position >= slots - admitted.size) return position;
       quit(id);
-      if (waiting.delete(owner) && own.size > 0) waiting.set(owner, own);
+      if (waiting.delete(owner) && ofOwner.size > 0) waiting.set(owner, ofOwner);
       return admit(id);
     },
   };

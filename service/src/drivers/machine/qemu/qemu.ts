@@ -211,7 +211,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
   }
 
   /** Grows the disk. A disk of another version than the one in use is not changed now. */
-  async function growNow({ id, disk }: MachineSpec, run: Run | null): Promise<ApplyResult> {
+  async function growServerDisk({ id, disk }: MachineSpec, run: Run | null): Promise<ApplyResult> {
     if (run !== null) {
       if (run.state.version !== disk.version) return "nextStart";
       // An unused layer above it would be smaller than the layer below.
@@ -285,7 +285,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         if (!existsSync(disk)) {
           if ("image" in source) await disks.fromImage(disk, source.image, machine.disk.gb * GIB, uid(id));
           else await ensureCopy(machine, source.server, disk);
-        } else await growNow(machine, await find(id));
+        } else await growServerDisk(machine, await find(id));
         await writeLabel(folder(id), machine);
       });
     },
@@ -342,7 +342,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
       locks.run([machine.id], async () => {
         const run = await find(machine.id);
         await writeLabel(folder(machine.id), machine);
-        const changeDisk = () => growNow(machine, run);
+        const changeDisk = () => growServerDisk(machine, run);
         if (run !== null)
           return changeRunning({ accelerator, tag, taps, groups, runs, uid: uid(run.id), changeDisk }, run, machine);
         return { cpus: "same", memory: "same", disk: await changeDisk(), share: "same", nics: "same" };

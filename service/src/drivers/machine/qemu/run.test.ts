@@ -50,13 +50,13 @@ const exit = { reason: "died", at: 2000, detail: "the process was killed from ou
 test("during its end a server is running or has a recorded exit", async (t) => {
   const { folder, events, runs, die, run } = createRun(t);
   die();
-  let looks = 0;
-  for (; events.length === 0; looks++) {
-    assert.ok(runs.all.has(7) || readState(folder)?.exit?.reason === "died", `look ${looks}`);
+  let checks = 0;
+  for (; events.length === 0; checks++) {
+    assert.ok(runs.all.has(7) || readState(folder)?.exit?.reason === "died", `look ${checks}`);
     await turn();
   }
   await run.over;
-  assert.ok(looks > 1);
+  assert.ok(checks > 1);
   assert.deepEqual(events, [{ id: 7, boot: 3, exit }]);
   assert.deepEqual([runs.all.size, readState(folder)?.exit], [0, exit]);
 });

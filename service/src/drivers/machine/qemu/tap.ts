@@ -57,8 +57,8 @@ export function createTaps(exec: Exec, tag: string): Taps {
       await ip(notRenamed.map(({ id }) => `link set dev ${pendingTapOf(tag, id)} name ${deviceOf(tag, id)}`));
     },
     async remove(server, devices) {
-      const ours = [...list()].filter(([name, owner]) => owner === server && (devices?.includes(name) ?? true));
-      await ip(ours.map(([name]) => `link del ${name}`));
+      const taps = [...list()].filter(([name, owner]) => owner === server && (devices?.includes(name) ?? true));
+      await ip(taps.map(([name]) => `link del ${name}`));
     },
     owners: () => new Set(list().values()),
   };

@@ -167,7 +167,7 @@ test("Tiny Linux gets a script, or a config that can be translated", () => {
 });
 
 test("a user's MIME message is embedded unchanged", () => {
-  const theirs = `Content-Type: multipart/mixed; boundary="b"
+  const multipart = `Content-Type: multipart/mixed; boundary="b"
 MIME-Version: 1.0
 
 --b
@@ -175,8 +175,8 @@ Content-Type: text/x-shellscript
 
 #!/bin/sh
 --b--`;
-  const [first] = parts(files({ userData: theirs }).get("user-data") ?? "");
-  assert.equal(first, theirs);
+  const [first] = parts(files({ userData: multipart }).get("user-data") ?? "");
+  assert.equal(first, multipart);
 });
 
 test("the longest user data still fits on the volume", () => {

@@ -20,10 +20,13 @@ test("any password and salt hash as openssl hashes them", { skip: openssl }, () 
     fc.property(lines, fc.uint8Array({ minLength: 1, maxLength: 16 }), (passwords, random) => {
       const salt = renderSalt(random);
       const input = passwords.map((password) => `${password}\n`).join("");
-      const theirs = execFileSync("openssl", ["passwd", "-6", "-salt", salt, "-stdin"], { input, encoding: "utf8" });
+      const opensslHash = execFileSync("openssl", ["passwd", "-6", "-salt", salt, "-stdin"], {
+        input,
+        encoding: "utf8",
+      });
       assert.deepEqual(
         passwords.map((password) => hashPassword(password, salt)),
-        theirs.trimEnd().split("\n"),
+        opensslHash.trimEnd().split("\n"),
       );
     }),
     { numRuns: 4 },

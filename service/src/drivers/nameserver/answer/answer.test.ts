@@ -81,23 +81,29 @@ test("an address is added once, for any number of records that point to it", () 
 
 test("addresses of a name in a child zone are not taken from its parent zones", () => {
   const hidden = "ns.deep.example.com";
-  const own = "ns.example.com";
+  const nsName = "ns.example.com";
   const address = (owner: string): RecordSet => ({ owner, type: recordSpecs.A, ttl: 60, data: [["192.0.2.1"]] });
   const to = (owner: string): RecordSet => ({
     owner,
     type: recordSpecs.NS,
     ttl: 60,
-    data: [[hidden], [own], ["mail.deep.example.com"]],
+    data: [[hidden], [nsName], ["mail.deep.example.com"]],
   });
   const zones = zonesFrom({
-    "example.com": [to("example.com"), to("cut.example.com"), address(hidden), address(own), address("*.example.com")],
+    "example.com": [
+      to("example.com"),
+      to("cut.example.com"),
+      address(hidden),
+      address(nsName),
+      address("*.example.com"),
+    ],
     "deep.example.com": [],
   });
   for (const name of ["example.com", "www.cut.example.com"]) {
     const { extra, glue } = resolve(zones, nameOf(name), TYPE.NS);
     assert.deepEqual(
       [...glue, ...extra].map(({ owner }) => textOf(owner)),
-      [own],
+      [nsName],
       name,
     );
   }

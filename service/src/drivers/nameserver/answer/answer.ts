@@ -55,13 +55,13 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
   let local = true;
   const followed = new Set<string>();
   // Addresses of a name in a deeper zone come from that zone, regardless of this one.
-  const isOwn = (target: string): boolean => zones.find(target) === zone;
+  const isInZone = (target: string): boolean => zones.find(target) === zone;
   for (;;) {
     const relative = relativeTo(name, zone.name) as string;
     const place = locate(zone, relative);
     if (place.wildcard) kind = "wildcard";
     if (place.cut !== null && !(type === TYPE.DS && place.cut === relative)) {
-      refer(draft, zone, place, isOwn);
+      refer(draft, zone, place, isInZone);
       if (followed.size === 0) authoritative = false;
       kind = "referral";
       break;
@@ -81,7 +81,7 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
     if (found.type !== TYPE.CNAME || type === TYPE.CNAME || type === TYPE.ANY) {
       draft.answer.push(found);
       if (found.type === TYPE.MX || found.type === TYPE.NS || found.type === TYPE.SRV)
-        draft.extra = addresses(zone, found, isOwn);
+        draft.extra = addresses(zone, found, isInZone);
       break;
     }
     if (followed.has(name)) break;

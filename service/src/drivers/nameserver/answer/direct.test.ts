@@ -85,7 +85,7 @@ function packetOf({ labels, zone: apex, type, klass, opt, bits }: Question): Buf
   return packet;
 }
 
-function askDatagram(responder: ReturnType<typeof open>["responder"], packet: Buffer): Buffer {
+function answerDatagram(responder: ReturnType<typeof open>["responder"], packet: Buffer): Buffer {
   const buffer = Buffer.alloc(0xffff, 0xee);
   packet.copy(buffer);
   return buffer.subarray(0, responder.udp(buffer, packet.length, clientAt("192.0.2.1")));
@@ -98,7 +98,7 @@ test("a direct answer has the bytes of the answer that is composed record by rec
       const packet = packetOf(asked);
       // Over TCP no answer is direct.
       const composed = [...responder.tcp(packet, "192.0.2.1")][0] as Buffer;
-      const answer = askDatagram(responder, packet);
+      const answer = answerDatagram(responder, packet);
       if (((answer[2] as number) & 2) !== 0) return;
       assert.equal(answer.toString("hex"), composed.toString("hex"));
     }),
@@ -161,11 +161,11 @@ test("the SOA of a missing name is that of the present serial", () => {
   const { zones, responder } = open();
   const packet = packetOf({ labels: ["no"], zone: "example.com", type: 1, klass: 1, opt: null, bits: 0 });
   const serialOf = (answer: Buffer): number => answer.readUInt32BE(answer.length - 20);
-  assert.equal(serialOf(askDatagram(responder, packet)), 1);
+  assert.equal(serialOf(answerDatagram(responder, packet)), 1);
   for (const serial of [2, 3]) {
     const batch = createBatch();
     batch.add([{ zone: "example.com", base: serial === 2 ? 1 : null, serial, soa, sets: [] }]);
     for (const _ of applyBatch(zones, batch.take(), [])) continue;
-    assert.equal(serialOf(askDatagram(responder, packet)), serial);
+    assert.equal(serialOf(answerDatagram(responder, packet)), serial);
   }
 });

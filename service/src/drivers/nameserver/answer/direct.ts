@@ -102,7 +102,7 @@ export function createDirect(zones: Zones): AnswerDirectly {
     const { type, end } = query;
     const nameEnd = end - 5;
     if (query.class !== CLASS_IN || isSpecial(type) || nameEnd === HEADER) return false;
-    const room = limit - (query.edns ? OPT_SIZE : 0);
+    const space = limit - (query.edns ? OPT_SIZE : 0);
     const zone = zones.findIn(packet, HEADER, nameEnd);
     result.zone = zone;
     let answers = 0;
@@ -127,13 +127,13 @@ export function createDirect(zones: Zones): AnswerDirectly {
         if (set >= 0) {
           // A name published with capital letters is not a pointer to the question.
           if (!place.wildcard && hasCapitals(bytes, ownerStart(place.address), start)) return false;
-          answers = writeSet(packet, end, room, bytes, set);
+          answers = writeSet(packet, end, space, bytes, set);
           if (answers < 0) return false;
         }
       }
       if (set < 0) {
         const tail = tailOf(zone, packet, query);
-        if (end + tail.length > room) return false;
+        if (end + tail.length > space) return false;
         if (!place.wildcard) result.kind = "negative";
         for (let i = 0; i < tail.length; i++) packet[end + i] = tail[i] as number;
         written = end + tail.length;

@@ -113,14 +113,14 @@ export function createResponder(options: ResponderOptions): Responder {
   const encode = (request: Question, name: string, found: Answer, limit: number): Reply => {
     const { packet, query, tcp } = request;
     const { rcode, zone } = found;
-    const room = limit - (query.edns ? OPT_SIZE : 0);
+    const space = limit - (query.edns ? OPT_SIZE : 0);
     const flags = found.authoritative ? AA : 0;
     const same = sameness(found, query);
     writer.start(name, query.end);
     const ends = [0, 0, 0];
     for (const [i, records] of [found.answer, found.authority, found.glue].entries()) {
       for (const set of records) {
-        if (writer.add(set, room) === set.end) continue;
+        if (writer.add(set, space) === set.end) continue;
         const short = tcp ? plain(request, RCODE.SERVFAIL, 0, zone) : plain(request, rcode, flags | TC, zone);
         return { ...short, sameness: same };
       }
@@ -128,7 +128,7 @@ export function createResponder(options: ResponderOptions): Responder {
     }
     for (const set of found.extra) {
       const { end, count } = writer;
-      if (writer.add(set, room) !== set.end) writer.cut(end, count);
+      if (writer.add(set, space) !== set.end) writer.cut(end, count);
     }
     const [answers = 0, authorities = 0] = ends;
     const additionals = writer.count - authorities + (query.edns ? 1 : 0);

@@ -7,7 +7,7 @@ import { createZone } from "./zone.ts";
 
 const zone = createZone(nameOf("example.com"), { serial: 1, ttl: 1, negativeTtl: 1, rdata: "" }, []);
 
-function ask(text: string, type = 1): [Buffer, Query] {
+function queryFor(text: string, type = 1): [Buffer, Query] {
   const labels = text.split(".").map((label) => String.fromCharCode(label.length) + label);
   const packet = Buffer.from(
     `\0\0\0\0\0\x01\0\0\0\0\0\0${labels.join("")}\0\0${String.fromCharCode(type)}\0\x01`,
@@ -26,18 +26,18 @@ const textOf = (found: Reply | undefined, packet: Buffer): string | undefined =>
 
 test("a response is found by name (in any letter case), type and variant", () => {
   const cache = createCache();
-  const [packet, query] = ask("www.example.com");
+  const [packet, query] = queryFor("www.example.com");
   cache.put(query, 2, reply(packet, "it"));
   assert.equal(textOf(cache.get(packet, query, 2), packet), "it");
-  assert.equal(textOf(cache.get(...ask("WWW.example.COM"), 2), packet), "it");
+  assert.equal(textOf(cache.get(...queryFor("WWW.example.COM"), 2), packet), "it");
   assert.equal(cache.get(packet, query, 3), undefined);
-  assert.equal(cache.get(...ask("www.example.com", 28), 2), undefined);
-  assert.equal(cache.get(...ask("wwx.example.com"), 2), undefined);
+  assert.equal(cache.get(...queryFor("www.example.com", 28), 2), undefined);
+  assert.equal(cache.get(...queryFor("wwx.example.com"), 2), undefined);
 });
 
 test("a change of the zone and a clear remove an entry", () => {
   const cache = createCache();
-  const [packet, query] = ask("www.example.com");
+  const [packet, query] = queryFor("www.example.com");
   cache.put(query, 0, reply(packet, "old"));
   zone.generation++;
   assert.equal(cache.get(packet, query, 0), undefined);
@@ -51,12 +51,12 @@ test("ten thousand names fit, and a million exceed no limit", () => {
   const cache = createCache();
   const fill = (count: number): number => {
     for (let i = 0; i < count; i++) {
-      const [packet, query] = ask(`n${i}.example.com`);
+      const [packet, query] = queryFor(`n${i}.example.com`);
       cache.put(query, 0, reply(packet, `${i}`));
     }
     let found = 0;
     for (let i = 0; i < count; i++) {
-      const [packet, query] = ask(`n${i}.example.com`);
+      const [packet, query] = queryFor(`n${i}.example.com`);
       const hit = cache.get(packet, query, 0);
       if (hit === undefined) continue;
       assert.equal(textOf(hit, packet), `${i}`);

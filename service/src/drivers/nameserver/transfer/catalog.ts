@@ -81,11 +81,11 @@ export function createCatalog(text: string, zones: Zones, clock: Clock, changed:
       const catalog = createZone(name, authority(), []);
       putSet(catalog, "", TYPE.NS, packed(TYPE.NS, "\x07invalid\0"));
       putSet(catalog, "\x07version", TYPE.TXT, packed(TYPE.TXT, "\x012"));
-      let looked = 0;
+      let scanned = 0;
       for (const zone of zones.all()) {
         if (isListed(zone))
           putSet(catalog, `\x20${labelOf(zone)}\x05zones`, TYPE.PTR, packed(TYPE.PTR, `${zone.name}\0`));
-        if (++looked % STEP === 0) yield null;
+        if (++scanned % STEP === 0) yield null;
       }
       return catalog;
     },

@@ -79,11 +79,11 @@ function serve(send: (portion: FromTransfer) => void): (message: ToTransfer) => 
   return (message) => {
     if (message.kind === "start") {
       const { id, count, image, head, signer } = message;
-      const own = signer && {
+      const threadSigner = signer && {
         key: { ...signer.key, secret: asBuffer(signer.key.secret) },
         prior: signer.prior && asBuffer(signer.prior),
       };
-      const messages = transferZone(image, asBuffer(head), own, () => Math.floor(Date.now() / 1000));
+      const messages = transferZone(image, asBuffer(head), threadSigner, () => Math.floor(Date.now() / 1000));
       running.set(id, { messages, credit: count });
     } else if (message.kind === "more") {
       const transfer = running.get(message.id);

@@ -79,8 +79,8 @@ test("the thread composes only what its reader takes, and ends when there is not
   thread.on("message", ({ messages }: { messages: readonly unknown[] }) => {
     composed += messages.length;
   });
-  const asked = once(thread, "message");
-  await asked;
+  const message = once(thread, "message");
+  await message;
   await new Promise((resolve) => setTimeout(resolve, 200));
   assert.ok(composed <= 32, `${composed} messages without a reader`);
   const ended = once(thread, "exit");

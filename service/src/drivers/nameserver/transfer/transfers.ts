@@ -71,8 +71,8 @@ export function createTransfers(start: () => Worker = startThread, idleMs = IDLE
   return {
     *transfer(image, head, signer) {
       clearTimeout(timer);
-      const own = (thread ??= launch());
-      const send = (message: ToTransfer): void => own.postMessage(message);
+      const current = (thread ??= launch());
+      const send = (message: ToTransfer): void => current.postMessage(message);
       const id = ++lastId;
       const one: Incoming = { messages: [], isEnd: false, fault: null, wake() {} };
       incoming.set(id, one);

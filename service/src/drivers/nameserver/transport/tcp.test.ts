@@ -99,7 +99,7 @@ async function listen(...[answer, now, limits]: Parameters<typeof serveTcp>) {
 const closed = (socket: Socket): Promise<void> =>
   new Promise((resolve) => socket.resume().once("close", () => resolve()));
 
-const asks = async (socket: Socket): Promise<boolean> => {
+const isAnswered = async (socket: Socket): Promise<boolean> => {
   socket.write(Buffer.from([0, 1, 7]));
   return new Promise((resolve) => {
     socket.once("data", () => resolve(true));
@@ -113,11 +113,11 @@ test("with all places in use, a new client is served and the idlest of the large
   const first = await open("127.1.0.1");
   const second = await open("127.1.0.2");
   const others = [await open("127.2.0.1"), await open("127.3.0.1"), await open("127.4.0.1")];
-  assert.equal(await asks(first), true);
+  assert.equal(await isAnswered(first), true);
   const gone = closed(second);
-  assert.equal(await asks(await open("127.9.0.1")), true);
+  assert.equal(await isAnswered(await open("127.9.0.1")), true);
   await gone;
-  for (const socket of [first, ...others]) assert.equal(await asks(socket), true);
+  for (const socket of [first, ...others]) assert.equal(await isAnswered(socket), true);
   close();
 });
 
@@ -128,9 +128,9 @@ test("a network with all its places loses its own idlest connection", async () =
   const first = await open("127.1.0.1");
   const second = await open("127.1.0.2");
   const gone = closed(first);
-  assert.equal(await asks(await open("127.1.0.3")), true);
+  assert.equal(await isAnswered(await open("127.1.0.3")), true);
   await gone;
-  for (const socket of [second, other]) assert.equal(await asks(socket), true);
+  for (const socket of [second, other]) assert.equal(await isAnswered(socket), true);
   close();
 });
 
@@ -149,18 +149,18 @@ for (const [title, leastRate, pauses] of [
     const accepted = new Promise<Socket>((resolve) => server.once("connection", resolve));
     const client = (await open("127.0.0.1")).pause();
     client.write(Buffer.from([0, 1, 0]));
-    const ours = await accepted;
-    const cut = new Promise((resolve) => ours.once("close", resolve));
+    const serverSocket = await accepted;
+    const cut = new Promise((resolve) => serverSocket.once("close", resolve));
     for (const [i, pause] of pauses.entries()) {
-      while (!ours.writableNeedDrain) await new Promise((resolve) => setTimeout(resolve, 5));
+      while (!serverSocket.writableNeedDrain) await new Promise((resolve) => setTimeout(resolve, 5));
       // The sweep has looked and left it.
       await new Promise((resolve) => setTimeout(resolve, 60));
-      assert.equal(ours.destroyed, false);
+      assert.equal(serverSocket.destroyed, false);
       time += pause;
       if (i === pauses.length - 1) break;
-      const before = ours.bytesWritten;
+      const before = serverSocket.bytesWritten;
       client.resume();
-      while (ours.bytesWritten === before) await new Promise((resolve) => setTimeout(resolve, 1));
+      while (serverSocket.bytesWritten === before) await new Promise((resolve) => setTimeout(resolve, 1));
       client.pause();
     }
     await cut;

@@ -15,16 +15,16 @@ const mmsg = await loadMmsg();
 async function echo(t: { after: (end: () => void) => void }, many: boolean, host: string) {
   const served = await listenUdp(many ? mmsg : null, host, 0);
   t.after(() => served.socket.close());
-  const asked: { text: string; address: string }[] = [];
+  const received: { text: string; address: string }[] = [];
   const responder = {
     udp(packet: Buffer, length: number, from: Client) {
       const text = packet.toString("utf8", 0, length);
-      asked.push({ text, address: from.address() });
+      received.push({ text, address: from.address() });
       return text.startsWith("silent") ? 0 : length;
     },
   };
   serveUdp(served, responder, createLatency());
-  return { served, asked, port: served.socket.address().port };
+  return { served, asked: received, port: served.socket.address().port };
 }
 
 async function client(t: { after: (end: () => void) => void }, host: string, port: number) {

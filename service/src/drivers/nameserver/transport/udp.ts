@@ -54,10 +54,10 @@ export interface Served {
 /** Binds a socket for the service. `mmsg` null: Node receives all datagrams. Rejects with the system's error. */
 export async function listenUdp(mmsg: Mmsg | null, host: string, port: number): Promise<Served> {
   // Only the system knows the number of a zone (RFC 4007).
-  const own = mmsg === null || host.includes("%") ? null : { mmsg, fd: mmsg.bind(host, port) };
+  const fast = mmsg === null || host.includes("%") ? null : { mmsg, fd: mmsg.bind(host, port) };
   const socket = openUdp(host);
-  await bindUdp(socket, own === null ? { address: host, port } : { fd: own.fd, exclusive: true });
-  return { socket, batch: own && own.mmsg.batch(own.fd) };
+  await bindUdp(socket, fast === null ? { address: host, port } : { fd: fast.fd, exclusive: true });
+  return { socket, batch: fast && fast.mmsg.batch(fast.fd) };
 }
 
 /** Responds to every packet with `responder`; durations go to `latency`. */

@@ -249,9 +249,9 @@ export function createWriter(): Writer {
       for (let i = 0; i < size; i++) bytes[at++] = rest.charCodeAt(i);
       rest = parentOf(rest);
     }
-    for (let own = name, offset = start; own.length > rest.length; own = parentOf(own)) {
-      remember(isLent ? lent : seen, own, offset);
-      offset += 1 + own.charCodeAt(0);
+    for (let suffix = name, offset = start; suffix.length > rest.length; suffix = parentOf(suffix)) {
+      remember(isLent ? lent : seen, suffix, offset);
+      offset += 1 + suffix.charCodeAt(0);
     }
     if (known === undefined) bytes[at++] = 0;
     else at = bytes.writeUInt16BE(0xc000 | known, at);

@@ -68,13 +68,13 @@ test("a rejected peer is identified by its earlier lines", () => {
       pair: null,
     },
   );
-  const stranger = read(
+  const otherPeer = read(
     "9 (unnamed) 192.0.2.9 is initiating an IKE_SA",
     "9 (unnamed) looking for peer configs matching 192.0.2.1[192.0.2.1]...192.0.2.9[foo.example]",
     "9 (unnamed) no matching peer config found",
   );
-  assert.deepEqual([stranger?.identity, stranger?.reason.fault], ["foo.example", "authentication_failed"]);
-  assert.match(stranger?.reason.detail ?? "", /foo\.example/);
+  assert.deepEqual([otherPeer?.identity, otherPeer?.reason.fault], ["foo.example", "authentication_failed"]);
+  assert.match(otherPeer?.reason.detail ?? "", /foo\.example/);
   const other = read("9 (unnamed) no IKE config found for 192.0.2.1...192.0.2.9, sending NO_PROPOSAL_CHOSEN");
   assert.deepEqual([other?.remote, other?.reason.fault], ["192.0.2.9", "no_proposal_chosen"]);
   const key = read("9 t-7 tried 1 shared key for '192.0.2.1' - 'foo.example', but MAC mismatched");

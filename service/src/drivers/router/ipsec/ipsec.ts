@@ -255,9 +255,9 @@ export function createIpsec(options: IpsecOptions): Ipsec {
 
   const observeNet = async (net: Net): Promise<readonly TunnelStatus[]> => {
     const vici = net.charon.current();
-    const asked = vici && readAssociations(vici).catch((error: unknown) => (error as Error).message);
+    const reading = vici && readAssociations(vici).catch((error: unknown) => (error as Error).message);
     const known =
-      asked === null ? net.fault || "charon is not running." : await Promise.race([asked, timeoutReason(net)]);
+      reading === null ? net.fault || "charon is not running." : await Promise.race([reading, timeoutReason(net)]);
     return net.tunnels.map((tunnel) => {
       const associations = typeof known === "string" ? known : (known.get(tunnel.id) ?? []);
       const status = statusOf(tunnel, associations, historyOf(net, tunnel.id), now());
@@ -294,8 +294,10 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       await enqueue(net, () => clear(net));
     },
     async observe(only) {
-      const asked = [...nets].filter(([namespace]) => only === undefined || namespace === only);
-      const all = await Promise.all(asked.map(async ([namespace, net]) => [namespace, await observeNet(net)] as const));
+      const selected = [...nets].filter(([namespace]) => only === undefined || namespace === only);
+      const all = await Promise.all(
+        selected.map(async ([namespace, net]) => [namespace, await observeNet(net)] as const),
+      );
       return new Map(all);
     },
     close() {

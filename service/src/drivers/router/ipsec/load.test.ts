@@ -18,7 +18,7 @@ const child = (name: string, peer: readonly string[]): Message => ({
 });
 
 /** A charon that has the tunnel loaded; its peer never agrees to more than `children`. */
-function scene(desired: IpsecTunnel, children: Record<string, Message>) {
+function situation(desired: IpsecTunnel, children: Record<string, Message>) {
   const calls: [number, string, Message][] = [];
   const histories = new Map<number, TunnelHistory>([[7, createTunnelHistory()]]);
   let seconds = 0;
@@ -53,9 +53,12 @@ function scene(desired: IpsecTunnel, children: Record<string, Message>) {
 }
 
 test("a peer that rejects our networks is contacted again with growing pauses, and at once after a change", async () => {
-  const refused = scene(tunnel, {});
+  const refused = situation(tunnel, {});
   Object.assign(refused.histories.get(7) ?? {}, { reason: { fault: "selectors_refused", detail: "" } });
-  for (const { turn, initiated, histories } of [scene(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) }), refused]) {
+  for (const { turn, initiated, histories } of [
+    situation(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) }),
+    refused,
+  ]) {
     for (let at = 0; at <= 200; at += 2) await turn(at);
     assert.deepEqual(initiated(), [0, 2, 4, 6, 8, 10, 12, 16, 24, 40, 72, 132, 192]);
     Object.assign(histories.get(7) ?? {}, noRefusals);
@@ -65,10 +68,10 @@ test("a peer that rejects our networks is contacted again with growing pauses, a
 });
 
 test("a complete association is unchanged, and a narrowed one is ended first", async () => {
-  const whole = scene(tunnel, { "c-7-1": child("c-7", tunnel.peerSubnets) });
-  await whole.turn(0);
-  assert.deepEqual(whole.calls, []);
-  const narrowed = scene(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) });
+  const complete = situation(tunnel, { "c-7-1": child("c-7", tunnel.peerSubnets) });
+  await complete.turn(0);
+  assert.deepEqual(complete.calls, []);
+  const narrowed = situation(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) });
   await narrowed.turn(0);
   const commands = (calls: readonly [number, string, Message][]) =>
     calls.map(([, command, { ike, child }]) => [command, ike, child]);
@@ -78,7 +81,7 @@ test("a complete association is unchanged, and a narrowed one is ended first", a
   ]);
   // IKEv1: the pair of networks that works goes on.
   const v1 = { ...tunnel, ikeVersion: 1 } as const;
-  const half = scene(v1, {
+  const half = situation(v1, {
     "c-1": child("c-7-0-0", ["10.24.2.0/24"]),
     "c-2": child("c-7-0-1", ["10.24.3.0/25"]),
   });
@@ -91,7 +94,7 @@ test("a complete association is unchanged, and a narrowed one is ended first", a
 
 test("a peer that initiates and narrows is not contacted", async () => {
   const called = { ...tunnel, peer: null };
-  const { turn, calls } = scene(called, { "c-7-1": child("c-7", ["10.24.2.0/24"]) });
+  const { turn, calls } = situation(called, { "c-7-1": child("c-7", ["10.24.2.0/24"]) });
   await turn(0);
   assert.deepEqual(calls, []);
 });

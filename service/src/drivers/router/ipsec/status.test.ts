@@ -84,8 +84,8 @@ test("counters continue after rekeying", () => {
   const history = createTunnelHistory();
   const first = statusOf(tunnel, [association(child())], history, now);
   noteRekey({ "child-sas": { "c-0": { old: { "bytes-in": "120", "bytes-out": "60" }, new: {} } } }, history);
-  const fresh = child({ "bytes-in": "1", "bytes-out": "2", "install-time": "0", "use-in": "" });
-  const second = statusOf(tunnel, [association(child({ state: "REKEYED" }), fresh)], history, now + 1000);
+  const unused = child({ "bytes-in": "1", "bytes-out": "2", "install-time": "0", "use-in": "" });
+  const second = statusOf(tunnel, [association(child({ state: "REKEYED" }), unused)], history, now + 1000);
   assert.deepEqual([second.bytesIn, second.bytesOut], [121, 62]);
   assert.equal(second.establishedAt, first.establishedAt);
 });
@@ -110,8 +110,8 @@ test("a child that the peer narrowed on either side is not up", () => {
     assert.deepEqual([status.state, status.reason?.fault, status.establishedAt], ["down", "selectors_refused", null]);
     assert.match(status.reason?.detail ?? "", detail);
     // A whole one beside it, or in its place, is enough; so is one that is wider than what was asked.
-    const whole = child({ "remote-ts": ["10.24.2.0/23", "10.24.3.0/24"] });
-    assert.equal(statusOf(tunnel, [association(child(cut), whole)], history, now).state, "up");
+    const complete = child({ "remote-ts": ["10.24.2.0/23", "10.24.3.0/24"] });
+    assert.equal(statusOf(tunnel, [association(child(cut), complete)], history, now).state, "up");
   }
 });
 

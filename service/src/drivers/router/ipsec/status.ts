@@ -116,14 +116,14 @@ function proposalText(child: Message, association: Message | undefined): string 
 
 /** Appends the values of our side to the engine's sentence. */
 function explain({ fault, detail }: Reason, tunnel: IpsecTunnel): Reason {
-  const ours = {
+  const configured = {
     authentication_failed: `Configured here: our identity is ${tunnel.localIdentity}, the peer's is ${tunnel.peerIdentity}.`,
     no_proposal_chosen: `Configured here: IKEv${tunnel.ikeVersion} with ${ikeProposal(tunnel)}, ESP with ${espProposal(tunnel)}.`,
     selectors_refused: `Configured here: ${tunnel.localSubnets.join(", ")} on our side and ${tunnel.peerSubnets.join(", ")} on the peer's.`,
     peer_unreachable: `Brume contacts ${tunnel.peer ?? tunnel.peerIdentity} on UDP 500 and 4500.`,
     engine_unavailable: "",
   }[fault];
-  return { fault, detail: `${detail} ${ours}`.trim() };
+  return { fault, detail: `${detail} ${configured}`.trim() };
 }
 
 const idle = {

@@ -36,9 +36,11 @@ const input = (spec: NetworkSpec): string[] => [
 function serving(spec: NetworkSpec) {
   const addresses = spec.ports.flatMap((port) => port.addresses);
   const sets = ([4, 6] as const).flatMap((family) => {
-    const own = ofFamily(addresses, family).map((range) => formatAddresses(family, range));
-    if (own.length === 0) return [];
-    return [{ family, line: `set servers${family} { type ipv${family}_addr; elements = { ${own.join(", ")} }; }` }];
+    const addressTexts = ofFamily(addresses, family).map((range) => formatAddresses(family, range));
+    if (addressTexts.length === 0) return [];
+    return [
+      { family, line: `set servers${family} { type ipv${family}_addr; elements = { ${addressTexts.join(", ")} }; }` },
+    ];
   });
   return {
     sets: sets.map(({ line }) => line),

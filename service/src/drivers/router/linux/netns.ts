@@ -33,12 +33,13 @@ function uplinkAddresses(spec: NetworkSpec): string[] {
 }
 
 /** Whether the kernel itself assigns the address; such addresses are not removed. */
-const isOwn = (device: Link, address: string): boolean =>
+const isLinkLocal = (device: Link, address: string): boolean =>
   address.startsWith("fe80:") && !(device.name === UPLINK && address === "fe80::2/64");
 
 function addressLines(device: string, wanted: readonly string[], link: Link | undefined): string[] {
   const there = link?.addresses ?? [];
-  const gone = link === undefined ? [] : there.filter((address) => !wanted.includes(address) && !isOwn(link, address));
+  const gone =
+    link === undefined ? [] : there.filter((address) => !wanted.includes(address) && !isLinkLocal(link, address));
   const missing = wanted.filter((address) => !there.includes(address));
   return [
     ...gone.map((address) => `addr del ${address} dev ${device}`),

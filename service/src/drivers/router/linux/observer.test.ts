@@ -22,30 +22,30 @@ function createMachine(count: number) {
   const ids = Array.from({ length: count }, (_, index) => index + 1);
   const broken = new Set<number>();
   let received = 0;
-  let asked: string[] = [];
+  let commands: string[] = [];
   const answer = (line: string): string => {
     const id = ids.find((each) => line.includes(`${namespaceOf(tag, each)} `));
     if (id === undefined) return JSON.stringify(ids.map((each) => link(uplinkOf(tag, each))));
     if (line.includes(" ip ")) {
-      const own = [link("lo", { ifalias: markText(id, 1) }), link("br0"), link("up0")];
-      if (id !== count) return JSON.stringify(own);
+      const links = [link("lo", { ifalias: markText(id, 1) }), link("br0"), link("up0")];
+      if (id !== count) return JSON.stringify(links);
       const stats64 = { rx: { bytes: ++received, packets: 1 }, tx: {} };
-      return JSON.stringify([...own, link(portOf(9), { master: "br0", stats64 })]);
+      return JSON.stringify([...links, link(portOf(9), { master: "br0", stats64 })]);
     }
     const tables = broken.has(id) ? ["guard0", "flows0"] : ["edge0", "guard0", "lock0", "flows0"];
     const counters = tables.map((table) => ({ counter: { table, name: "d_1", packets: 0, bytes: 0 } }));
     return JSON.stringify({ nftables: counters });
   };
-  const own: Exec = {
+  const countingExec: Exec = {
     ...exec,
     async run(_, { stdin = "" } = {}) {
-      asked = (await stdin).trim().split("\n");
+      commands = (await stdin).trim().split("\n");
       await new Promise(setImmediate);
-      return asked.map(answer).join("\n");
+      return commands.map(answer).join("\n");
     },
   };
   const observer = createObserver({
-    exec: own,
+    exec: countingExec,
     tag,
     hostNamespace: null,
     capabilities: { dhcp: true } as Capabilities,
@@ -66,7 +66,7 @@ function createMachine(count: number) {
     async look() {
       const { networks } = await observer.observe();
       const missing = networks.filter(({ complete }) => !complete).map(({ id }) => id);
-      return { networks, missing, visits: asked.filter((line) => line.includes(" nft ")).length };
+      return { networks, missing, visits: commands.filter((line) => line.includes(" nft ")).length };
     },
   };
 }
@@ -84,16 +84,16 @@ test("many networks are all read once and then in turn, while ports are counted 
   const first = await look();
   assert.deepEqual([first.visits, first.missing], [40, []]);
   broken.add(20);
-  const looks = [await look(), await look(), await look()];
+  const observations = [await look(), await look(), await look()];
   assert.deepEqual(
-    looks.map(({ visits, missing }) => [visits, missing]),
+    observations.map(({ visits, missing }) => [visits, missing]),
     [
       [8, []],
       [8, [20]],
       [8, [20]],
     ],
   );
-  const bytes = looks.map(({ networks }) => networks.at(-1)?.ports[0]?.sent.bytes ?? 0);
+  const bytes = observations.map(({ networks }) => networks.at(-1)?.ports[0]?.sent.bytes ?? 0);
   assert.deepEqual(
     bytes.map((each) => each - (bytes[0] ?? 0)),
     [0, 1, 2],

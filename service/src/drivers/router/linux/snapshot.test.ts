@@ -64,13 +64,13 @@ test("a shallow observation reads less", () => {
 });
 
 test("a removed or added rule is detected, another spelling is ignored", () => {
-  const ours =
+  const ownTable =
     "ct state vmap { established : accept, invalid : drop }\nmeta l4proto 6 counter name r1 accept\nip daddr vmap { 1.1.1.1 : goto v4_1, }";
-  const theirs =
+  const otherTable =
     'ip daddr vmap { 1.1.1.1 : goto v4_1 }\nct state vmap { invalid : drop, established : accept }\n\tmeta l4proto tcp counter name "r1" accept';
-  assert.equal(countVerdicts(ours), countVerdicts(theirs));
-  assert.notEqual(countVerdicts(ours), countVerdicts(theirs.replace(" accept", "")));
-  assert.notEqual(countVerdicts(ours), countVerdicts(`${theirs}\ndrop`));
+  assert.equal(countVerdicts(ownTable), countVerdicts(otherTable));
+  assert.notEqual(countVerdicts(ownTable), countVerdicts(otherTable.replace(" accept", "")));
+  assert.notEqual(countVerdicts(ownTable), countVerdicts(`${otherTable}\ndrop`));
 });
 
 const spec = {
@@ -125,10 +125,10 @@ test("each port has its lease, and only a plain name goes with it", () => {
 });
 
 test("a lease of a port that is gone, or of its address elsewhere, is not kept", () => {
-  const own = "0 02:42:00:00:00:20 10.64.0.10 web-1 01:02:42:00:00:00:20\n";
+  const leaseLine = "0 02:42:00:00:00:20 10.64.0.10 web-1 01:02:42:00:00:00:20\n";
   const gone = "0 02:42:00:00:00:1f 10.64.0.11 * *\n";
   const moved = "0 02:42:00:00:00:21 10.64.0.1 * *\n";
-  assert.equal(filterLeases(gone + own + moved, hostLines(spec)), own);
-  assert.equal(filterLeases(own, hostLines(spec)), own);
+  assert.equal(filterLeases(gone + leaseLine + moved, hostLines(spec)), leaseLine);
+  assert.equal(filterLeases(leaseLine, hostLines(spec)), leaseLine);
   assert.equal(filterLeases("", []), "");
 });

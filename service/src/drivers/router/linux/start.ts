@@ -136,8 +136,8 @@ function within({ network, server, packets }: Limits): Limits {
   const table = "/proc/sys/net/netfilter/nf_conntrack_max";
   // 0: without limit.
   const rows = (existsSync(table) && Number(readFileSync(table, "utf8"))) || Number.POSITIVE_INFINITY;
-  const whole = Math.floor(Math.min(network, Math.max(rows / 4, 100)));
-  return { network: whole, server: Math.min(server, Math.ceil(whole / 4)), packets };
+  const perNetwork = Math.floor(Math.min(network, Math.max(rows / 4, 100)));
+  return { network: perNetwork, server: Math.min(server, Math.ceil(perNetwork / 4)), packets };
 }
 
 function describe(found: Capabilities, offers: RouterStart["offers"], holder: Kind | null): string[] {

@@ -100,12 +100,15 @@ function runsBy(field: Field, rules: readonly FlatRule[], whole: Span): FlatRule
 
 /** Builds the tree. `family` determines the size of addresses. */
 export function buildTree(rules: readonly FlatRule[], family: 4 | 6): Chain {
-  const whole = Object.fromEntries(fields.map((field) => [field, fullRange(field, family)])) as Record<Field, Span>;
+  const fullRanges = Object.fromEntries(fields.map((field) => [field, fullRange(field, family)])) as Record<
+    Field,
+    Span
+  >;
 
   function build(list: readonly FlatRule[], left: readonly Field[]): Chain {
     const tests: Test[] = [];
     for (const rule of list) {
-      const open = left.filter((field) => !covers(rule[field], whole[field]));
+      const open = left.filter((field) => !covers(rule[field], fullRanges[field]));
       tests.push({ rule, fields: open });
       // Rules after one that matches everything are never reached.
       if (open.length === 0) break;
@@ -116,7 +119,7 @@ export function buildTree(rules: readonly FlatRule[], family: 4 | 6): Chain {
     const candidates = left.includes("protocol") ? (["protocol"] as const) : left;
     let best: Split | null = null;
     for (const field of candidates) {
-      const split = splitBy(field, met, whole[field]);
+      const split = splitBy(field, met, fullRanges[field]);
       if (split !== null && split.longest < (best?.longest ?? Number.POSITIVE_INFINITY)) best = split;
       if (best !== null && best.longest <= FEW) break;
     }
@@ -129,7 +132,7 @@ export function buildTree(rules: readonly FlatRule[], family: 4 | 6): Chain {
         branches: best.groups.map(({ ranges, rules }) => ({ ranges, chain: build(rules, rest) })),
       };
     }
-    const runs = candidates.map((field) => runsBy(field, met, whole[field])).filter((runs) => runs.length > 1);
+    const runs = candidates.map((field) => runsBy(field, met, fullRanges[field])).filter((runs) => runs.length > 1);
     const fewest = runs.sort((a, b) => a.length - b.length)[0];
     if (fewest === undefined || fewest.length > met.length / 4) return { kind: "tests", tests };
     return { kind: "runs", chains: fewest.map((run) => build(run, left)) };

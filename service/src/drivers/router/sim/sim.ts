@@ -95,7 +95,7 @@ const portStatus = ({ attached }: Network, id: number): PortStatus => ({
 export function createSim(now: () => number): SimulatedRouter {
   const networks = new Map<number, Network>();
   const devices = new Set<string>();
-  let looks = 0;
+  let observations = 0;
   let isSilent = false;
   /** Resolvers of `observe` calls that wait while `silent`. */
   let waiting: (() => void)[] = [];
@@ -135,7 +135,7 @@ export function createSim(now: () => number): SimulatedRouter {
       waiting = [];
     },
     get looks() {
-      return looks;
+      return observations;
     },
     async apply(spec, onRepair) {
       if (sim.broken) throw new Error("the simulated host refuses every change");
@@ -201,7 +201,7 @@ export function createSim(now: () => number): SimulatedRouter {
       return found?.ports.has(port) === true ? portStatus(found, port) : null;
     },
     async observe(only) {
-      looks += 1;
+      observations += 1;
       if (isSilent) await new Promise<void>((resolve) => waiting.push(resolve));
       const status = async (network: Network): Promise<NetworkStatus> => {
         const shown: PortStatus[] = [];

@@ -279,8 +279,10 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       await stop({ namespace, device });
     },
     async observe(only) {
-      const asked = [...nets].filter(([namespace]) => only === undefined || namespace === only);
-      const all = await Promise.all(asked.map(async ([namespace, net]) => [namespace, await observeNet(net)] as const));
+      const selected = [...nets].filter(([namespace]) => only === undefined || namespace === only);
+      const all = await Promise.all(
+        selected.map(async ([namespace, net]) => [namespace, await observeNet(net)] as const),
+      );
       return new Map(all);
     },
     close() {

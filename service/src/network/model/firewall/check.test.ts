@@ -36,13 +36,13 @@ const packet = (input: Partial<PacketInput> = {}): PacketInput => ({
   ...input,
 });
 const ping = (Source: string, Destination: string): PacketInput => ({ Protocol: "Icmp", Source, Destination });
-const ask = (input: Partial<PacketInput>, asked: Partial<PacketContext> = {}) =>
+const judge = (input: Partial<PacketInput>, asked: Partial<PacketContext> = {}) =>
   judgePacket(packet(input), { ...network, ...asked });
 
 test("rules do not open closed addresses", () => {
   const off = normalise({ Enabled: false, Rules: [] }, { family6: true });
   const closed = (input: Partial<PacketInput>) => {
-    const { Verdict, Rule, Reason } = ask(input, { firewall: off });
+    const { Verdict, Rule, Reason } = judge(input, { firewall: off });
     assert.deepEqual([Verdict, Rule], ["Deny", null]);
     assert.match(Reason, /is closed to servers/);
   };
@@ -50,34 +50,34 @@ test("rules do not open closed addresses", () => {
   closed({ Source: "fd24:1::5", Destination: "fe80::1" });
   closed({ Source: "169.254.7.7" });
   // The host itself uses these addresses.
-  assert.equal(ask({ Source: "169.254.1.1" }).Rule, 1);
-  assert.equal(ask({ Source: "10.64.0.10", Destination: "169.253.255.255" }, { firewall: off }).Verdict, "Allow");
+  assert.equal(judge({ Source: "169.254.1.1" }).Rule, 1);
+  assert.equal(judge({ Source: "10.64.0.10", Destination: "169.253.255.255" }, { firewall: off }).Verdict, "Allow");
 });
 
 test("the first matching rule decides, else the default", () => {
-  assert.deepEqual(ask({}), {
+  assert.deepEqual(judge({}), {
     Verdict: "Allow",
     Rule: 1,
     Reason: "Rule 1 (web) is the first that matches, and its Action is Allow.",
   });
-  assert.deepEqual(ask({ Protocol: "Udp", SourcePort: 53 }), {
+  assert.deepEqual(judge({ Protocol: "Udp", SourcePort: 53 }), {
     Verdict: "Deny",
     Rule: 2,
     Reason: "Rule 2 is the first that matches, and its Action is Deny.",
   });
-  assert.deepEqual(ask({ SourcePort: 40_000, DestinationPort: 22 }), {
+  assert.deepEqual(judge({ SourcePort: 40_000, DestinationPort: 22 }), {
     Verdict: "Deny",
     Rule: null,
     Reason: "No rule matches, and DefaultRuleAction is Deny.",
   });
-  assert.equal(ask({ Source: "10.64.0.11", Destination: "198.51.100.1" }).Rule, 3);
+  assert.equal(judge({ Source: "10.64.0.11", Destination: "198.51.100.1" }).Rule, 3);
   assert.equal(judgePacket(ping("fd99::1", "fd24:1::5"), network).Rule, 4);
   assert.equal(judgePacket(ping("203.0.113.5", "10.64.0.10"), network).Verdict, "Deny");
 });
 
 test("an assumed source port is reported if rules depend on it", () => {
   assert.equal(
-    ask({ DestinationPort: 22 }).Reason,
+    judge({ DestinationPort: 22 }).Reason,
     "No rule matches, and DefaultRuleAction is Deny. SourcePort was assumed to be 49152.",
   );
 });
@@ -85,16 +85,16 @@ test("an assumed source port is reported if rules depend on it", () => {
 test("rules of the request replace the stored ones", () => {
   const Rules: FirewallRuleInput[] = [{ Action: "Deny", Protocol: "Tcp", Source: "203.0.113.0/24" }];
   const off = { firewall: { ...network.firewall, Enabled: false } };
-  assert.deepEqual([ask({ Rules }).Verdict, ask({ Rules }).Rule], ["Deny", 1]);
-  assert.equal(ask({ Rules }, off).Verdict, "Deny");
-  assert.equal(ask({ Rules: [] }).Verdict, "Deny");
-  assert.equal(ask({ Rules: [], DefaultRuleAction: "Allow" }).Verdict, "Allow");
+  assert.deepEqual([judge({ Rules }).Verdict, judge({ Rules }).Rule], ["Deny", 1]);
+  assert.equal(judge({ Rules }, off).Verdict, "Deny");
+  assert.equal(judge({ Rules: [] }).Verdict, "Deny");
+  assert.equal(judge({ Rules: [], DefaultRuleAction: "Allow" }).Verdict, "Allow");
 });
 
 test("unfiltered traffic is allowed", () => {
-  const off = ask({}, { firewall: { ...network.firewall, Enabled: false } });
+  const off = judge({}, { firewall: { ...network.firewall, Enabled: false } });
   assert.deepEqual(off, { Verdict: "Allow", Rule: null, Reason: "The firewall is not enabled: everything passes." });
-  const inside = ask({ Source: "10.64.0.11", DestinationPort: 22 });
+  const inside = judge({ Source: "10.64.0.11", DestinationPort: 22 });
   assert.deepEqual([inside.Verdict, inside.Rule], ["Allow", null]);
   assert.match(inside.Reason, /does not cross the edge/);
 });
@@ -122,7 +122,7 @@ test("the edge itself accepts only what its guard allows", () => {
     const { Verdict, Rule } = judgePacket(question, network);
     assert.deepEqual([Verdict, Rule], [verdict, null], JSON.stringify(question));
   }
-  const reasonOf = (Source: string) => ask({ Source, Destination: "10.64.0.9", DestinationPort: 22 }).Reason;
+  const reasonOf = (Source: string) => judge({ Source, Destination: "10.64.0.9", DestinationPort: 22 }).Reason;
   assert.equal(
     reasonOf("203.0.113.5"),
     "10.64.0.9 is the edge itself, which rules do not filter: from outside it accepts only echo, UDP 500 (IKE), UDP 4500 (IKE), ESP.",
@@ -131,7 +131,7 @@ test("the edge itself accepts only what its guard allows", () => {
 });
 
 test("a packet outside of the network is judged by the rules, and the reason states it", () => {
-  const { Verdict, Reason } = ask({ Destination: "198.51.100.1", SourcePort: 1 });
+  const { Verdict, Reason } = judge({ Destination: "198.51.100.1", SourcePort: 1 });
   assert.equal(Verdict, "Deny");
   assert.match(Reason, /Neither address is in 10\.64\.0\.8\/29 or fd24:1::\/64/);
 });

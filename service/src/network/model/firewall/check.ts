@@ -92,7 +92,7 @@ export function judgePacket(body: PacketInput, network: PacketContext): Firewall
   const isEdge = (text: string) => edge.some((own) => readAddress(own)?.value === readAddress(text)?.value);
   if (isEdge(packet.source))
     return allow(`${packet.source} is the edge itself: rules do not filter the packets that it sends.`);
-  if (isEdge(packet.destination)) return judgeOwn(packet, network);
+  if (isEdge(packet.destination)) return judgeFromEdge(packet, network);
   if (staysInside(packet, internal))
     return allow("Both addresses are in the network: such traffic does not cross the edge and is not filtered.");
   const closed = closedOf(network.closed, packet.source, packet.destination);
@@ -122,7 +122,7 @@ export function judgePacket(body: PacketInput, network: PacketContext): Firewall
 }
 
 /** Returns the verdict on a packet to the edge itself. */
-function judgeOwn(packet: Packet, { internal, openings }: PacketContext): FirewallVerdict {
+function judgeFromEdge(packet: Packet, { internal, openings }: PacketContext): FirewallVerdict {
   const isInside = staysInside({ ...packet, destination: packet.source }, internal);
   const open = openTo(openings, isInside ? "inside" : "outside");
   const list = open.map(({ name, protocol, port }) =>

@@ -149,8 +149,8 @@ test("an invalid field is an error if the tunnel's type has the field, and is ig
 
 test("a tunnel cannot connect a network to itself", () => {
   const at = (input: Partial<TunnelInput>) => problemsOf([{ ...office, ...input }]);
-  for (const own of ["10.64.255.2", "10.64.0.8", "10.64.0.9", "10.64.0.15"])
-    assert.deepEqual(at({ PeerEndpoint: own }), ["/Tunnels/0/PeerEndpoint fields_conflict"], own);
+  for (const address of ["10.64.255.2", "10.64.0.8", "10.64.0.9", "10.64.0.15"])
+    assert.deepEqual(at({ PeerEndpoint: address }), ["/Tunnels/0/PeerEndpoint fields_conflict"], address);
   assert.deepEqual(at({ PeerEndpoint: "10.64.0.16" }), []);
   assert.deepEqual(problemsOf([{ ...laptop, PeerEndpoint: "10.64.255.2:51820" }]), [
     "/Tunnels/0/PeerEndpoint fields_conflict",
@@ -291,8 +291,8 @@ test("the stored tunnels decide about an edit", () => {
   assert.deepEqual(problemsOf([{ Id: 1, LocalNetwork: "10.64.0.0/28" }], known), [
     "/Tunnels/0/LocalNetwork out_of_range",
   ]);
-  const own = { ...network, publicKey: keyOf(1) };
-  assert.throws(() => planTunnels([], { Tunnels: [laptop] }, own, make), { code: "validation_failed" });
+  const withKey = { ...network, publicKey: keyOf(1) };
+  assert.throws(() => planTunnels([], { Tunnels: [laptop] }, withKey, make), { code: "validation_failed" });
 });
 
 test("subnets of peers overlap neither each other nor the network", () => {

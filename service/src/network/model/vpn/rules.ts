@@ -64,11 +64,11 @@ const keyFinders: readonly {
 
 /** Returns the tunnels whose peer is the network itself. `findOverlap` checks that PeerNetwork does not overlap `cidr`. */
 function findLoops(tunnels: readonly ListedTunnel[], { cidr, edgeAddress }: TunnelNetwork): readonly Conflict[] {
-  const own = [cidr, edgeAddress].map(parseAddresses);
+  const networkRanges = [cidr, edgeAddress].map(parseAddresses);
   return tunnels.flatMap(({ index, settings }) => {
     const peer = settings.PeerEndpoint.replace(/:\d+$/, "");
     const value = isIPv4(peer) ? parseAddress(peer).value : null;
-    const isOwn = value !== null && own.some(({ first, last }) => first <= value && value <= last);
+    const isInNetwork = value !== null && networkRanges.some(({ first, last }) => first <= value && value <= last);
     const conflict = (field: TunnelFieldProblem["field"], address: string): Conflict => ({
       index,
       field,
@@ -78,7 +78,7 @@ function findLoops(tunnels: readonly ListedTunnel[], { cidr, edgeAddress }: Tunn
       ...(splitBlocks(settings.PeerNetwork).includes(`${edgeAddress}/32`)
         ? [conflict("PeerNetwork", edgeAddress)]
         : []),
-      ...(isOwn ? [conflict("PeerEndpoint", peer)] : []),
+      ...(isInNetwork ? [conflict("PeerEndpoint", peer)] : []),
     ];
   });
 }
@@ -117,8 +117,8 @@ export function findOverlap(
   tunnels: readonly ListedTunnel[],
   cidr: string,
 ): (FieldProblem & { readonly index: number }) | null {
-  const own = parseAddresses(cidr);
-  const ranges = [{ first: own.first, last: own.last, index: -1 }];
+  const networkRange = parseAddresses(cidr);
+  const ranges = [{ first: networkRange.first, last: networkRange.last, index: -1 }];
   for (const { index, settings } of tunnels)
     for (const range of join(splitBlocks(settings.PeerNetwork).map(parseAddresses))) ranges.push({ ...range, index });
   ranges.sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));

@@ -30,7 +30,7 @@ export interface Site {
   readonly edge: Edge;
 }
 
-export interface Scene {
+export interface VpnFixture {
   /** The site of the driver; its network is 10.24.1.0/24, its edge 192.0.2.1, its server 10.24.1.2. */
   readonly here: Site;
   /** 10.24.2.0/24 and 10.24.3.0/24, edges 192.0.2.2 and 192.0.2.3, servers 10.24.2.2 and 10.24.3.2. */
@@ -42,10 +42,10 @@ export interface Scene {
   end(): Promise<void>;
 }
 
-let scenes = 0;
+let fixtures = 0;
 
-export async function createScene(): Promise<Scene> {
-  const tag = `vt${process.pid.toString(36)}${(scenes++).toString(36)}`;
+export async function createVpnFixture(): Promise<VpnFixture> {
+  const tag = `vt${process.pid.toString(36)}${(fixtures++).toString(36)}`;
   const folder = mkdtempSync(join(tmpdir(), "brume-vpn-"));
   guard({ spaces: `${tag}[es][12]`, tag, folder });
   const siteOf = (number: number): Site => {

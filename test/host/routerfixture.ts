@@ -32,10 +32,10 @@ import { createLab, type Guest, type Lab } from "../support/netnslab.ts";
 import { image, port } from "../support/networkspec.ts";
 import { newServerRow } from "../support/rows.ts";
 import { simulatedHost, simulateGuests } from "../support/testservice.ts";
-import { until } from "./vpnscene.ts";
+import { until } from "./vpnfixture.ts";
 
 /** The fields of a network that its servers need. */
-type Ground = { readonly CIDR: string; readonly Gateway: string } & Partial<Pick<PublicNetwork, "CIDR6" | "Gateway6">>;
+type Subnet = { readonly CIDR: string; readonly Gateway: string } & Partial<Pick<PublicNetwork, "CIDR6" | "Gateway6">>;
 
 export interface Server extends Guest {
   readonly link: NetworkLink;
@@ -43,7 +43,7 @@ export interface Server extends Guest {
   readonly ip6: string;
 }
 
-export interface NetworkScene {
+export interface RouterFixture {
   readonly lab: Lab;
   readonly store: Store;
   readonly client: Client;
@@ -99,7 +99,7 @@ export const announce = (store: Store, network: number): Promise<unknown> =>
 export async function createServer(
   lab: Lab,
   tag: string,
-  ground: Ground,
+  ground: Subnet,
   { LinkID, IP, IP6 }: NetworkLink,
   bare = false,
 ): Promise<Guest> {
@@ -112,7 +112,7 @@ export async function createServer(
 }
 
 /** If `publicPool` has private addresses, the lab's host uses NAT. */
-export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {}): Promise<NetworkScene> {
+export async function createRouterFixture({ ipv6 = false, publicPool = pool } = {}): Promise<RouterFixture> {
   const lab = await createLab();
   const database = await startDatabase("sqlite");
   const token = randomBytes(32).toString("hex");
@@ -160,13 +160,13 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
   /** The engine is notified only of commits of its own process; any change of a network through the API wakes it. */
   let turns = 0;
   let bell: PublicNetwork | null = null;
-  const ring = async () => {
+  const synchronise = async () => {
     bell ??= await brume.client.createPublicNetwork({ body: { Name: "bell", NetworkCapacity: "30" } }, { wait: 0 });
     const body = { Name: `bell ${++turns}` };
     await brume.client.updatePublicNetwork({ path: { id: bell.Id }, body }, { wait: 0 });
   };
 
-  const scene: NetworkScene = {
+  const fixture: RouterFixture = {
     lab,
     get store() {
       return brume.store;
@@ -177,7 +177,7 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
     edgeOf: (network) => namespaceOf(lab.tag, network),
     async order(name, spec = {}) {
       const { Id } = await brume.client.createPublicNetwork({ body: { Name: name, ...spec } });
-      return scene.applied(Id);
+      return fixture.applied(Id);
     },
     async plug(network, { bandwidth, bare = false } = {}) {
       const row = await link(brume.store, network, bandwidth);
@@ -185,12 +185,12 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
       const path = { id: network };
       const read = (): Promise<PublicNetwork | Network> =>
         kind === "private" ? brume.client.readNetwork({ path }) : brume.client.readPublicNetwork({ path });
-      const ground = await read();
-      const linked = ground.LinkedServers.find(({ LinkID }) => LinkID === row.id);
+      const subnet = await read();
+      const linked = subnet.LinkedServers.find(({ LinkID }) => LinkID === row.id);
       if (linked === undefined) throw new Error(`link ${row.id} is not shown`);
-      const guest = await createServer(lab, lab.tag, ground, linked, bare);
+      const guest = await createServer(lab, lab.tag, subnet, linked, bare);
       await announce(brume.store, network);
-      await ring();
+      await synchronise();
       await until(`network ${network} applied`, async () => {
         const now = await table.findNetwork(brume.store.read, network);
         return now?.applied === now?.generation;
@@ -200,7 +200,7 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
     applied: (network) => brume.client.waitFor("readPublicNetwork", { path: { id: network } }, { timeout: 120_000 }),
     async turn(network) {
       await brume.store.write((tx) => requestReconcile(tx, apply, network));
-      await ring();
+      await synchronise();
     },
     async events(type) {
       const found: Event[] = [];
@@ -219,5 +219,5 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
       await lab.close();
     },
   };
-  return scene;
+  return fixture;
 }

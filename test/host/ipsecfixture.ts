@@ -11,7 +11,7 @@ import { renderPeerConfig } from "../../service/src/drivers/router/model/peercon
 import { whyNot } from "../support/hindrance.ts";
 import { ipsecTunnel } from "../support/tunnelspec.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
-import { createScene, type Scene, until } from "./vpnscene.ts";
+import { createVpnFixture, until, type VpnFixture } from "./vpnfixture.ts";
 
 /** The reason why the tests cannot run here; false: they can. */
 export const skip = whyNot("ip", "charon-systemd", "swanctl", "ping");
@@ -38,8 +38,8 @@ export const farText = (...tunnels: readonly IpsecTunnel[]): string =>
     })
     .join("");
 
-export interface IpsecScene {
-  readonly scene: Scene;
+export interface IpsecFixture {
+  readonly fixture: VpnFixture;
   readonly far: FarStrongswan;
   /** The address of every host name; "": none resolves. */
   readonly names: { address: string };
@@ -59,14 +59,14 @@ export interface IpsecScene {
 }
 
 /** `retryAfter`: milliseconds between attempts. */
-export async function createIpsecScene(retryAfter = 500): Promise<IpsecScene> {
-  const scene = await createScene();
-  const far = await startStrongswan(scene);
+export async function createIpsecFixture(retryAfter = 500): Promise<IpsecFixture> {
+  const fixture = await createVpnFixture();
+  const far = await startStrongswan(fixture);
   const names = { address: "192.0.2.2" };
   const create = (): Ipsec =>
     createIpsec({
       exec,
-      runFolder: scene.folder,
+      runFolder: fixture.folder,
       kernelEsp: false,
       now: Date.now,
       random: randomBytes,
@@ -79,7 +79,7 @@ export async function createIpsecScene(retryAfter = 500): Promise<IpsecScene> {
     });
   let ipsec = create();
   const statusOf = async (id = 7): Promise<TunnelStatus> => {
-    const found = (await ipsec.observe()).get(scene.here.namespace)?.find((status) => status.id === id);
+    const found = (await ipsec.observe()).get(fixture.here.namespace)?.find((status) => status.id === id);
     assert.ok(found, `tunnel ${id} has no status`);
     return found;
   };
@@ -97,7 +97,7 @@ export async function createIpsecScene(retryAfter = 500): Promise<IpsecScene> {
     });
   };
   const daemon = async () => {
-    const found = await findDaemons(exec, scene.here.namespace, "charon-systemd");
+    const found = await findDaemons(exec, fixture.here.namespace, "charon-systemd");
     assert.equal(found.length, 1);
     const [child] = found;
     assert.ok(child);
@@ -105,7 +105,7 @@ export async function createIpsecScene(retryAfter = 500): Promise<IpsecScene> {
   };
 
   const association = async (id: number): Promise<string> => {
-    const vici = await connectVici(join(scene.folder, scene.here.namespace, "ipsec", "charon.vici"));
+    const vici = await connectVici(join(fixture.folder, fixture.here.namespace, "ipsec", "charon.vici"));
     try {
       const [found] = await vici.stream("list-sas", "list-sa", { ike: `t-${id}` });
       const [[, ike] = []] = sections(found);
@@ -116,12 +116,12 @@ export async function createIpsecScene(retryAfter = 500): Promise<IpsecScene> {
     }
   };
 
-  const remove = (): Promise<void> => ipsec.remove(scene.here.namespace);
+  const remove = (): Promise<void> => ipsec.remove(fixture.here.namespace);
   return {
-    scene,
+    fixture,
     far,
     names,
-    apply: (...tunnels) => ipsec.apply(scene.here.edge, tunnels),
+    apply: (...tunnels) => ipsec.apply(fixture.here.edge, tunnels),
     remove,
     restart() {
       ipsec.close();
@@ -138,7 +138,7 @@ export async function createIpsecScene(retryAfter = 500): Promise<IpsecScene> {
     },
     async end() {
       ipsec.close();
-      await scene.end();
+      await fixture.end();
     },
   };
 }

@@ -105,7 +105,7 @@ const processes = () =>
     .filter((line) => line !== "" && !/^(ip|nft|tc|sysctl|readlink) /.test(line));
 
 /** Returns all that could be someone else's, as lines. */
-async function look(): Promise<string[]> {
+async function readHost(): Promise<string[]> {
   const links = (await run("ip", "-o", "link")).replaceAll(/^\d+: /gm, "link ").replaceAll(/@if\d+|qlen \d+/g, "");
   const routes = await run("ip", "route", "show", "table", "all");
   const routes6 = await run("ip", "-6", "route", "show", "table", "all");
@@ -195,7 +195,7 @@ function fits({ group, method, body }: Message): boolean {
 const most = (name: string) => (name === "router.apply" ? 12 : name.startsWith("session") ? 0 : 25);
 
 await qemu.observe();
-const before = await look();
+const before = await readHost();
 const statuses = new Map<string, number>();
 const valid = new Map<string, number>();
 const batch: Message[] = [];
@@ -217,22 +217,22 @@ for (let at = 0; sent < count; at++) {
   if (batch.length >= 250) await sendAll(batch.splice(0), statuses);
 }
 if (batch.length > 0) await sendAll(batch, statuses);
-const after = await look();
+const after = await readHost();
 for (const { id } of (await qemu.observe()).machines) await qemu.remove(id);
 for (const { id } of (await router.observe()).networks) await router.remove(id);
-const end = await look();
+const end = await readHost();
 await agent.close();
 await router.close();
 await lab.close();
 
 const without = (list: readonly string[], other: readonly string[]) => list.filter((line) => !other.includes(line));
-const own = new RegExp(`b${lab.tag}[utwx][0-9a-z]|brume[_-]${lab.tag}`);
+const ownNames = new RegExp(`b${lab.tag}[utwx][0-9a-z]|brume[_-]${lab.tag}`);
 const report = {
   sent,
   reached: Object.fromEntries(valid),
   statuses: Object.fromEntries(statuses),
   lost: without(before, after),
-  foreign: without(after, before).filter((line) => !own.test(line)),
+  foreign: without(after, before).filter((line) => !ownNames.test(line)),
   left: without(end, before),
   gone: without(before, end),
   cpu: Math.round(process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6),
