@@ -1,4 +1,4 @@
-/** Flows whose undo fails, and the order of urgent flows. */
+/** Flows whose undo fails, the order of urgent flows, and turns of the event loop. */
 import assert from "node:assert/strict";
 import { flow } from "../../service/src/engine/flow.ts";
 import { queue, start } from "../../service/src/engine/task.ts";
@@ -77,5 +77,40 @@ invariant("an urgent flow runs before waiting flows, and after the running one",
   gate.open();
   await engine.ended(second.id);
   assert.deepEqual(order, [first.id, urgent.id, second.id]);
+  await engine.drain();
+});
+
+invariant("steps that end at once leave turns of the event loop to others", async (store) => {
+  const alarm = createTestAlarm();
+  let done = 0;
+  let most = 0;
+  let isOver = false;
+  const busy = flow({
+    name: "sample.busy",
+    subject: "sample",
+    steps: [
+      {
+        name: "Work",
+        async do() {
+          await Promise.resolve();
+          for (const until = performance.now() + 3; performance.now() < until; );
+          done += 1;
+        },
+      },
+    ],
+  });
+  for (let subject = 1; subject <= 20; subject++)
+    await store.write((tx) => start(tx, busy, { subject, project: 1, input: null, now: alarm.now() }));
+  const engine = createFixtureEngine(store, alarm, { flows: [busy] });
+  const count = (): void => {
+    most = Math.max(most, done);
+    done = 0;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  engine.run();
+  await engine.idle();
+  isOver = true;
+  assert.ok(most <= 3, `${most} steps in one turn`);
   await engine.drain();
 });

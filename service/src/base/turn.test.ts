@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createTurn, forEachInTurns } from "./turn.ts";
+import { createPacer, createTurn, forEachInTurns } from "./turn.ts";
 
 test("a slice is over after five milliseconds, and the next one starts after the event loop", async () => {
   let now = 0;
@@ -29,4 +29,33 @@ test("other work runs between the items of long work", async () => {
     [1, 2, 3],
   );
   assert.ok(seen.indexOf("other") < seen.indexOf(3));
+});
+
+test("works that share a pacer run in order, in several turns of the event loop", async () => {
+  let now = 0;
+  const pacer = createPacer(() => now);
+  const seen: (number | string)[] = [];
+  const work = async (index: number): Promise<void> => {
+    await pacer.pass();
+    seen.push(index);
+    now += 3;
+    // Continues in the same turn, as a work does that awaits only the database.
+    for (let steps = 0; steps < 5; steps++) await Promise.resolve();
+  };
+  let turns = 0;
+  const turn = (): void => {
+    turns++;
+    seen.push("turn");
+    if (turns < 10) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await Promise.all([1, 2, 3, 4, 5, 6, 7].map(work));
+  const works = seen.filter((item) => item !== "turn");
+  assert.deepEqual(works, [1, 2, 3, 4, 5, 6, 7]);
+  // A slice of five milliseconds has two works of three.
+  const runs = seen
+    .join(" ")
+    .split("turn")
+    .map((run) => run.split(" ").filter((item) => item !== "").length);
+  assert.ok(Math.max(...runs) <= 2, seen.join(" "));
 });

@@ -27,6 +27,45 @@ export function createTurn(now: () => number = () => performance.now()): Turn {
   };
 }
 
+/** Runs many short works one after the other: each of them fits into a turn of the event loop, but not all of them. */
+export interface Pacer {
+  /** Resolves when the work may continue, in the order of the calls: when earlier ones wait for something else, and the turn is not over. */
+  pass(): Promise<void>;
+}
+
+/** Creates a pacer. Its time in a turn begins with the first work. `now` returns milliseconds. */
+export function createPacer(now: () => number = () => performance.now()): Pacer {
+  const waiting: (() => void)[] = [];
+  let isPlanned = false;
+  let begun: number | null = null;
+  /** Ticks run when there are no microtasks left: a work that awaits only results that are there has then come to its end. */
+  const plan = (): void => {
+    if (isPlanned || waiting.length === 0) return;
+    isPlanned = true;
+    queueMicrotask(() => process.nextTick(resume));
+  };
+  const resume = (): void => {
+    isPlanned = false;
+    if (begun === null) {
+      begun = now();
+      setImmediate(() => {
+        begun = null;
+        plan();
+      });
+    }
+    if (now() - begun >= sliceTime) return;
+    waiting.shift()?.();
+    plan();
+  };
+  return {
+    pass: () =>
+      new Promise((resolve) => {
+        waiting.push(resolve);
+        plan();
+      }),
+  };
+}
+
 /** Calls `act` for each item, in slices. */
 export async function forEachInTurns<T>(items: Iterable<T>, act: (item: T) => void): Promise<void> {
   const turn = createTurn();

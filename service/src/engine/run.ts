@@ -5,6 +5,7 @@
 
 import { since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { Pacer } from "../base/turn.ts";
 import type { Tx } from "../store/db.ts";
 import { lock, StorageError } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
@@ -47,6 +48,8 @@ export interface RunContext {
   readonly lease: number;
   /** By name. */
   readonly flows: ReadonlyMap<string, Flow>;
+  /** Divides the turns of the event loop among the workers: a driver may respond at once to each of a hundred steps. */
+  readonly pacer: Pacer;
   /** Returns whether the engine is stopping: workers then release their rows. */
   stopping(): boolean;
 }
@@ -78,8 +81,12 @@ export async function runFlow(context: RunContext, flow: Flow, row: Row, held: H
   let live = readLive(row);
   try {
     while (live.row.lease !== null && !held.lost) {
+      await context.pacer.pass();
       if (held.cancel !== null) live = { ...live, row: { ...live.row, cancel: held.cancel } };
-      const move = await nextMove(context, flow, live, held);
+      // An interruption of all steps is over, so a new one would not end.
+      const move = context.stopping()
+        ? releaseLease(live, context.alarm.now())
+        : await nextMove(context, flow, live, held);
       if (held.lost) return false;
       live = await store(context, flow, live, move, held);
     }
@@ -294,6 +301,8 @@ export async function runReconciler(
   const { alarm } = context;
   const free = { lease: null, begun_at: null };
   try {
+    await context.pacer.pass();
+    if (context.stopping()) throw new Error("the service stops");
     const trial = attempt(alarm, alarm.now() + reconciler.time, async (signal) =>
       reconciler.run({ subject: row.subject_id, attempt: row.tries + 1, signal }),
     );

@@ -8,7 +8,7 @@ import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type ChangeResult, type Handlers, type Request } from "../http/handler.ts";
 import { requireFreeAddresses } from "../network/link.ts";
 import { findShared, lockNetwork, type NetworkRow } from "../network/table.ts";
-import type { Tx } from "../store/db.ts";
+import { rest, type Tx } from "../store/db.ts";
 import {
   auditOnly,
   causeOf,
@@ -35,7 +35,7 @@ import {
   type ServerRow,
   updateBatch,
 } from "./table.ts";
-import { viewServer, withoutIds } from "./view.ts";
+import { viewProject, withoutIds } from "./view.ts";
 
 type Names = "createBatch" | "deleteBatch";
 
@@ -65,7 +65,10 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
     await requireDemand(tx, project, host, demandOf(specs));
     for (const { network, wanted } of await lockNetworks(tx, specs)) await requireFreeAddresses(tx, network, wanted);
     const made: CreatedServer[] = [];
-    for (const spec of specs) made.push(await createOne(creation, spec));
+    for (const spec of specs) {
+      made.push(await createOne(creation, spec));
+      await rest(tx);
+    }
     return made;
   }
 
@@ -86,6 +89,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
       try {
         await requireDemand(tx, project, host, demandOf([spec]));
         made.push(await createOne(creation, spec));
+        await rest(tx);
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
         faults.push({ index, fault: error });
@@ -119,10 +123,9 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
     await waitForTasks(context, tasks, ms);
     const row = await findBatch(store.read, caller.projectId, id);
     if (row === undefined) return undefined;
-    const shown = [];
-    for (const member of await listMembers(store.read, id))
-      shown.push(await viewServer(context, store.read, caller, member));
-    return showBatch(row, shown);
+    const members = await listMembers(store.read, id);
+    const view = await viewProject(context, store.read, caller, members);
+    return showBatch(row, members.map(view.show));
   }
 
   /** Locks the queues of the servers in order of id. Throws `server_not_found`, `server_protected`. */
@@ -134,6 +137,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
       if (server === undefined) throw new ApiError("server_not_found", `Server ${id} does not exist in this project.`);
       requireUnprotected(server);
       locked.push({ server, running: queue.find(({ name }) => name === flowName("Delete")) });
+      await rest(tx);
     }
     return locked;
   }
@@ -165,8 +169,9 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
             ? await createSome(creation, planEach(members, references, request.elementErrors))
             : { made: await createAll(creation, together), errors: [] };
         const batch = errors.length === 0 ? row : await updateBatch(tx, row.id, { errors: JSON.stringify(errors) });
-        const shown = [];
-        for (const { server } of made) shown.push(await viewServer(context, tx, caller, server));
+        const rows = made.map(({ server }) => server);
+        const shown = rows.map((await viewProject(context, tx, caller, rows)).show);
+        await rest(tx);
         const withoutPasswords = shown.map(withoutSecrets);
         return {
           answer: dryRun ? showBatch({ ...batch, id: 0 }, shown.map(withoutIds)) : showBatch(batch, shown),
@@ -203,6 +208,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
         for (const { server, running } of locked) {
           const task = (await servers.commands.delete(tx, server, by)) ?? running;
           if (task !== undefined) tasks.push(task);
+          await rest(tx);
         }
         if (batch !== null) await servers.commands.deleteBatch(tx, batch, by);
         const gone = locked.map(({ server }) => auditOnly("server.deleted", server.id, { ID: server.id }, null));

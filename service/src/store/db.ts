@@ -78,6 +78,12 @@ export async function lock(tx: Tx, key: string): Promise<void> {
   sessionOf(tx).lock(key);
 }
 
+/**
+ * Lets the event loop serve reads in the middle of a transaction that changes many objects: call it after each of them. It waits only if
+ * the transaction has run for some milliseconds. Other writes wait for the transaction in any case.
+ */
+export const rest = (tx: Tx): Promise<void> => sessionOf(tx).rest();
+
 /** Placeholder of a parameter in a query that is compiled before its values are known. */
 class Placeholder {
   readonly name: string;

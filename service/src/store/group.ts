@@ -9,13 +9,15 @@
  *
  * Parts run one after the other. They await only the database. SQLite responds within the turn, so a group takes one turn; there, a part
  * that awaits something else delays the writers behind it, and the service logs a warning. PostgreSQL receives statements in their order
- * without waiting for the results of earlier ones.
+ * without waiting for the results of earlier ones. On SQLite, a group takes about one slice of the event loop: the other parts follow in
+ * the next one, and a long part rests between its objects.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextTurn } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import type { Log } from "../base/log.ts";
+import { createTurn, type Turn } from "../base/turn.ts";
 import type { Tx } from "./db.ts";
 import { StorageError } from "./db.ts";
 import type { Health } from "./health.ts";
@@ -88,6 +90,14 @@ async function writeEntries(kind: Kind, connection: WriteConnection, entries: En
   ]);
 }
 
+/** What the parts of a group share while it runs. */
+interface Life {
+  ended: boolean;
+  /** A part has given its turn of the event loop away. */
+  rested: boolean;
+  readonly turn: Turn;
+}
+
 /** Session of one part, valid while the part runs. After the first error all statements fail, on both databases. */
 class PartSession implements Session {
   readonly kind: Kind;
@@ -101,11 +111,14 @@ class PartSession implements Session {
   wrote = false;
   readonly entries: Entry[] = [];
 
+  readonly #life: Life;
+
   /** `earlier`: unwritten journal entries of earlier parts. */
-  constructor(kind: Kind, connection: WriteConnection, earlier: Entry[]) {
+  constructor(kind: Kind, connection: WriteConnection, earlier: Entry[], life: Life) {
     this.kind = kind;
     this.#connection = connection;
     this.#earlier = earlier;
+    this.#life = life;
   }
 
   #fail(error: unknown): never {
@@ -166,6 +179,11 @@ class PartSession implements Session {
     // Later statements wait for the lock, and fail if it fails.
     this.#act("select", (connection) => connection.lock(key)).catch(() => {});
   }
+  async rest(): Promise<void> {
+    if (this.kind !== "sqlite" || !this.#life.turn.isOver()) return;
+    this.#life.rested = true;
+    await this.#life.turn.next();
+  }
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
     return this.#act(sql, (connection) => connection.execute(sql, values));
   }
@@ -195,7 +213,7 @@ export interface WriterOptions {
 
 /** Creates the writer of a database. */
 export function createWriter({ kind, connected, queries, log, health }: WriterOptions): Writer {
-  const inside = new AsyncLocalStorage<{ ended: boolean }>();
+  const inside = new AsyncLocalStorage<Life>();
   const queue: Part[] = [];
   let busy: Promise<void> | undefined;
   let closed = false;
@@ -205,8 +223,9 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     connection: WriteConnection,
     { work, resolve, reject }: Part,
     entries: Entry[] | null,
+    life: Life,
   ): Promise<Outcome> {
-    const session = new PartSession(kind, connection, entries ?? []);
+    const session = new PartSession(kind, connection, entries ?? [], life);
     const tx = Object.assign(queries(session), { isWrite: true as const });
     try {
       const value = await work(tx);
@@ -233,20 +252,26 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     }
   }
 
-  /** Runs the parts without savepoints. Returns false if one failed after it wrote: then all are rolled back. */
+  /**
+   * Runs the parts without savepoints. On SQLite, only those that fit into the turn. Returns false if one failed after it wrote: then all
+   * are rolled back.
+   */
   async function runTogether(
     connection: WriteConnection,
     parts: readonly Part[],
     outcomes: Outcome[],
+    life: Life,
   ): Promise<boolean> {
     await connection.begin();
     const entries: Entry[] = [];
     for (const part of parts) {
-      const outcome = await runPart(connection, part, entries);
+      const outcome = await runPart(connection, part, entries, life);
       outcomes.push(outcome);
-      if (!outcome.mustUndo) continue;
-      await connection.rollback();
-      return parts.length === 1;
+      if (outcome.mustUndo) {
+        await connection.rollback();
+        return parts.length === 1;
+      }
+      if (kind === "sqlite" && life.turn.isOver()) break;
     }
     try {
       await writeEntries(kind, connection, entries);
@@ -261,11 +286,16 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
   }
 
   /** Runs each part in a savepoint of its own. */
-  async function runApart(connection: WriteConnection, parts: readonly Part[], outcomes: Outcome[]): Promise<void> {
+  async function runApart(
+    connection: WriteConnection,
+    parts: readonly Part[],
+    outcomes: Outcome[],
+    life: Life,
+  ): Promise<void> {
     await connection.begin();
     for (const part of parts) {
       await connection.run("SAVEPOINT part", []);
-      const outcome = await runPart(connection, part, null);
+      const outcome = await runPart(connection, part, null, life);
       outcomes.push(outcome);
       if (outcome.mustUndo) await connection.run("ROLLBACK TO part", []);
       await connection.run("RELEASE part", []);
@@ -282,24 +312,25 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     }
   }
 
-  /** Runs the parts until they are committed. Returns their results. */
-  const commit = (connection: WriteConnection, parts: readonly Part[]): Promise<Outcome[]> =>
+  /** Runs the parts until they are committed. Returns the results of the first ones; the others have not run. */
+  const commit = (connection: WriteConnection, parts: readonly Part[], life: Life): Promise<Outcome[]> =>
     (async () => {
       const outcomes: Outcome[] = [];
-      if (await runTogether(connection, parts, outcomes)) return outcomes;
+      if (await runTogether(connection, parts, outcomes, life)) return outcomes;
       outcomes.length = 0;
-      await runApart(connection, parts, outcomes);
+      await runApart(connection, parts, outcomes, life);
       return outcomes;
     })().catch(async (error: unknown) => {
       await rollBack(connection);
       throw error;
     });
 
-  async function runGroup(parts: readonly Part[]): Promise<void> {
+  async function runGroup(parts: readonly Part[], life: Life): Promise<void> {
     for (let tried = 1; ; tried++) {
       try {
-        const outcomes = await connected((connection) => commit(connection, parts));
+        const outcomes = await connected((connection) => commit(connection, parts, life));
         health?.worked();
+        queue.unshift(...parts.slice(outcomes.length));
         for (const { finish } of outcomes) finish();
         return;
       } catch (error) {
@@ -318,16 +349,16 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
 
   async function flush(): Promise<void> {
     const parts = queue.splice(0, largestGroup[kind]);
-    const life = { ended: false };
+    const life: Life = { ended: false, rested: false, turn: createTurn() };
     // PostgreSQL never responds within the turn.
     const watch =
       kind === "sqlite"
         ? nextTurn(() => {
-            if (!life.ended)
+            if (!life.ended && !life.rested)
               log("warn", "A write transaction awaits something other than the database and blocks all writers.");
           })
         : undefined;
-    await inside.run(life, runGroup, parts);
+    await inside.run(life, runGroup, parts, life);
     life.ended = true;
     clearImmediate(watch);
   }

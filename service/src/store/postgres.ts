@@ -94,6 +94,7 @@ const createReadSession = (runQuery: RunQuery): Session => ({
   append: refuseAppend,
   flush: refuseAppend,
   lock: refuseAppend,
+  rest: refuseAppend,
   script: refuseAppend,
 });
 

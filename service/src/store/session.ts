@@ -38,6 +38,8 @@ export interface Session {
   flush(): Promise<void>;
   /** Acquires the lock `key` until the commit. Statements that are sent later wait for it. */
   lock(key: string): void;
+  /** Lets the event loop serve reads, if the transaction has run for a slice. Other writes wait. */
+  rest(): Promise<void>;
   /** Runs a text of Kysely, which does not know whether it returns rows. */
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }>;
   /** Runs several statements without values, as in a migration. */
@@ -56,7 +58,7 @@ export function sessionOf(db: Kysely<Tables>): Session {
   return session;
 }
 
-/** `append`, `flush` and `lock` of a session that only reads: throws. */
+/** `append`, `flush`, `lock` and `rest` of a session that only reads: throws. */
 export function refuseAppend(): never {
   throw new Error("rows can be appended to a journal, and locks acquired, only in a write transaction");
 }

@@ -320,6 +320,7 @@ function readSession(connection: SqliteConnection, note: (error: unknown) => unk
     append: refuseAppend,
     flush: refuseAppend,
     lock: refuseAppend,
+    rest: refuseAppend,
     execute: (sql, values) => noting(() => connection.execute(sql, values)),
     script: (sql) => noting(() => connection.script(sql)),
   };

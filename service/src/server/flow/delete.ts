@@ -6,7 +6,7 @@
 import type { Done, Flow, Wait } from "../../engine/flow.ts";
 import { find, forget, type Task } from "../../engine/task.ts";
 import { findNetwork } from "../../network/table.ts";
-import type { Tx } from "../../store/db.ts";
+import { rest, type Tx } from "../../store/db.ts";
 import { listLinkedNetworks } from "../links.ts";
 import { uuidOf } from "../model/machinespec.ts";
 import { flowName } from "../model/state.ts";
@@ -119,6 +119,9 @@ export async function queueDeleteBatch(
     const row = await updateBatch(tx, batch.id, { state: "Deleting" });
     await emitBatchEvent(context, tx, row, "changed", by);
   }
-  for (const server of members) await queueDelete(context, tx, flow, server, by);
+  for (const server of members) {
+    await queueDelete(context, tx, flow, server, by);
+    await rest(tx);
+  }
   await deleteEmptyBatch(context, tx, batch, by);
 }

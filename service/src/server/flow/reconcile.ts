@@ -7,7 +7,7 @@
 import { since } from "../../base/clock.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { find, list, queue } from "../../engine/task.ts";
-import type { Reader, Tx } from "../../store/db.ts";
+import { type Reader, rest, type Tx } from "../../store/db.ts";
 import { uuidOf } from "../model/machinespec.ts";
 import { findAnyServer, listServers, type ServerRow } from "../table.ts";
 import { ensureRunning } from "./boot.ts";
@@ -124,6 +124,7 @@ export async function queueBlock(
     await cancelWork(context, tx, server.id, why, { waiting: true });
     const row = await changeServer(context, tx, server.id, { state: "Blocked" }, by);
     await queueReconcile(context, tx, flow, row);
+    await rest(tx);
   }
 }
 
@@ -139,5 +140,6 @@ export async function queueUnblock(
     if (server.state !== "Blocked") continue;
     const row = await changeServer(context, tx, server.id, { state: "Active" }, by);
     await queueReconcile(context, tx, flow, row);
+    await rest(tx);
   }
 }
