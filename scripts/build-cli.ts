@@ -15,7 +15,7 @@ const folder = resolve(process.argv[2] ?? join(root, "cli/dist"));
 /** Keywords that only the service needs. */
 const unused = new Set([
   "pattern",
-  "x-says",
+  "x-pattern-description",
   "x-also",
   "x-shown",
   "x-secret",

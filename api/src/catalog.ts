@@ -257,7 +257,7 @@ export const imageOperations = operations({
       Sha256: optional(
         text({
           pattern: "^[0-9A-Fa-f]{64}$",
-          "x-says": "64 hexadecimal digits",
+          "x-pattern-description": "64 hexadecimal digits",
           description: "SHA-256 of the file. Required with `Url`.",
         }),
       ),
@@ -268,7 +268,7 @@ export const imageOperations = operations({
           minLength: 1,
           maxLength: 64,
           pattern: "^[A-Za-z0-9._-]*$",
-          "x-says": "letters, digits, dots, underscores and hyphens",
+          "x-pattern-description": "letters, digits, dots, underscores and hyphens",
           description: "Default: `Name`, other characters replaced by hyphens.",
         }),
       ),

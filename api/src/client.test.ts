@@ -161,7 +161,7 @@ test("lost connections, 429 and 503 are tried again under the same key", async (
     sent.map(({ headers }) => headers.get("idempotency-key")),
     ["key-1", "key-1", "key-1", "key-1", "key-1"],
   );
-  // Half of 200 ms doubling, or what was asked and half of 200 ms.
+  // Half of 200 ms, doubled each time, or the requested pause and half of 200 ms.
   assert.deepEqual(slept, [100, 3100, 1100, 800]);
 });
 

@@ -66,7 +66,7 @@ export const name = (options: FieldOptions = {}) =>
     minLength: 1,
     maxLength: 64,
     pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f<>]*$",
-    "x-says": "no control characters, no < and no >",
+    "x-pattern-description": "no control characters, no < and no >",
     ...options,
   });
 

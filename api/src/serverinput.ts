@@ -60,7 +60,7 @@ export const hostNameField = (options: object) =>
 const oneHostName = hostNameField({
   // An empty text selects the default.
   pattern: `^$|${hostNamePattern}`,
-  "x-says": "1-63 of a-z, 0-9 and -, no hyphen at the ends",
+  "x-pattern-description": "1-63 of a-z, 0-9 and -, no hyphen at the ends",
 });
 const imageReference = optional(
   text({

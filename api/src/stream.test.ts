@@ -119,7 +119,7 @@ test("a stream that ends or breaks is resumed without missing or repeated events
   assert.equal(requests[0]?.url, "/event?type=record.*%2Cdomain.deleted&resource=domain%3A3");
   assert.equal(requests[0]?.headers.accept, "text/event-stream");
   assert.equal(requests[0]?.headers.authorization, "Bearer secret");
-  // The pause the stream asked for, and the transport's on top.
+  // The pause that the stream requested, and that of the transport.
   assert.deepEqual(slept, [1100, 1200, 1400]);
   close();
 });

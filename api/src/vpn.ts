@@ -109,7 +109,7 @@ export const TunnelInput = Type.Object(
         ...secret,
         maxLength: tunnelLimits.maxSharedKey,
         pattern: "^[!-~]*$",
-        "x-says": "visible ASCII characters only",
+        "x-pattern-description": "visible ASCII characters only",
         description:
           "IPsec: 16-128 visible ASCII characters; generated if absent. WireGuard: optional preshared key, base64 of 32 bytes. Absent or empty in an update: unchanged.",
       }),

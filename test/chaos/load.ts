@@ -189,7 +189,7 @@ export function createLoad(random: Random, size: number): Load {
   async function checkServed(change: Change, asker: DnsClient, isOver: () => boolean): Promise<void> {
     for (const [name, value] of change.effect) {
       if (!name.startsWith("A ") || isOver()) continue;
-      // A datagram may be lost or late on a busy machine: only the content of a response is checked, not its time.
+      // A datagram may be lost or late on a busy host: only the content of a response is checked, not its time.
       let found = await lookUp(asker, name.slice(2), 300);
       while (found === null && !isOver()) found = await lookUp(asker, name.slice(2), 300);
       if (found === null) return;

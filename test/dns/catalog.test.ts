@@ -1,6 +1,6 @@
 /**
- * Domains made and deleted through the API come and go at a real Knot and a real BIND that follow the catalog of zones (RFC 9432) and take
- * signed NOTIFY only; and the operator sees how far they are.
+ * A real Knot and a real BIND follow the catalog zone (RFC 9432). They add and remove the domains that the API creates and deletes, and
+ * accept only signed NOTIFY. Metrics show how far they are.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -20,7 +20,7 @@ const askers: Record<string, DnsClient> = {};
 
 before(async () => {
   const ports = [await freePort(), await freePort()] as const;
-  // Each at an address of its own, from which it asks too: by it they are told apart.
+  // Each has an address of its own, which it also sends from, so that metrics can distinguish them.
   const hosts = ["127.0.0.2", "127.0.0.1"] as const;
   const notify = hosts.map((host, i) => ({ host, port: ports[i] as number, key: KEY.name }));
   brume = await createTestService("sqlite", { transfer: { addresses: [], keys: [KEY], notify, catalog } });
@@ -71,7 +71,7 @@ after(async () => {
   await brume?.close();
 });
 
-/** What a secondary answers: response code and data. */
+/** Queries a secondary. Returns the response code and the data. */
 async function lookUp(secondary: string, name: string): Promise<string> {
   const answer = await askers[secondary]?.exchange(query(name, 1), 1000);
   if (!answer) return "silence";

@@ -1,6 +1,6 @@
 /**
- * Connections that are opened to keep others out, against ours and against Knot in the same test: both go on answering by TCP, and
- * the transfer of a large zone delays no other answer.
+ * Clients open connections to keep others out, against Brume's name server and Knot in the same test. Both continue to respond by TCP. The
+ * transfer of a large zone delays no other response.
  */
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
@@ -42,7 +42,7 @@ async function openFrom(localAddress: string, address: string, first: Buffer | n
   return socket;
 }
 
-/** Whether a question by TCP from this address is answered. */
+/** Returns whether a query by TCP from this address gets a response. */
 async function isAnswered(localAddress: string, address: string): Promise<boolean> {
   const bytes = query("ns1.example.com", 1);
   const socket = await openFrom(localAddress, address, Buffer.concat([Buffer.from([0, bytes.length]), bytes]));
@@ -57,11 +57,11 @@ async function isAnswered(localAddress: string, address: string): Promise<boolea
 const framed = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
 
 const largeQuery = framed(query("big.example.com", 16));
-// Knot waits for the rest of half a query before it looks at the next connection.
+// Knot waits for the rest of half a query before it reads from the next connection.
 for (const [title, first, names] of [
-  ["that say nothing", null, ["ours", "Knot"]],
+  ["that send nothing", null, ["ours", "Knot"]],
   ["with half a query", framed(query("ns1.example.com", 1)).subarray(0, 20), ["ours"]],
-  ["that ask for large answers and read none", Buffer.concat([largeQuery, largeQuery]), ["ours"]],
+  ["that request large responses and read none", Buffer.concat([largeQuery, largeQuery]), ["ours"]],
 ] as const)
   for (const name of names)
     test(`1,088 connections ${title} from 17 networks do not block queries ${name} by TCP`, async () => {
@@ -75,7 +75,7 @@ for (const [title, first, names] of [
           for (const socket of await Promise.all(open)) sockets.push(socket.pause());
         }
         for (const from of ["127.99.0.1", "127.1.0.9", "127.0.0.1"]) {
-          assert.equal(await isAnswered(from, address), true, `${name} does not answer ${from}`);
+          assert.equal(await isAnswered(from, address), true, `${name} does not respond to ${from}`);
         }
       } finally {
         for (const socket of sockets) socket.destroy();
@@ -107,7 +107,7 @@ test("during the transfer of a zone with 300,000 records, queries by UDP and TCP
   }
   await queries;
   assert.equal(counted, 300_002);
-  assert.ok(answered > 10, `${answered} questions were answered meanwhile`);
+  assert.ok(answered > 10, `${answered} queries were answered meanwhile`);
   dnsClient.close();
   for (const { socket } of [transfer, stream]) socket.destroy();
 });

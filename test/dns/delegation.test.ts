@@ -1,4 +1,4 @@
-/** Whether a domain is delegated is what the parent's own servers say: two real Knots, asked without recursion. */
+/** The delegation of a domain comes from the parent's name servers: two real Knots, queried without recursion. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { findDelegation } from "../../service/src/dns/delegation.ts";
@@ -48,14 +48,14 @@ const find = (domain: string, more: object = {}) =>
   });
 
 for (const [domain, wanted, why] of [
-  ["whole.test", "Delegated", "all named are ours"],
-  ["one.test", "Delegated", "some of ours and no other"],
-  ["mixed.test", "Partial", "another beside ours"],
-  ["moved.test", "Partial", "one server of the parent does not know it"],
-  ["half.test", "Partial", "one of ours inside of the domain has no address beside it"],
-  ["brume.test", "Delegated", "our servers inside of the domain have their addresses beside them"],
-  ["foreign.test", "NotDelegated", "others only"],
-  ["nothing.test", "NotDelegated", "the parent knows no such name"],
+  ["whole.test", "Delegated", "all name servers are ours"],
+  ["one.test", "Delegated", "some of our name servers and no others"],
+  ["mixed.test", "Partial", "ours and another name server"],
+  ["moved.test", "Partial", "one server of the parent does not have it"],
+  ["half.test", "Partial", "one of our name servers inside the domain has no glue"],
+  ["brume.test", "Delegated", "our name servers inside the domain have glue"],
+  ["foreign.test", "NotDelegated", "only other name servers"],
+  ["nothing.test", "NotDelegated", "the parent has no such name"],
   ["x.deep.test", "Delegated", "the parent is the closest zone above"],
 ] as const)
   test(`${domain} is ${wanted}: ${why}`, async () => assert.equal(await find(domain), wanted));

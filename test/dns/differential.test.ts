@@ -1,6 +1,6 @@
 /**
- * The same zones in ours and in Knot, every name by every type: where the RFCs fix the answer, both must give the same one.
- * Deliberate differences are not compared, and each is said at its place below.
+ * Brume's name server and Knot serve the same zones, and the test queries every name with every type. Where the RFCs define the response,
+ * both must return the same one. Deliberate differences are not compared; a comment below gives each of them.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -12,10 +12,10 @@ import { type Knot, startKnot } from "./knot.ts";
 
 const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, SRV: 33, DS: 43, HTTPS: 65 };
 const LONG = `${"l".repeat(63)}.${"m".repeat(63)}.${"n".repeat(63)}`;
-/** 255 bytes on the wire: the longest name there is. */
+/** 255 bytes on the wire: the maximum. */
 const LONGEST = `${LONG}.${"o".repeat(46)}.tricky.example`;
 
-/** Everything that name servers get wrong, in one zone. */
+/** The cases that name servers implement wrong, in one zone. */
 const tricky = image("tricky.example", 7, [
   set("tricky.example", "NS", "ns1.tricky.example", "ns.outside.test"),
   set("tricky.example", "MX", "10 mail.tricky.example", "20 mail.wild.tricky.example", "30 mx.outside.test"),
@@ -61,7 +61,7 @@ const tricky = image("tricky.example", 7, [
   set("*.tricky.example", "TXT", "the wildcard at the top"),
 ]);
 
-/** Zones out of few labels, so that names, wildcards, cuts and empty names meet each other all the time. */
+/** Random zones with few labels, so that names, wildcards, delegations and empty non-terminals often conflict. */
 function randomZone(zone: string, seed: number): ZoneChange {
   let state = seed;
   const below = (n: number): number => {
@@ -80,7 +80,7 @@ function randomZone(zone: string, seed: number): ZoneChange {
     const type = pick(["A", "A", "AAAA", "TXT", "MX", "SRV", "CNAME", "NS"] as const);
     const taken = sets.some((there) => [type, "CNAME", "NS"].includes(there.type.name));
     if (taken || (sets.length > 0 && (type === "CNAME" || type === "NS"))) continue;
-    // Delegated wildcards are left out: RFC 4592 section 4.2 does not say what they mean.
+    // Delegated wildcards are left out, because RFC 4592 section 4.2 does not define them.
     if (type === "NS" && owner.includes("*")) continue;
     if (type === "NS") cuts.push(owner);
     const host = name().replaceAll("*", "e");
@@ -96,7 +96,7 @@ function randomZone(zone: string, seed: number): ZoneChange {
     sets.push(set(owner, type, data[type]));
   }
   const apex = [set(zone, "NS", `a.${zone}`, "ns.outside.test")];
-  // Below a cut only addresses may stand, which are glue; a server may drop the rest at loading, and Knot does.
+  // Below a delegation only addresses (glue) are valid. A server may drop other records when it loads the zone, and Knot does.
   const visible = [...owners.values()].flat().filter(({ owner, type }) => {
     const hidden = cuts.some((cut) => owner.endsWith(`.${cut}`));
     return !hidden || (["A", "AAAA"].includes(type.name) && !owner.includes("*"));
@@ -129,7 +129,7 @@ after(async () => {
   await knot?.close();
 });
 
-/** All owners, everything above them, and neighbours and children that do not exist. */
+/** Returns all owners and their parents, and siblings and children that do not exist. */
 function namesOf({ zone, sets }: ZoneChange): string[] {
   const names = new Set<string>([zone, `nothing.${zone}`]);
   const add = (name: string): void => {
@@ -185,7 +185,7 @@ for (const zone of zones) {
         Object.entries(TYPES).map(async ([label, type]) => ({ label, pair: await compare(name, type, 1232) })),
       );
       for (const { label, pair } of results) {
-        assert.notEqual(pair[1], null, `Knot is silent on ${name} ${label}`);
+        assert.notEqual(pair[1], null, `Knot does not respond to ${name} ${label}`);
         assert.deepEqual(pair[0], pair[1], `${name} ${label}`);
         compared++;
       }

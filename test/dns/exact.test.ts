@@ -1,6 +1,6 @@
 /**
- * What must arrive elsewhere as it was put in: letter case, boundaries of strings, TTL 0, escapes and empty targets. Ours is the primary of
- * a Knot, another Knot loads the zone file that we print, and what each of them gives by AXFR is read back.
+ * What other programs must receive unchanged: letter case, boundaries of strings, TTL 0, escapes and empty targets. Knot is a secondary of
+ * Brume's name server, and another Knot loads the zone file that Brume prints. Then the test parses what each of them returns by AXFR.
  */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -60,7 +60,7 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Starts a Knot with one zone, and waits until it serves it. */
+/** Starts a Knot with one zone, and waits until Knot serves it. */
 async function openKnot(zone: string, more = ""): Promise<Knot> {
   const config = `${more}zone:\n  - domain: "${domain}."\n${zone}`;
   const knot = await startKnot([], [], { port: await freePort(), config });
@@ -77,7 +77,7 @@ async function transfer(server: string): Promise<string[]> {
   return text.split("\n").filter((line) => /^[^;\s]\S*\s+\d+\s+IN\s/.test(line));
 }
 
-/** What the lines of a transfer say, as records: with `fold` the letter case of names does not count, for Knot keeps none. */
+/** Parses the lines of a transfer. `fold`: names are compared in lower case, because Knot does not keep their letter case. */
 function recordsOf(lines: readonly string[], fold: boolean): string[] {
   const marked = lines.map((line) => (/\sIN\s+NS\s/.test(line) ? `${line} ; brume: own` : line)).join("\n");
   return textsOf(parseZone(marked, domain).records, fold);
@@ -88,13 +88,13 @@ const textsOf = (list: readonly StoredRecord[], fold = false): string[] =>
     .map((one) => JSON.stringify(fold ? [recordKey(one), one.ttl] : [one.type, one.owner, one.ttl, one.value]))
     .sort();
 
-test("all of it is parsed; printed and parsed again it is the same", () => {
+test("the zone file is parsed, and parsing the printed file gives the same records", () => {
   assert.equal(records.length, 15);
   assert.deepEqual(textsOf(parseZone(printed, domain).records), textsOf(records));
 });
 
-test("a transfer contains it unchanged", async () => {
-  // One name has one spelling on the wire: that of its first record.
+test("a transfer contains the same records", async () => {
+  // A name has one spelling on the wire: that of its first record.
   const spelled = records.map((one) => (one.owner === "www" ? { ...one, owner: "WWW" } : one));
   assert.deepEqual(recordsOf(await transfer(address), false), textsOf(spelled));
 });

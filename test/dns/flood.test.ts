@@ -1,4 +1,4 @@
-/** Limits of networks of clients: what a flood gets, and by which way its real clients still get answers. */
+/** Limits for the networks of clients: how a flood is limited, and how real clients of the same network still get responses. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decode, openDnsClient, query } from "../support/dnsclient.ts";
@@ -20,7 +20,7 @@ test("a network has a limit of all queries, also for different names", async () 
   const truncated = answers.filter((answer) => answer !== null && decode(answer).flag_tc).length;
   const silent = answers.filter((answer) => answer === null).length;
   const complete = 220 - truncated - silent;
-  assert.ok(complete >= 20 && complete < 100, `${complete} whole answers`);
+  assert.ok(complete >= 20 && complete < 100, `${complete} complete responses`);
   assert.equal(truncated, Math.floor((220 - complete) / 16));
   flood.close();
   await limited.close();
@@ -36,7 +36,7 @@ test("a client over the rate gets every second response truncated, and no other"
   const truncated = answers.filter((answer) => answer !== null && decode(answer).flag_tc).length;
   const silent = answers.filter((answer) => answer === null).length;
   const complete = 220 - truncated - silent;
-  assert.ok(complete >= 20 && complete < 100, `${complete} whole answers`);
+  assert.ok(complete >= 20 && complete < 100, `${complete} complete responses`);
   assert.ok(Math.abs(truncated - silent) <= 1, `${truncated} truncated, ${silent} dropped`);
   const stream = await openStream((await limited.observe()).address);
   stream.write(query("www.example.com", 1));

@@ -1,7 +1,4 @@
-/**
- * Packets from people who mean harm, or from nobody at all: no bytes may stop the server, make it answer what is no answer, or
- * send more than the transport allows.
- */
+/** Hostile and random packets: none stops the server, gets an invalid response, or gets a response above the maximum size. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
@@ -38,7 +35,7 @@ const valid = fc
   })
   .map(({ name, type, edns, flags }) => query(name, type, { edns, flags }));
 
-/** A valid query with some bytes overwritten, cut or doubled. */
+/** Returns a valid query with some bytes overwritten, removed or doubled. */
 const mutated = fc
   .tuple(
     valid,
@@ -55,7 +52,7 @@ const mutated = fc
     ]);
   });
 
-/** Records whose names point at themselves, at each other, forwards, and into the header. */
+/** Records whose compressed names point to themselves, to each other, forwards, and into the header. */
 const looping = fc
   .tuple(valid, fc.array(fc.nat(120), { minLength: 1, maxLength: 8 }), fc.nat(3))
   .map(([packet, pointers, section]) => {
@@ -90,7 +87,7 @@ test("no packet causes an exception or an invalid response", async () => {
   const server = createSim(Date.now);
   await server.publish([ZONE]);
   fc.assert(
-    fc.property(anything, (packet) => check(packet, server.ask(packet))),
+    fc.property(anything, (packet) => check(packet, server.answer(packet))),
     { numRuns: runsOf(20_000) },
   );
 });
@@ -118,16 +115,16 @@ const alive = async (): Promise<void> => {
   assert.equal(decode(answer as Buffer).answers[0]?.data, "192.0.2.1");
 };
 
-test("the running server survives the same by UDP", async () => {
+test("the same packets by UDP do not stop the server", async () => {
   const packets = fc.sample(anything, 3000);
   while (packets.length > 0) {
-    // A few at a time: what the socket's buffer cannot hold would prove nothing.
+    // A few at a time: packets that the socket's buffer drops would test nothing.
     for (const packet of packets.splice(0, 50)) void dnsClient.exchange(packet, 1);
     await alive();
   }
 });
 
-test("the running server survives the same by TCP", async () => {
+test("the same packets by TCP do not stop the server", async () => {
   for (const packets of fc.sample(fc.array(anything, { maxLength: 20 }), 100)) {
     const stream = await openStream(address);
     stream.write(...packets);

@@ -1,4 +1,4 @@
-/** A Knot server on a free port of loopback, for comparing answers with those of somebody else's code. */
+/** Starts a Knot name server on a free port of loopback, to compare its responses with those of Brume. */
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
@@ -16,7 +16,7 @@ export interface Knot {
   close(): Promise<void>;
 }
 
-/** A port that nobody holds by UDP or TCP, out of those that the kernel gives to nobody by itself. */
+/** Returns a port that is free for UDP and TCP and that the kernel does not assign automatically. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_000);

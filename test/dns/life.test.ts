@@ -1,4 +1,4 @@
-/** The life of the server's thread: starting where it may not, dying, coming back, and what callers see of it. */
+/** The life cycle of the name server's thread: a start that is not permitted, a crash, the restart, and what callers receive meanwhile. */
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
@@ -130,7 +130,7 @@ test("queries get responses while a zone of a hundred thousand records loads", a
     assert.equal(decode(answer as Buffer).rcode, "NOERROR");
     if (loading) {
       const big = decode((await dnsClient.exchange(query("n1.big.example", 1))) as Buffer);
-      assert.ok(big.rcode === "REFUSED" || big.answers.length === 1, "all of the zone or none of it");
+      assert.ok(big.rcode === "REFUSED" || big.answers.length === 1, "the complete zone or nothing");
       during++;
     }
   }

@@ -1,4 +1,4 @@
-/** A BIND server on loopback, for trying secondaries that are not Knot. */
+/** Starts a BIND name server on loopback, for secondaries other than Knot. */
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 export interface Named {
   readonly address: string;
-  /** What it wrote until now. */
+  /** Returns its output so far. */
   log(): string;
   close(): Promise<void>;
 }

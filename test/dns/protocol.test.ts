@@ -1,6 +1,6 @@
 /**
- * What a server must do beside giving the right records: EDNS, refusals, letter case, truncation, TCP. Asked by dig, as an operator
- * would, and by bare sockets where dig is too polite.
+ * The protocol beside the records: EDNS, refusals, letter case, truncation, TCP. The tests use dig, as operators do, and sockets for
+ * messages that dig cannot send.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -68,7 +68,7 @@ for (const transport of ["+notcp", "+tcp"]) {
 
 test("RD is copied, RA, AD and CD are not", async () => {
   assert.match(await run("dig", address, "www.example.com", "+rec", "+adflag", "+cdflag"), /flags: qr aa rd; /);
-  // The same answer, out of the cache, to who asks without and with it again.
+  // The cached response, without EDNS and with EDNS again.
   for (const flags of [0, 0x0100, 0, 0x0130]) {
     assert.equal((await send("www.example.com", 1, { flags })).readUInt16BE(2), 0x8400 | (flags & 0x0100));
   }
@@ -149,7 +149,7 @@ test("ANY gets one set (RFC 8482)", async () => {
 });
 
 test("a CNAME is followed into other hosted zones only", async () => {
-  // Knot stays inside the zone; we answer for both, as the API promises.
+  // Knot stays inside the zone. Brume answers for both zones, as the API promises.
   const { rcode, flag_aa, answers } = decode(await send("away.example.com", 1));
   assert.deepEqual(
     [rcode, flag_aa, answers.map(({ data }) => data)],

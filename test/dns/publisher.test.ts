@@ -1,4 +1,4 @@
-/** The zone publisher by itself, on both databases: what it serves after changes that it was told of, and after those of other processes. */
+/** The zone publisher alone, on both databases: what it serves after changes of this process and of other processes. */
 import assert from "node:assert/strict";
 import { ensureFirst } from "../../service/src/account/first.ts";
 import { silentLog } from "../../service/src/base/log.ts";
@@ -13,10 +13,10 @@ import { invariant } from "../support/enginefixture.ts";
 
 const clock = { now: () => Date.UTC(2026, 10, 20) };
 const nameServers = ["ns1.brume.internal"];
-/** Longer than any test: nothing is compared but what the test asks for. */
+/** Longer than any test: the publisher compares zones only when the test calls it. */
 const never = { all: 3_600_000, changed: 3_600_000, retry: 3_600_000 };
 
-/** What another process does: its commits are not told to the publisher. */
+/** Creates the commits of another process, of which the publisher is not notified. */
 function createOther(store: Store) {
   const eventOf = (type: string, id: number) => ({
     type,

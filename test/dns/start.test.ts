@@ -1,4 +1,4 @@
-/** The name server at a start of the service: it does not wait for what DNS does not need. */
+/** At a start of the service, the name server does not wait for modules that DNS does not need. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

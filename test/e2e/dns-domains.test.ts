@@ -208,7 +208,7 @@ onEveryDatabase("domains", (harness) => {
       }
       await erase(domain);
       const again = await create({ Name: "Serial.Example" });
-      assert.ok(again.Serial > last, "the serial goes on in a new domain of the same name");
+      assert.ok(again.Serial > last, "the serial continues in a new domain of the same name");
       assert.ok(again.ID > domain.ID);
       assert.deepEqual(again.LinkedRecords, []);
       await erase(again);
@@ -255,7 +255,7 @@ onEveryDatabase("domains", (harness) => {
       for (const Name of ["mine.example", "MINE.example.", "sub.mine.example", "a.b.mine.example", "example"]) {
         const refusal = other.client.createDomain({ body: { Name } });
         const { detail } = await refused(refusal, "domain_not_available", { "/Name": "domain_not_available" });
-        assert.ok(!detail.includes(String(mine.ID)), "nothing is told of the other project");
+        assert.ok(!detail.includes(String(mine.ID)), "the response contains nothing of the other project");
       }
       const beside = [
         await other.client.createDomain({ body: { Name: "notmine.example" } }),

@@ -127,7 +127,7 @@ onSqlite(
       const imageEvents = events
         .filter(({ ResourceID }) => ResourceID === action.ID)
         .map(({ Data }) => diskOf([Data as Action])?.Detail);
-      assert.ok(imageEvents.includes(step?.Detail), "it is told as an event");
+      assert.ok(imageEvents.includes(step?.Detail), "an event reports it");
 
       const { ID } = await readImage();
       const { Progress } = await waitForImage(ID, (image) => image.State === "New" && image.Progress > 0);

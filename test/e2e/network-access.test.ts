@@ -140,7 +140,7 @@ onSqlite(
       ])
         assert.equal((await otherToken.request(line)).code, "scope_missing", line);
       const logged = JSON.stringify([await fixture.newEvents(), await harness.client.listAudit()]);
-      assert.ok(logged.includes('"office"') && !logged.includes(SharedKey), "the key is told to nobody");
+      assert.ok(logged.includes('"office"') && !logged.includes(SharedKey), "no event or audit entry contains the key");
       const events = (caller: { client: typeof harness.client }) =>
         caller.client.listEvents({ query: { type: "publicnetwork.*" } });
       assert.ok((await events(reader)).length > 0);

@@ -66,7 +66,7 @@ onSqlite(
         assert.equal((await reader.client.checkFirewall({ path: { id }, body })).Verdict, "Allow");
         assert.deepEqual(await fixture.newEvents(), []);
         const audit = await harness.client.listAudit({ query: { operation: "checkFirewall" } });
-        assert.deepEqual(audit, [], "who asks changes nothing");
+        assert.deepEqual(audit, [], "the check changes nothing");
       });
 
       test("and reports all errors at once", async () => {

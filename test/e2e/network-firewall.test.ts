@@ -190,7 +190,7 @@ onSqlite(
         const { id, one, send } = await fixture.networkWithServers();
         await set(id, { Rules: [open] });
         const packet = tcp(one.address, outside, 443);
-        assert.equal(send(replyTo(packet)), false, "nobody asked for it");
+        assert.equal(send(replyTo(packet)), false, "no packet requested it");
         assert.deepEqual([send(packet), send(replyTo(packet)), send(packet)], [true, true, true]);
         const other = udp(one.address, outside);
         assert.equal(send(other), true);

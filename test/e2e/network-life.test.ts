@@ -135,7 +135,7 @@ onEveryDatabase(
         await assertNotVisible(harness, made.Id);
         assert.ok(!harness.brume.router.images().some(({ id }) => id === made.Id));
         const rows = harness.brume.store.read.selectFrom("task").select("id").where("subject_id", "=", made.Id);
-        assert.deepEqual(await rows.where("name", "=", "network.apply").execute(), [], "nobody keeps it any more");
+        assert.deepEqual(await rows.where("name", "=", "network.apply").execute(), [], "the reconciler is gone");
       });
 
       test("a network that is being deleted can only be read and deleted again", async () => {

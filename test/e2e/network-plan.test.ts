@@ -37,7 +37,7 @@ function assertDisjoint(networks: readonly PublicNetwork[], pool: string): void 
   for (const { CIDR, Gateway, Mask, NetworkCapacity } of networks) {
     const { first, last } = parseAddresses(CIDR);
     const size = last - first + 1n;
-    assert.equal(first % size, 0n, "a block begins where its mask says");
+    assert.equal(first % size, 0n, "a block begins at a multiple of its size");
     assert.equal(parseAddress(Gateway).value, first + 1n);
     assert.equal(parseAddress(Mask).value, (1n << 32n) - size);
     assert.equal(CIDR.split("/")[1], NetworkCapacity);

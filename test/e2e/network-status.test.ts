@@ -22,7 +22,11 @@ onSqlite(
       const { Vpn } = await harness.client.configureVpn({ path: { id }, body: { Tunnels: [{ ...office, ...more }] } });
       const tunnel = Vpn.Tunnels[0]?.Id ?? 0;
       const word = tunnelUp(tunnel);
-      return { id, tunnel, say: (change: Partial<Word>) => harness.brume.router.report(id, { ...word, ...change }) };
+      return {
+        id,
+        tunnel,
+        simulate: (change: Partial<Word>) => harness.brume.router.report(id, { ...word, ...change }),
+      };
     }
     const down = (fault: TunnelFault, detail: string) =>
       ({ state: "down", reason: { fault, detail }, establishedAt: null, proposal: "" }) as const;
@@ -45,8 +49,8 @@ onSqlite(
     }
 
     test("is read from the engine on request, tunnel by tunnel", async () => {
-      const { id, tunnel, say } = await connected();
-      say({});
+      const { id, tunnel, simulate } = await connected();
+      simulate({});
       assert.deepEqual(await statusOf(id), [
         {
           TunnelId: tunnel,
@@ -68,7 +72,7 @@ onSqlite(
     });
 
     test("gives the reason why a tunnel is not up", async () => {
-      const { id, say } = await connected();
+      const { id, simulate } = await connected();
       const reasons: TunnelFault[] = [
         "authentication_failed",
         "no_proposal_chosen",
@@ -76,7 +80,7 @@ onSqlite(
         "peer_unreachable",
       ];
       for (const fault of reasons) {
-        say(down(fault, "Ours is this, theirs is that."));
+        simulate(down(fault, "Ours is this, theirs is that."));
         const [status] = await statusOf(id);
         assert.deepEqual(
           [status?.State, status?.Operational, status?.Proposal, status?.PeerSubnets],
@@ -90,7 +94,7 @@ onSqlite(
         );
         assert.equal(status?.Error?.type, `/docs#${fault}`);
       }
-      say({ state: "connecting", establishedAt: null });
+      simulate({ state: "connecting", establishedAt: null });
       assert.deepEqual(
         (await statusOf(id)).map(({ State, Error }) => [State, Error]),
         [["Connecting", null]],
@@ -126,22 +130,22 @@ onSqlite(
     });
 
     test("emits one event per change", async () => {
-      const { id, tunnel, say } = await connected();
+      const { id, tunnel, simulate } = await connected();
       const [up] = await observeTwice(id, ["tunnel.up"]);
       assert.deepEqual([up?.ResourceID, up?.RequestID, up?.TokenID], [tunnel, null, null]);
       assert.deepEqual(
         [(up?.Data as TunnelStatus | undefined)?.TunnelId, (up?.Data as TunnelStatus | undefined)?.State],
         [tunnel, "Up"],
       );
-      say(down("peer_unreachable", "Nobody answers."));
+      simulate(down("peer_unreachable", "No response."));
       const [gone] = await observeTwice(id, ["tunnel.down"]);
       assert.equal((gone?.Data as TunnelStatus | undefined)?.Error?.code, "peer_unreachable");
-      say({ state: "unknown" });
+      simulate({ state: "unknown" });
       await observeTwice(id, []);
-      say(down("no_proposal_chosen", "Theirs is older."));
+      simulate(down("no_proposal_chosen", "Theirs is older."));
       await observeTwice(id, []);
       await harness.brume.restart();
-      say({});
+      simulate({});
       await observeTwice(id, ["tunnel.up"]);
       await harness.client.configureVpn({ path: { id }, body: { Tunnels: [{ Id: tunnel, Enabled: false }] } });
       await observeTwice(id, ["tunnel.down"]);

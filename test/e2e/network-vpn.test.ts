@@ -89,7 +89,7 @@ onSqlite(
         const privateKey = imageOf(id)?.wireguard?.privateKey ?? "";
         assert.ok(privateKey !== "" && !Buffer.from(sealed[0]?.wireguard ?? []).includes(privateKey));
         const all = JSON.stringify([await harness.client.listEvents({ query: { limit: 1000 } }), network]);
-        assert.ok(!all.includes(privateKey), "the edge's private key is shown to nobody");
+        assert.ok(!all.includes(privateKey), "no response contains the edge's private key");
       });
 
       test("are matched by id, and can be changed, removed and reordered", async () => {

@@ -206,7 +206,7 @@ onEveryDatabase(
       test("a server whose guest is never ready does not change", async () => {
         const { router } = harness.brume;
         const { readBanner } = router;
-        // Whoever asks is kept waiting: else the ten minutes would be a thousand looks.
+        // Each read of the banner takes 20 s of the test clock; otherwise the ten minutes would need a thousand reads.
         router.readBanner = async () => {
           clock.pass(20);
           return null;

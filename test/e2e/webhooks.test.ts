@@ -9,7 +9,7 @@ import { maxWaiting } from "../../service/src/webhook/model/rules.ts";
 import { type Caller, onEveryDatabase, refused } from "../support/harness.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";
 
-/** Time goes on, and can be moved. */
+/** A clock that runs and that a test can set forward. */
 let moved = 0;
 const clock = { now: () => Date.now() + moved };
 const hour = 3_600_000;
@@ -174,7 +174,7 @@ onEveryDatabase(
       await caller.client.changeRecords({ path: { id: domainId }, body: { Changes: [...Changes] } });
       const events = await caller.client.listEvents({ query: { type: "record.*", limit: 1000 } });
       await endpoint.until(events.length);
-      // The hundred that are shown do not say whether an older one still waits for its result or its next attempt.
+      // The response has only the newest hundred deliveries, so it does not show whether an older one still waits.
       const rowsOf = () =>
         harness.brume.store.read
           .selectFrom("webhook_delivery")
@@ -265,7 +265,7 @@ onEveryDatabase(
       const waiting = rows.filter((one) => one.due !== null);
       assert.ok(waiting.length <= maxWaiting, `${waiting.length} rows wait`);
       const [oldest] = rows.filter((one) => one.state === "Failed");
-      assert.equal(oldest?.resource_id, 1_000_000, "the oldest is given up");
+      assert.equal(oldest?.resource_id, 1_000_000, "the oldest fails");
       assert.match(oldest?.error ?? "", /^Dropped: more than 1000 deliveries waited/);
       await endpoint.close();
     });

@@ -59,7 +59,7 @@ test("servers and images of a backup with disks run on an empty data folder", {
   assert.deepEqual([first.servers, first.images], [2, 2]);
   await machines.releaseDisks();
   assert.deepEqual(readdirSync(lab.servers).sort(), ["1", "2"], "nothing stays of what was held");
-  assert.equal((await statusOf(machines, 1))?.power, "running", "it goes on");
+  assert.equal((await statusOf(machines, 1))?.power, "running", "the guest continues");
   assert.ok(existsSync(join(target, "1", "images", "own-9", "image.json")));
 
   // Only new data is copied: no image, and of the disks only the layers above the closed ones.

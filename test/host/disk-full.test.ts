@@ -62,7 +62,7 @@ test("a guest on a full disk is paused, and resumes with free space", { skip: hi
   assert.deepEqual([paused.power, paused.canResume, paused.stage], ["paused", false, "starting"]);
   await assert.rejects(machines.ensureRunning(one), /no free disk space for server/);
   rmSync(filler);
-  await until("it can go on", async () => (await statusOf(machines, 1))?.canResume);
+  await until("the guest can continue", async () => (await statusOf(machines, 1))?.canResume);
   assert.equal(await machines.ensureRunning(one), null);
   await untilReady(machines, 1);
   const status = await statusOf(machines, 1);

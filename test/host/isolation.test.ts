@@ -10,7 +10,7 @@ import { closedExcept } from "../../service/src/drivers/router/model/closedaddre
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { createLab, type Guest, hindrance, keyOf, type Lab } from "../support/netnslab.ts";
 import { image, port } from "../support/networkspec.ts";
-import { startTalk } from "./talker.ts";
+import { startEndpoint } from "./spaceprocess.ts";
 
 if (hindrance !== null) console.log(`isolation from the host: not tried, ${hindrance}`);
 
@@ -105,7 +105,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
   });
   after(() => lab?.close());
 
-  test("no packet to an address of the host arrives, whatever its protocol and port", async () => {
+  test("no packet to an address of the host arrives, with any protocol and port", async () => {
     const addresses = await hostAddresses();
     for (const wanted of ["198.18.0.1", "192.0.2.255", "169.254.1.1", "192.0.2.77", "fd18::1", "fd77::1"])
       assert.ok(addresses.includes(wanted), wanted);
@@ -223,14 +223,14 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
   test("the host reaches its guests; guests reach the internet and each other", async () => {
     for (const { space, port: where } of guests) {
       const [address = "", address6 = ""] = where.addresses;
-      const echo = startTalk(space, "echo", "22");
+      const echo = startEndpoint(space, "echo", "22");
       try {
         assert.equal(await echo.line(), "ready");
         for (const target of [address, address6]) {
-          const caller = startTalk(lab.machine, "say", target, "22");
+          const caller = startEndpoint(lab.machine, "send", target, "22");
           try {
             assert.equal(await caller.line(), "connected");
-            caller.say("hello");
+            caller.send("hello");
             assert.equal(await caller.line(), "hello");
           } finally {
             caller.end();

@@ -1,6 +1,6 @@
 /**
- * Real servers of the QEMU driver: confined, isolated from each other, and longer-lived than the service. The properties of every
- * machine driver are tested in test/invariants/machine.test.ts.
+ * Real servers of the QEMU driver: confined, isolated from each other, and longer-lived than the service. The
+ * properties of every machine driver are tested in test/invariants/machine.test.ts.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -17,7 +17,7 @@ import { createQmp, pick } from "../../service/src/drivers/machine/qemu/qmp.ts";
 import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
 import { describeMachines, imageName, machine, statusOf, until, untilReady } from "../support/machinelab.ts";
 
-await describeMachines("servers on this machine", (newLab, lab) => {
+await describeMachines("servers of the QEMU driver", (newLab, lab) => {
   /** Another process that drives the same servers. */
   const service = (spec: MachineSpec): ChildProcess =>
     spawn(

@@ -24,7 +24,7 @@ test("an existing network has IPv6 after the next start", { skip: hindrance ?? f
   await lab.ip(space, [`addr add ${link.IP6}/64 dev eth0 nodad`, `route add default via ${network.Gateway6}`]);
   await until("the internet is reached by IPv6", () => pings("fd18::2"));
   assert.ok(await lab.works(lab.internet, ["ping", "-n", "-c", "1", "-W", "1", link.IP6]));
-  assert.ok(await pings("198.18.0.2"), `${ip} goes on`);
+  assert.ok(await pings("198.18.0.2"), `${ip} still has a connection`);
 
   // Another program disables it, and the next run of the reconciler repairs it.
   await lab.run(fixture.edgeOf(Id), ["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"]);

@@ -14,7 +14,7 @@ import { whyNot } from "../support/hindrance.ts";
 import { hindrance, keyOf } from "../support/netnslab.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
 import type { Server } from "./routerfixture.ts";
-import { startIn, startTalk, type Talker } from "./talker.ts";
+import { type SpaceProcess, startEndpoint, startIn } from "./spaceprocess.ts";
 import { until } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "wireguard-go", "nsenter");
@@ -30,9 +30,9 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
   let busy: PublicNetwork;
   let calm: Server;
   let server: Server;
-  let pinging: Talker;
-  let echo: Talker;
-  let caller: Talker;
+  let pinging: SpaceProcess;
+  let echo: SpaceProcess;
+  let caller: SpaceProcess;
 
   const read = (id: number) => at.brume.client.readPublicNetwork({ path: { id } });
   const applied = (id: number) => at.brume.client.waitFor("readPublicNetwork", { path: { id } }, { timeout: 20_000 });
@@ -94,7 +94,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
   }
 
   const answers = (word: string): Promise<boolean> => {
-    caller.say(word);
+    caller.send(word);
     return Promise.race([caller.line().then((line) => line === word), sleep(2000).then(() => false)]);
   };
 
@@ -138,9 +138,9 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
     server = await at.plug(busy);
     await at.brume.start();
     await settled("at first");
-    echo = startTalk(calm.space, "echo", "7000");
+    echo = startEndpoint(calm.space, "echo", "7000");
     assert.equal(await echo.line(), "ready");
-    caller = startTalk(at.lab.internet, "say", calm.ip, "7000");
+    caller = startEndpoint(at.lab.internet, "send", calm.ip, "7000");
     assert.equal(await caller.line(), "connected");
     pinging = startIn(at.lab.internet, ["ping", "-n", "-q", "-i", "0.05", calm.ip]);
     assert.ok(await answers("one"));

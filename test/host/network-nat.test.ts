@@ -14,8 +14,8 @@ import { whyNot } from "../support/hindrance.ts";
 import { hindrance } from "../support/netnslab.ts";
 import { createFarEnd, type FarEnd, startWireguard } from "./farend.ts";
 import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
+import { startIn } from "./spaceprocess.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { startIn } from "./talker.ts";
 import { until, type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");

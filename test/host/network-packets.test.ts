@@ -13,7 +13,7 @@ import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance, keyOf } from "../support/netnslab.ts";
 import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
-import { startTalk } from "./talker.ts";
+import { startEndpoint } from "./spaceprocess.ts";
 import { bucketsOf, passes, startTransfer } from "./transfer.ts";
 import { until } from "./vpnfixture.ts";
 
@@ -196,16 +196,16 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     const other = allow({ Protocol: "Tcp", Destination: at(one).ip, DestinationPort: "7001" });
     await set(first, { Rules: [web, other] });
     const open = async (port: string) => {
-      const echo = startTalk(at(one).space, "echo", port);
+      const echo = startEndpoint(at(one).space, "echo", port);
       assert.equal(await echo.line(), "ready");
-      const caller = startTalk(fixture.lab.internet, "say", at(one).ip, port);
+      const caller = startEndpoint(fixture.lab.internet, "send", at(one).ip, port);
       assert.equal(await caller.line(), "connected");
       const answers = async (word: string): Promise<void> => {
-        caller.say(word);
+        caller.send(word);
         assert.equal(await caller.line(), word);
       };
       const isCut = async (): Promise<void> => {
-        caller.say("cut");
+        caller.send("cut");
         assert.equal(await Promise.race([caller.line(), sleep(700, "no answer")]), "no answer");
       };
       return { answers, isCut, end: () => [echo, caller].forEach((each) => each.end()) };

@@ -15,8 +15,8 @@ import { whyNot } from "../support/hindrance.ts";
 import { hindrance } from "../support/netnslab.ts";
 import { createFarEnd, type FarEnd, noLibreswan, startLibreswan, startWireguard } from "./farend.ts";
 import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
+import { startIn } from "./spaceprocess.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
-import { startIn } from "./talker.ts";
 import { until, type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
@@ -167,7 +167,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     assert.match(reason?.detail ?? "", new RegExp(office.address.replaceAll(".", "\\.")));
     assert.ok(!JSON.stringify(reason).includes("Another-Key"));
     assert.equal(await ping(office.server), false);
-    assert.ok(await ping(branch.server), "the other one goes on");
+    assert.ok(await ping(branch.server), "the other one continues");
     assert.deepEqual(await unencrypted(), []);
     await until("the event", async () =>
       (await fixture.events("tunnel.down")).some(({ ResourceID }) => ResourceID === Id),

@@ -20,7 +20,7 @@ import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 import { createLab, type Lab } from "../support/netnslab.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { announce, createServer as createGuest, link, pool, type Server } from "./routerfixture.ts";
-import { startIn } from "./talker.ts";
+import { startIn } from "./spaceprocess.ts";
 
 export interface NetworkProcess {
   readonly lab: Lab;

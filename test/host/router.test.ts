@@ -12,12 +12,12 @@ import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { firewallText } from "../../service/src/drivers/router/nft/firewall.ts";
 import { createLab, type Guest, hindrance, keyOf, type Lab } from "../support/netnslab.ts";
 import { firewall, image, open, port, rule } from "../support/networkspec.ts";
-import { startTalk } from "./talker.ts";
+import { startEndpoint } from "./spaceprocess.ts";
 import { bucketsOf, passes, startTransfer } from "./transfer.ts";
 
 if (hindrance !== null) console.log(`router driver: not tried, ${hindrance}`);
 
-const talk = join(import.meta.dirname, "talk.ts");
+const endpoint = join(import.meta.dirname, "endpoint.ts");
 const one = port(1, "10.64.0.10");
 const two = port(2, "10.64.0.11");
 const ports = [one, two];
@@ -94,12 +94,12 @@ describe("router driver", { skip: hindrance ?? false }, () => {
 
   test("a connection continues while rules allow it, and is cut when they do not", async () => {
     await apply({ firewall: firewall(tcp(7000)) });
-    const echo = startTalk(first.space, "echo", "7000");
+    const echo = startEndpoint(first.space, "echo", "7000");
     assert.equal(await echo.line(), "ready");
-    const client = startTalk(lab.internet, "say", "10.64.0.10", "7000");
+    const client = startEndpoint(lab.internet, "send", "10.64.0.10", "7000");
     assert.equal(await client.line(), "connected");
     const answers = async (word: string) => {
-      client.say(word);
+      client.send(word);
       assert.equal(await client.line(), word);
     };
     await answers("one");
@@ -110,7 +110,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     // Outgoing connections are still allowed, but no packet of the old connection passes in either direction.
     await apply({ firewall: firewall(rule({ source: "internal", destination: "external" })) });
     await lab.seen(first.space);
-    client.say("four");
+    client.send("four");
     assert.equal(await Promise.race([client.line(), sleep(700, "no answer")]), "no answer");
     assert.equal([...(await lab.seen(first.space))].filter((key) => key.endsWith("10.64.0.10 7000")).length, 0);
     echo.end();
@@ -135,13 +135,13 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       const counterTable =
         "add table inet tally\ndelete table inet tally\ntable inet tally {\n counter c { }\n chain i {\n type filter hook prerouting priority raw; policy accept;\n meta l4proto udp counter name c\n }\n}\n";
       for (const { space } of [first, second]) await lab.run(space, ["nft", "-f", "-"], counterTable);
-      const sender = startTalk(lab.internet, "strew", "10.64.0.10", "10.64.0.11");
+      const sender = startEndpoint(lab.internet, "datagrams", "10.64.0.10", "10.64.0.11");
       for (let change = 0; change < (count > 1000 ? 3 : 8); change++) {
         const before = await counted(first);
         await apply({ firewall: sets[change % 2] ?? open });
         while ((await counted(first)) === before);
       }
-      sender.say("end");
+      sender.send("end");
       const sent = Number(await sender.line());
       assert.deepEqual([await counted(first), await counted(second)], [sent / 2, 0]);
     });
@@ -195,7 +195,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     const { space } = await lab.bareGuest(guest);
     await apply({ dhcp, mtu: 1400, ports: [...ports, guest] });
     await lab.ip(space, ["route add 255.255.255.255 dev eth0"]);
-    const lease = JSON.parse(await lab.run(space, [process.execPath, talk, "lease", guest.mac])) as object;
+    const lease = JSON.parse(await lab.run(space, [process.execPath, endpoint, "lease", guest.mac])) as object;
     assert.deepEqual(lease, {
       address: "10.64.0.12",
       options: {
@@ -216,7 +216,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     await apply({ dhcp, mtu: 1400, ports: [...ports, guest, later] });
     assert.deepEqual(await findDaemons(exec, edge(), "dnsmasq"), [daemon]);
     await lab.ip(after.space, ["route add 255.255.255.255 dev eth0"]);
-    const taken = JSON.parse(await lab.run(after.space, [process.execPath, talk, "lease", later.mac])) as object;
+    const taken = JSON.parse(await lab.run(after.space, [process.execPath, endpoint, "lease", later.mac])) as object;
     assert.equal((taken as { address: string }).address, "10.64.0.14");
     // In a private network the DHCP server has an address outside of the block.
     const inner = port(4, "172.16.0.4");
@@ -231,7 +231,9 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     const { space: room } = await lab.bareGuest(inner);
     await router.apply(spec);
     await lab.ip(room, ["route add 255.255.255.255 dev eth0"]);
-    const offer = JSON.parse(await lab.run(room, [process.execPath, talk, "lease", inner.mac])) as { address: string };
+    const offer = JSON.parse(await lab.run(room, [process.execPath, endpoint, "lease", inner.mac])) as {
+      address: string;
+    };
     assert.equal(offer.address, "172.16.0.4");
     await router.remove(9);
   });
@@ -243,7 +245,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       const { space } = await lab.bareGuest(guest);
       await apply({ dhcp, ports: [...ports, guest] });
       await lab.ip(space, ["route add 255.255.255.255 dev eth0"]);
-      return (JSON.parse(await lab.run(space, [process.execPath, talk, "lease", guest.mac])) as { address: string })
+      return (JSON.parse(await lab.run(space, [process.execPath, endpoint, "lease", guest.mac])) as { address: string })
         .address;
     };
     assert.equal(await takeLease(11), "10.64.0.13");

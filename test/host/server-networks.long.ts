@@ -97,11 +97,11 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     const reset = await host.act(idOf(two), { Type: "PowerReboot", WaitFor: "Ssh" });
     assert.equal(reset.State, "Completed", JSON.stringify(reset));
     assert.equal(await addressOf(two, "eth1"), `${second?.IP}/24`);
-    assert.ok(await pings(one, second?.IP ?? ""), "over a card that is new on the machine");
+    assert.ok(await pings(one, second?.IP ?? ""), "over a NIC that is new on the host");
 
     const removed = await host.act(idOf(one), { Type: "RemoveNetwork", NetworkID: inner });
     assert.equal(removed.State, "Completed", JSON.stringify(removed));
-    await until("its card is gone", async () => (await host.ssh(one?.IP ?? "", "ls /sys/class/net")) === "eth0\nlo");
+    await until("its NIC is gone", async () => (await host.ssh(one?.IP ?? "", "ls /sys/class/net")) === "eth0\nlo");
     assert.equal(await linkIn(one, inner), undefined);
     assert.equal((await host.traces()).ports.length, 4);
   });
@@ -139,17 +139,17 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
       host.ssh(address, "ip route get 198.51.100.1 | sed -n 's/.* via \\([^ ]*\\).*/\\1/p'");
 
     const nearIp = await move("AddNetwork", near.Id);
-    await until("the card has its address", async () => (await addressIn(IP, "eth1")).startsWith(nearIp));
+    await until("the NIC has its address", async () => (await addressIn(IP, "eth1")).startsWith(nearIp));
     assert.notEqual(await way(IP), near.Gateway);
     await move("RemoveNetwork", shared);
-    await until("the other card is the way out", async () => (await way(nearIp)) === near.Gateway);
+    await until("the other NIC has the default route", async () => (await way(nearIp)) === near.Gateway);
 
     const farIp = await move("AddNetwork", far.Id);
     const restart = await host.act(ID, { Type: "PowerReboot", WaitFor: "Ssh" });
     assert.equal(restart.State, "Completed", JSON.stringify(restart));
     assert.equal(await way(nearIp), near.Gateway);
     await move("RemoveNetwork", near.Id);
-    await until("the last card is the way out", async () => (await way(farIp)) === far.Gateway);
+    await until("the last NIC has the default route", async () => (await way(farIp)) === far.Gateway);
     await host.delete(ID);
     for (const { Id } of [near, far]) await client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
   });

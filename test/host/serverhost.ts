@@ -33,7 +33,7 @@ const found = lacks === null ? await findCapabilities() : { hindrance: lacks };
 /** The reason why real servers cannot run here; null: they can. */
 export const hindrance: string | null = "hindrance" in found ? found.hindrance : null;
 
-/** Milliseconds for the boot of a guest under emulation on a busy machine. */
+/** Milliseconds for the boot of a guest under emulation on a busy host. */
 export const actionTimeout = 150_000;
 /** The same as in `choose.ts`. */
 const firstUid = 700_000;
@@ -43,7 +43,7 @@ const groupRoots = ["", "cpu", "memory", "pids"].map((name) => join("/sys/fs/cgr
 
 const built = resolve(import.meta.dirname, "../../.engines");
 
-/** Mounts /sys of the namespace, so that its devices are the host's, with the control groups of the real machine. */
+/** Mounts /sys of the namespace, so that its devices are those of the simulated host, with the control groups of the real one. */
 const enter = `
 mount --make-rprivate /sys
 exec 9</sys/fs/cgroup
@@ -85,7 +85,7 @@ export interface ServerHost {
   ): Promise<string | null>;
   /** As `ssh`; throws when the command fails. */
   run(address: string, command: string): Promise<string>;
-  /** Runs a script of `scripts/` on the machine with the settings of the service. `output`: all of its output. */
+  /** Runs a script of `scripts/` with the settings of the service. `output`: standard output and error. */
   command(script: string, ...args: string[]): Promise<{ readonly status: number | null; readonly output: string }>;
   /** Creates a server with the key and waits until it accepts SSH. */
   create(spec: Partial<CreateServerInput> & { readonly Name: string }): Promise<Server>;

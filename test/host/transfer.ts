@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
 import type { Lab } from "../support/netnslab.ts";
-import { startTalk } from "./talker.ts";
+import { startEndpoint } from "./spaceprocess.ts";
 
 /** Payload of a full TCP segment with timestamps at MTU 1500, and bytes of its frame: no frame carries more payload. */
 const [segment, frame] = [1448, 1514];
@@ -22,21 +22,21 @@ export interface Transfer {
 
 /** Opens a connection for a transfer. */
 export async function startTransfer(from: string, to: string, address: string): Promise<Transfer> {
-  const sink = startTalk(to, "sink", "5201");
+  const sink = startEndpoint(to, "sink", "5201");
   assert.equal(await sink.line(), "ready");
-  const source = startTalk(from, "pour", address, "5201");
+  const source = startEndpoint(from, "source", address, "5201");
   assert.equal(await source.line(), "connected");
   let total = 0;
   return {
     async send(bytes) {
       total += bytes;
-      sink.say(String(total));
-      source.say(String(bytes));
+      sink.send(String(total));
+      source.send(String(bytes));
       assert.equal(Number(await sink.line()), total);
       return bytes;
     },
     async end() {
-      source.say("end");
+      source.send("end");
       assert.equal(await source.line(), "closed");
       assert.equal(await sink.line(), "closed");
       sink.end();

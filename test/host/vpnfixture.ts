@@ -10,7 +10,7 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import type { Edge } from "../../service/src/drivers/router/ipsec/ipsec.ts";
 import { guard } from "../support/guard.ts";
 
-/** Polls until there is a result; throws after `limit` milliseconds, with the text of `said`. */
+/** Polls until there is a result; throws after `limit` milliseconds, with the description. */
 export async function until<T>(
   what: string,
   look: () => Promise<T | null | undefined | false>,

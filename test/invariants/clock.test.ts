@@ -251,7 +251,7 @@ invariant("an endpoint with a failure date in the future gets a day from now", a
 test("a ticket is valid for a minute, also if the clock is set", () => {
   const clock = createSettable();
   const tickets = createTickets(clock, (bytes) => new Uint8Array(bytes).fill(clock.steady() % 251));
-  const open = () => Promise.reject(new Error("not asked"));
+  const open = () => Promise.reject(new Error("not called"));
   const early = tickets.issue("/console", open);
   clock.set(10 * days);
   assert.ok(tickets.has(early.path));

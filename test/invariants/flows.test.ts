@@ -38,12 +38,12 @@ testFlow("sample.make", async () => {
   };
 });
 
-testFlow("a toy that is looked at", async () => {
+testFlow("a flow whose last step is kept", async () => {
   const subject = ++subjects;
   const fixture = createEngineFixture();
   const { steps } = createFixtureFlow(fixture);
-  const readStep = { name: "Look", keeps: true, do: async () => {} };
-  const flow = createFixtureFlow(fixture, { name: "sample.look", steps: [{ name: "Begin" }, ...steps, readStep] });
+  const readStep = { name: "Read", keeps: true, do: async () => {} };
+  const flow = createFixtureFlow(fixture, { name: "sample.read", steps: [{ name: "Begin" }, ...steps, readStep] });
   const done = { Begin: "in the transaction" };
   return {
     flow,
@@ -197,7 +197,10 @@ invariant("concurrent starts are all run", async (store, database) => {
   while (order.length < ids.length) {
     await engine.idle();
     const left = await queue(store.read, { kind: "sample", id: 1 });
-    assert.ok(left.length === 0 || left.some((task) => task.state === "InProgress"), "nobody's turn");
+    assert.ok(
+      left.length === 0 || left.some((task) => task.state === "InProgress"),
+      "the subject has work, and a task of it runs",
+    );
     alarm.step();
   }
   assert.deepEqual(
@@ -386,7 +389,7 @@ invariant("a flow emits its start, its changes once a second, and its end", asyn
     do: async () => alarm.pass(400),
   }));
   const withNotes = flow({
-    name: "sample.talk",
+    name: "sample.notes",
     subject: "sample",
     steps,
     announce: async (_tx, task, what) => void logged.push(`${what} ${task.progress}`),

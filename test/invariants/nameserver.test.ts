@@ -13,7 +13,7 @@ import { image, SOA, set } from "../support/zone.ts";
 
 interface Subject {
   readonly server: Nameserver;
-  ask(packet: Uint8Array): Promise<Buffer | null>;
+  exchange(packet: Uint8Array): Promise<Buffer | null>;
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ const builtin = (host: string) => async (): Promise<Subject> => {
   const dnsClient = await openDnsClient((await server.observe()).address);
   return {
     server,
-    ask: dnsClient.exchange,
+    exchange: dnsClient.exchange,
     async close() {
       dnsClient.close();
       await server.close();
@@ -41,7 +41,7 @@ const drivers: Record<string, () => Promise<Subject>> = {
   "built-in server, IPv6": builtin("::1"),
   "simulated server": async () => {
     const server = createSim(Date.now);
-    return { server, ask: async (packet) => server.ask(packet), close: () => server.close() };
+    return { server, exchange: async (packet) => server.answer(packet), close: () => server.close() };
   },
 };
 
@@ -59,7 +59,7 @@ for (const [driver, open] of Object.entries(drivers)) {
     let server: Nameserver;
 
     const answer = async (name: string, type = A) => {
-      const bytes = await subject.ask(query(name, type));
+      const bytes = await subject.exchange(query(name, type));
       assert.notEqual(bytes, null, `no answer to ${name}`);
       return decode(bytes as Buffer);
     };

@@ -1,7 +1,7 @@
 /**
  * Every reference to a document resolves: the file exists, and has the heading that the anchor names. Links in documents are Markdown
  * links; comments write `docs/spec.md#record`, and `docs/spec.md#server, #server-states` for several. Numbered references ("section 4" of no named
- * standard, "law 3") are rejected, since they name documents that are not in the repository.
+ * standard, `law 3`) are rejected, since they name documents that are not in the repository.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

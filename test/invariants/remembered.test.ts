@@ -82,7 +82,7 @@ describe("a cached response", () => {
   const idsOf = async (list: string): Promise<number[]> =>
     (JSON.parse((await read(list)).body) as { ID?: number; Id?: number }[]).map((item) => Number(item.ID ?? item.Id));
 
-  /** Targets of an operation's reads; what was there once is asked for again when it is gone. */
+  /** Returns the request targets of an operation. A target of a deleted object is requested again. */
   async function targetsOf(name: OperationName): Promise<string[]> {
     const { path } = operationOf(name);
     const parts = path.split(/\{[^}]+\}/);
@@ -110,7 +110,7 @@ describe("a cached response", () => {
   /** Responses by request target. */
   const seen = new Map<string, { readonly name: OperationName; readonly bodies: Set<string> }>();
 
-  /** What is stored may change while it is looked at, so what is remembered is one of those read before and after it. */
+  /** Stored data may change during the comparison, so a cached response must equal a read before or after it. */
   async function compareAll(when: string): Promise<void> {
     for (const name of remembered)
       for (const target of await targetsOf(name)) if (!seen.has(target)) seen.set(target, { name, bodies: new Set() });
@@ -145,7 +145,7 @@ describe("a cached response", () => {
         body: JSON.stringify(body ?? {}),
       });
       assert.equal(response.status, 200, `${name}: ${await response.text()}`);
-      // At once, while the work goes on.
+      // At once, while background work continues.
       await compareAll(name);
     }
     const same = remembered.filter((name) => {

@@ -326,7 +326,7 @@ serverInvariant(
     const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
     const [kept, given, other] = await write(async (tx) => [
       await commands.image(tx, row, spec, by),
-      await commands.image(tx, row, { ...spec, name: "given up" }, by),
+      await commands.image(tx, row, { ...spec, name: "cancelled" }, by),
       await commands.image(tx, row, { ...spec, name: "other" }, by),
     ]);
     const rebuilt = await write((tx) =>

@@ -194,7 +194,7 @@ onEveryDatabase("consistency", (harness) => {
         case "deleteToken":
           return [`/token/${ids.token}`];
         default:
-          return ofMachines[name] ?? assert.fail(`nobody has said how to try ${name}`);
+          return ofMachines[name] ?? assert.fail(`there is no request for ${name}`);
       }
     };
     let restoreTo = 0;
@@ -292,7 +292,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await sleep(1);
 }
 
-/** Waits until nothing is under way in the background that would write; reconcilers only look around now and then. */
+/** Waits until no background work writes. Periodic runs of reconcilers may continue. */
 async function settle({ brume }: Harness): Promise<void> {
   for (;;) {
     const tasks = await brume.store.read
@@ -310,7 +310,7 @@ async function settle({ brume }: Harness): Promise<void> {
   }
 }
 
-/** The worker of webhooks runs for as long as there is one, and serves a nudge when it ends. */
+/** The worker of webhooks runs as long as a webhook exists, and serves requests when it ends. */
 const isServed = ({
   name,
   wake,
@@ -323,7 +323,7 @@ const isServed = ({
   lease: string | null;
 }) => name === "webhook.deliver" || (lease === null && wake === served);
 
-/** What comes and goes without anybody asking: when a token was last used, when a reconciler looks again, how busy servers are. */
+/** Removes what changes without a request: the last use of a token, the next run of a reconciler, metrics. */
 function timeless(table: string, row: object): object | null {
   if (table === "token") return { ...row, last_used: null };
   if (table !== "task" || (row as { state: string }).state !== "Keeping") return row;
@@ -341,7 +341,7 @@ async function dump({ kind, brume }: Harness): Promise<Record<string, unknown[]>
   const periodic = ["sample", "prune_time"];
   const names = (await list.execute(brume.store.read)).rows.map(({ name }) => name);
   const tables = names.filter((name) => !periodic.includes(name));
-  assert.ok(tables.length >= 10, "all tables are looked at");
+  assert.ok(tables.length >= 10, "all tables are read");
   const rows: Record<string, unknown[]> = {};
   for (const name of tables) {
     const found = await sql<object>`SELECT * FROM ${sql.table(name)}`.execute(brume.store.read);
@@ -354,7 +354,7 @@ const dates = /^\d{4}-\d\d-\d\dT/;
 
 const withoutNumber = (text: unknown): string => String(text).replace(/brume-\d+/g, "brume");
 
-/** docs/spec.md#dry-run-changes-nothing: the answers are alike, except new ids, secrets, and what the clock says. */
+/** docs/spec.md#dry-run-changes-nothing: the two responses are equal except for new ids, secrets and times. */
 function assertSameShape(dry: unknown, real: unknown, at: string): void {
   if (dry === 0 && /ID$/i.test(at)) return assert.ok(Number(real) > 0, at);
   if (dry === "" && /\.(Token|Secret)$/.test(at)) return assert.match(String(real), /^[0-9a-f]{64}$/);

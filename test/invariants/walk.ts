@@ -82,7 +82,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, rand
   const tcp: Stream = await openStream(dns);
   const path = { id: domain.ID };
   const zone = domain.NamePunyCode;
-  /** How the domain looked at each serial. */
+  /** Content of the domain at each serial. */
   const past = new Map<number, string[]>();
   let now = domain;
   past.set(now.Serial, linesOf(now));
@@ -100,7 +100,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, rand
   const fieldsOf = (type: RecordType): RecordFields => ({ ...anyFields[type](), TTL: pick([60, 300, 3600]) });
 
   const anyType = () => pick(recordTypes);
-  /** A part of the fields of a new record: an edit of this much. */
+  /** Returns a random part of the fields of a new record, as an edit. */
   const editOf = (type: RecordType): RecordFields =>
     Object.fromEntries(Object.entries(fieldsOf(type)).filter(() => chance(50)));
 
@@ -115,7 +115,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, rand
     return { Op: "Delete", ID: record.ID };
   }
 
-  /** Each makes one change, and gives what must hold of the domain as it is then. */
+  /** Each makes one change, and returns a function that checks the domain after it. */
   const kinds: Readonly<Record<string, () => Promise<((after: Domain) => void) | undefined>>> = {
     async create() {
       const type = anyType();

@@ -32,25 +32,37 @@ export function readMarkdown(text: string, skip?: string): Passage[] {
 }
 
 interface Token {
-  readonly kind: "string" | "docstring";
+  readonly kind: "string" | "docstring" | "comment";
   readonly line: number;
   readonly text: string;
   /** Names of the functions or classes in whose arguments the string is, the innermost last. */
   readonly calls: readonly string[];
+  /** It is an argument of the innermost call, not a part of an object or function in the argument. */
+  readonly isArgument: boolean;
 }
 
 /** What precedes a slash that begins a regular expression; behind a value a slash divides. */
 const beforePattern = /(?:^|[(,=:[!&|?{};+>\n]|\b(?:return|typeof|case|of|in|await|throw))\s*$/;
 
-/** All strings and docstrings of a TypeScript file. The parts of a template are joined by `…`. */
+/** Returns all strings and comments of a TypeScript file. The parts of a template are joined by `…`. */
 export function tokenize(code: string): Token[] {
   const tokens: Token[] = [];
   /** Names before open parentheses; "" for other brackets. A template's `${` is in it as "$". */
   const open: string[] = [];
   const templates: { start: number; text: string }[] = [];
-  const lineAt = (index: number): number => code.slice(0, index).split("\n").length;
+  const lineStarts = [0, ...[...code.matchAll(/\n/g)].map(({ index }) => index + 1)];
+  const lineAt = (index: number): number => {
+    const line = lineStarts.findIndex((start) => start > index);
+    return line < 0 ? lineStarts.length : line;
+  };
   const add = (kind: Token["kind"], start: number, text: string) =>
-    tokens.push({ kind, line: lineAt(start), text, calls: open.filter((name) => name !== "" && name !== "$") });
+    tokens.push({
+      kind,
+      line: lineAt(start),
+      text,
+      calls: open.filter((name) => name !== "" && name !== "$"),
+      isArgument: (open.at(-1) ?? "") !== "",
+    });
   let at = 0;
   const match = (pattern: RegExp): string | undefined => {
     pattern.lastIndex = at;
@@ -75,10 +87,11 @@ export function tokenize(code: string): Token[] {
   };
   while (at < code.length) {
     const char = code[at] ?? "";
-    const comment = match(/\/\/[^\n]*|\/\*[^]*?\*\//y);
-    const string = match(/"(?:\\[^]|[^"\\\n])*"|'(?:\\[^]|[^'\\\n])*'/y);
+    const comment = char === "/" ? match(/\/\/[^\n]*|\/\*[^]*?\*\//y) : undefined;
+    const string = /["']/.test(char) ? match(/"(?:\\[^]|[^"\\\n])*"|'(?:\\[^]|[^'\\\n])*'/y) : undefined;
     if (comment !== undefined) {
-      if (comment.startsWith("/**")) add("docstring", at, comment.replace(/^\/\*\*|\*\/$|^\s*\* ?/gm, ""));
+      const kind = comment.startsWith("/**") ? "docstring" : "comment";
+      add(kind, at, comment.replace(/^\/\*\*?|\*\/$|^\s*\* ?|^\/\/ ?/gm, ""));
       at += comment.length;
     } else if (string !== undefined) {
       add("string", at, string.slice(1, -1));
@@ -103,7 +116,20 @@ export function tokenize(code: string): Token[] {
 const isProse = (text: string): boolean => /[a-z]{2}[^]*\s[^]*[a-z]{2}/i.test(text);
 
 /** Prose in strings and docstrings, as in summaries and descriptions of operations. */
-export const readTexts = (code: string): Passage[] => tokenize(code).filter(({ text }) => isProse(text));
+export const readTexts = (code: string): Passage[] =>
+  tokenize(code).filter(({ kind, text }) => kind !== "comment" && isProse(text));
+
+/** Calls whose first strings are titles of tests. */
+const titleCalls = /^(?:test|describe)\w*$|invariant$/i;
+
+/** Comments, without code in backticks, and titles of tests. */
+export const readComments = (code: string): Passage[] =>
+  tokenize(code)
+    .filter(
+      ({ kind, text, calls, isArgument }) =>
+        isProse(text) && (kind !== "string" || (isArgument && titleCalls.test(calls.at(-1) ?? ""))),
+    )
+    .map(({ line, text }) => ({ line, text: text.replaceAll(/`[^`]*`/g, blank) }));
 
 /** Calls whose strings people read: log lines, and errors that are made or thrown. */
 const messageCalls = /^log$|fault|error|trouble/i;

@@ -47,7 +47,7 @@ const causes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Cause> = {
       return (await write((tx) => fixture.servers.commands.create(tx, spec))).task.id;
     },
   },
-  /** The guest boots and never tells that it has. */
+  /** The guest boots and never reports that it is ready. */
   guest_not_ready: {
     options: { bootTime: 1e12 },
     async fail({ fixture, write }) {

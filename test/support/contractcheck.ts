@@ -18,7 +18,7 @@ export const ownKeywords = [
   "x-either",
   "x-id",
   "x-labels",
-  "x-says",
+  "x-pattern-description",
   "x-secret",
   "x-shown",
   "x-skip",

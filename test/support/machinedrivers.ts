@@ -94,7 +94,7 @@ async function real(far: (tag: string) => Far = () => near): Promise<Subject> {
     const disk = join(root, `disk-${versionsOf(root).at(-1)}`);
     return join(disk, layerName(topOf(disk)));
   };
-  // Beyond what the guest's file system ever looks at.
+  // Behind the last block that the guest's file system reads.
   const place = "900M 512";
   const carrier = far(lab.tag);
   let driver = await lab.open();

@@ -1,6 +1,6 @@
 /**
- * Real servers for tests, with own folders, names and users, and complete removal at the end. It finds out as the service does whether
- * the host can run VMs.
+ * Real servers for tests, with folders, names and users of their own, all removed at the end. It checks in the same way as the service
+ * whether the host can run VMs.
  */
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
@@ -40,7 +40,7 @@ async function detect(image: GuestImage, folder: string): Promise<MachineCapabil
   });
 }
 
-/** Either a reason why there can be no servers here, or what they run with. */
+/** The capabilities that the servers use, or the reason why there can be none here. */
 export async function findCapabilities(): Promise<{ hindrance: string } | { capabilities: MachineCapabilities }> {
   const reason = whyNot("qemu-system-x86_64", "qemu-img");
   if (reason !== false) return { hindrance: reason };
@@ -63,11 +63,11 @@ export interface MachineLab {
   readonly options: QemuOptions;
   /** Errors of background work. */
   readonly faults: readonly string[];
-  /** A driver on what is there, as after a restart of the service. */
+  /** Creates a driver for the existing state, as after a restart of the service. */
   open(): Promise<QemuDriver>;
-  /** Process number of a server that runs, else null. */
+  /** Returns the PID of a running server, else null. */
   pidOf(id: number): number | null;
-  /** All that servers could leave behind. */
+  /** Returns everything that servers could leave behind. */
   traces(): string[];
   close(): Promise<void>;
 }

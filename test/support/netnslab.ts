@@ -18,14 +18,14 @@ import { whyNot } from "./hindrance.ts";
 
 const unable = whyNot("ip", "tc", "nft", "sysctl", "dnsmasq", "ping", "ps");
 const capabilities = unable === false ? await detect(exec, `brume-try-${process.pid}`) : null;
-/** What networks do without where the kernel has none. */
+/** Features that networks can do without, for kernels that have none. */
 const optional = new Set(["ESP in the kernel", "WireGuard in the kernel"]);
 const failed = capabilities?.trials.find(({ name, works }) => !works && !optional.has(name));
 
-/** Reason why no real packets can be sent here, else null. */
+/** The reason why no real packets can be sent here; null: they can. */
 export const hindrance: string | null = unable || (failed ? `no ${failed.name}: ${failed.detail}` : null);
 
-/** Tests send as much as they can. */
+/** Limits that no test reaches. */
 const noLimits: Limits = { network: 1_000_000, server: 1_000_000, packets: 100_000_000 };
 
 export interface Guest {
@@ -39,7 +39,7 @@ export interface Lab {
   readonly internet: string;
   readonly runFolder: string;
   readonly capabilities: Capabilities;
-  /** A new driver on what is there, as after a restart of the service. */
+  /** Creates a driver for the existing state, as after a restart of the service. */
   open(spec?: {
     readonly tunnels?: readonly TunnelEngine[];
     readonly exec?: Exec;
@@ -47,18 +47,20 @@ export interface Lab {
     readonly limits?: Limits;
   }): Router;
   run(space: string, argv: readonly string[], stdin?: string): Promise<string>;
-  /** Whether the command succeeds. */
+  /** Returns whether the command succeeds. */
   works(space: string, argv: readonly string[]): Promise<boolean>;
   ip(space: string | null, lines: readonly string[]): Promise<void>;
-  /** A server plugged into the image's port: its addresses and routes are set, its other end waits on the machine. */
+  /**
+   * Connects a server to a port of the network: its addresses and routes are set, and the other end of its NIC is in the host's namespace.
+   */
   guest(image: NetworkSpec, port: Port): Promise<Guest>;
   /** Like `guest`, but without any address. */
   bareGuest(port: Port): Promise<Guest>;
-  /** Sends first packets of connections from where their sources are. */
+  /** Sends the first packets of connections, each from the namespace of its source address. */
   send(space: string, packets: readonly Packet[]): Promise<void>;
-  /** All that the driver could leave behind, as text. */
+  /** Returns everything that the driver could leave behind, as text. */
   traces(): Promise<string>;
-  /** Notes packets at that hook of the space; in the lab's own spaces they are, before any rule. */
+  /** Records packets at this hook of the namespace; in the lab's own namespaces before all rules. */
   watchAt(space: string, hook: string): Promise<void>;
   /** Returns the packets that arrived in the namespace since the last call. */
   seen(space: string): Promise<Set<string>>;
@@ -135,7 +137,7 @@ export async function createLab(): Promise<Lab> {
   await ip(internet, [
     "route add default via 198.18.0.1",
     "route add default via fd18::1",
-    // Many strangers at once.
+    // Many senders at once.
     "route add local 198.51.100.0/24 dev lo",
     "route add local 203.0.113.0/24 dev lo",
     "addr add fd51::1/128 dev lo nodad",

@@ -169,14 +169,14 @@ test("without a transfer, the top and common names are queried", async () => {
 
 const rude: Record<string, NonNullable<Behaviour["transfer"]>> = {
   "closes the connection": (socket) => socket.destroy(),
-  "says garbage": (socket) => socket.write(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n")),
+  "sends garbage": (socket) => socket.write(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n")),
   "answers another question": (socket, query) => {
     const bytes = codec.encode({ ...query, id: query.id ^ 1, type: "response", flags: 0, answers: [soa, soa] });
     socket.write(Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 255), bytes]));
   },
   "does not begin with the SOA": [[{ name: "a.example.com", type: "A", data: "10.0.0.9" }, soa, soa]],
   "never comes to the end": [[soa, { name: "a.example.com", type: "A", data: "10.0.0.9" }]],
-  "says nothing": () => {},
+  "sends nothing": () => {},
 };
 for (const [how, transfer] of Object.entries(rude))
   test(`after a transfer that ${how}, the names are queried`, async () => {

@@ -1,4 +1,7 @@
-/** What may stand beside what: each rule by example, and that single questions to a table and the check of a whole zone always agree. */
+/**
+ * Which records may share a name: each rule by examples. The check of one record with a table lookup and the check of a complete zone
+ * always agree.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RecordType } from "@brume/api/dns.ts";

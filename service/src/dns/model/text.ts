@@ -32,7 +32,7 @@ export function readStrings(strings: readonly string[], isMaster: boolean): stri
   );
 }
 
-/** Returns the value of decoded strings. `joined` is their concatenation; null stands for a string that is not UTF-8. */
+/** Returns the value of decoded strings. `joined` is their concatenation; null if a string is not UTF-8. */
 export function valueOf(strings: readonly (string | null)[], joined: string): string | NameError {
   if (strings.length > maxStrings)
     return refuseName("too_long", `must be at most ${maxStrings} strings, and is ${strings.length}`);
@@ -50,7 +50,7 @@ export function valueOf(strings: readonly (string | null)[], joined: string): st
 export const stringsOf = (value: string): string[] =>
   value.includes(separator) ? value.split(separator) : splitText(value);
 
-/** Returns the text if it is valid: at most 4096 bytes of UTF-8, no control characters except tab. Null stands for invalid UTF-8. */
+/** Returns the text if it is valid: at most 4096 bytes of UTF-8, no control characters except tab. Null means invalid UTF-8. */
 export function checkText(text: string | null): string | NameError {
   if (text === null || !text.isWellFormed())
     return refuseName("format_invalid", "must be UTF-8, and some bytes are not");

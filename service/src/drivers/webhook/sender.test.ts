@@ -73,7 +73,7 @@ async function withServer(
 const message = (url: string) => ({ url, headers: {}, body: "{}" });
 const never = new AbortController().signal;
 
-/** A resolver that says what the test says, one answer after the other. */
+/** A resolver that returns the answers of the test, one after the other. */
 function answering(...answers: readonly string[][]): {
   lookup: NonNullable<SenderOptions["lookup"]>;
   asked: () => number;

@@ -1,4 +1,4 @@
-/** The careful JSON reader: what RFC 8259 says, what relaxed JSON adds, and what `JSON.parse` forgets. */
+/** The strict JSON reader: RFC 8259, the additions of relaxed JSON, and what `JSON.parse` does not check. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

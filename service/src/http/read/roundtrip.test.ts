@@ -1,4 +1,4 @@
-/** Laws of reading: nothing that comes in makes it throw, and what is printed is read as itself. */
+/** Properties of the readers: no input makes them throw, and printed values are read as the same values. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { boolean, date, id, integer, Labels, list, optional, text, word } from "@brume/api/common.ts";

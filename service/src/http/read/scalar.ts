@@ -42,7 +42,7 @@ export interface Schema {
   readonly "x-word"?: boolean;
   readonly "x-labels"?: boolean;
   readonly "x-secret"?: boolean;
-  readonly "x-says"?: string;
+  readonly "x-pattern-description"?: string;
   /** Keys of the object in responses: accepted in strict mode, and ignored. */
   readonly "x-shown"?: readonly string[];
   /** Items of a list with a wrong type are dropped instead of reported. */
@@ -180,7 +180,9 @@ function compileText(schema: Schema): Convert {
   const long = fieldProblem("too_long", `must be at most ${count(maxLength, "character")} long`);
   const odd = fieldProblem(
     "format_invalid",
-    schema["x-says"] ? `must be text with ${schema["x-says"]}` : `must match ${pattern?.source}`,
+    schema["x-pattern-description"]
+      ? `must be text with ${schema["x-pattern-description"]}`
+      : `must match ${pattern?.source}`,
   );
   return (given, mode) => {
     const fits = !mode.strict || typeof given === "string" || (either && Number.isSafeInteger(given));

@@ -1,4 +1,4 @@
-/** BIND's $GENERATE: one line that stands for many records; `$` is replaced by the numbers of a range. */
+/** BIND's $GENERATE: one line that expands to many records; `$` is replaced by the numbers of a range. */
 
 import { quote } from "../../../base/quote.ts";
 import { type NameError, refuseName } from "../name.ts";

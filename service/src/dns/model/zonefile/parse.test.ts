@@ -362,7 +362,7 @@ test("the automatic NS set is used if the zone has none", () => {
   assert.deepEqual(print([top]).split("\n").slice(1), ["example.com. 60 IN NS ns.other.net. ; brume: own", ""]);
 });
 
-/** Parsers of others, each with the arguments by which it says whether it can read `zone` in a folder. */
+/** Other parsers, each with its arguments to check `zone` in a folder. */
 const checkers: [string, (folder: string) => string[]][] = [
   ["named-checkzone", (folder) => ["-i", "none", "-k", "ignore", origin, join(folder, "zone")]],
   ["kzonecheck", (folder) => ["-o", origin, join(folder, "zone")]],

@@ -173,7 +173,7 @@ async function cleanse(site: Site, path: string, disk: FileHandle, system: FileS
     if (found !== undefined) await rewrite(disk, tools, system.offset, found, lockAll);
   }
   await disk.sync();
-  // systemd treats an empty file as a machine without an id.
+  // systemd creates a new id if the file is empty.
   const machineId = named("machine-id")?.inode;
   const emptied = machineId === undefined ? [] : [`punch <${machineId}> 0`, `set_inode_field <${machineId}> size 0`];
   await tools.change([...new Set(files.map(({ inode }) => inode))].map((inode) => `clri <${inode}>`).concat(emptied));

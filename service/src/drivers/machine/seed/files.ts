@@ -89,7 +89,7 @@ function check(guest: Guest): void {
   }
 }
 
-/** Returns `seed.env`. CARDS has one line per NIC: `mac|v4 …|gateway4|v6 …|gateway6|mtu|dhcp`; each field may be empty. */
+/** Returns `seed.env`. `CARDS` has one line per NIC: `mac|v4 …|gateway4|v6 …|gateway6|mtu|dhcp`; each field may be empty. */
 function environment(guest: Guest): string {
   const nic = ({ mac, addresses, gateway4, gateway6, mtu, dhcp }: GuestNic) => {
     const [v4, v6] = [addresses.filter((text) => !text.includes(":")), addresses.filter((text) => text.includes(":"))];

@@ -25,7 +25,7 @@ function zonesFrom(images: Record<string, RecordSet[]>): Zones {
 const hosts = Array.from({ length: 2000 }, (_, i) => `m${i}.example.com`);
 const addresses: RecordSet[] = hosts.map((owner) => ({ owner, type: recordSpecs.A, ttl: 60, data: [["192.0.2.1"]] }));
 
-/** Counts how often the zone is asked for a name. */
+/** Counts how often a name is looked up in the zone. */
 function countLookups(zone: Zone | undefined): () => number {
   assert.ok(zone !== undefined);
   const { table } = zone;

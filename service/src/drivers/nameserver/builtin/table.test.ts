@@ -61,7 +61,7 @@ const change = fc.record({
   size: fc.option(fc.integer({ min: 0, max: 3000 }), { nil: null }),
 });
 
-test("a snapshot contains the names of its generation whatever changes later", () => {
+test("a snapshot contains the names of its generation, also after later changes", () => {
   fc.assert(
     fc.property(fc.array(change, { maxLength: 80 }), fc.array(change, { maxLength: 200 }), (before, after) => {
       const zone = empty();

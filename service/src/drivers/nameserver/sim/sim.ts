@@ -1,6 +1,6 @@
 /**
  * The simulated name server: the same zones and responses without sockets and thread, for tests and for hosts where it must not listen.
- * Tests send queries through `ask`.
+ * Tests send queries through `answer`.
  */
 
 import { clientAt } from "../answer/ratelimit.ts";
@@ -14,7 +14,7 @@ import { nameOf, textOf } from "../wire/name.ts";
 /** A name server with a method for tests. */
 export interface SimulatedNameserver extends Nameserver {
   /** Returns the response to a UDP packet, or null if none is sent. The packet is not changed. */
-  ask(packet: Uint8Array): Buffer | null;
+  answer(packet: Uint8Array): Buffer | null;
 }
 
 /** Creates a simulated name server. `now` returns milliseconds since 1970. */
@@ -66,7 +66,7 @@ export function createSim(now: () => number): SimulatedNameserver {
     async close() {
       running = false;
     },
-    ask(packet) {
+    answer(packet) {
       if (!running) return null;
       const buffer = Buffer.alloc(0xffff);
       buffer.set(packet);

@@ -78,7 +78,7 @@ test("NOTIFY is repeated with growing pauses, for more than an hour, until the s
   const late = notifies(b).length;
   assert.ok(late > 15 && late < 30, `${late}`);
   pass(6 * minute);
-  assert.ok(notifies(b).length > late, "still told after an hour");
+  assert.ok(notifies(b).length > late, "still notified after an hour");
   notifier.noteClient(name, 6, "has", b.host, null);
   const before = notifies(b).length;
   pass(6 * minute);

@@ -11,7 +11,9 @@ import { listenUdp, serveUdp } from "./udp.ts";
 
 const mmsg = await loadMmsg();
 
-/** Serves by an echo that is silent to packets beginning with "silent"; gives what it was asked and from where. */
+/**
+ * Starts a server that returns each packet, except those that begin with "silent". The result has the received packets and their senders.
+ */
 async function echo(t: { after: (end: () => void) => void }, many: boolean, host: string) {
   const served = await listenUdp(many ? mmsg : null, host, 0);
   t.after(() => served.socket.close());
@@ -48,7 +50,7 @@ for (const many of [true, false]) {
     const { asked, port } = await echo(t, many, "127.0.0.1");
     const { socket, settled } = await client(t, "127.0.0.1", port);
     const sent = Array.from({ length: PLACES * 7 + 3 }, (_, i) => `${i % 3 === 1 ? "silent" : "told"} ${i}`);
-    // All are in the kernel before the server, on this same thread, looks at the first.
+    // The kernel has all packets before the server, in this same thread, reads the first.
     for (const text of sent) socket.send(text);
     const answers = await settled(sent.filter((text) => text.startsWith("told")).length);
     assert.deepEqual(

@@ -1,4 +1,4 @@
-/** The lines are what strongSwan 5.9.8 says, each met at one end or the other. */
+/** The log lines come from strongSwan 5.9.8 at either end. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createDiagnosis, type Finding } from "./diagnosis.ts";

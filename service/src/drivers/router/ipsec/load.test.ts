@@ -79,7 +79,7 @@ test("a complete association is unchanged, and a narrowed one is ended first", a
     ["terminate", "t-7", undefined],
     ["initiate", "t-7", "c-7"],
   ]);
-  // IKEv1: the pair of networks that works goes on.
+  // IKEv1: the working pair of networks stays.
   const v1 = { ...tunnel, ikeVersion: 1 } as const;
   const half = situation(v1, {
     "c-1": child("c-7-0-0", ["10.24.2.0/24"]),

@@ -109,7 +109,7 @@ test("a child that the peer narrowed on either side is not up", () => {
     const status = statusOf(tunnel, [association(child(cut))], history, now);
     assert.deepEqual([status.state, status.reason?.fault, status.establishedAt], ["down", "selectors_refused", null]);
     assert.match(status.reason?.detail ?? "", detail);
-    // A whole one beside it, or in its place, is enough; so is one that is wider than what was asked.
+    // A complete child beside it, or instead of it, is enough. So is one with wider selectors than requested.
     const complete = child({ "remote-ts": ["10.24.2.0/23", "10.24.3.0/24"] });
     assert.equal(statusOf(tunnel, [association(child(cut), complete)], history, now).state, "up");
   }

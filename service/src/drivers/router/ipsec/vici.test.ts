@@ -89,7 +89,7 @@ const framed = (...parts: readonly (string | Buffer)[]): Buffer => {
 const response = (message: Message): Buffer => framed("\x01", encode(message));
 
 let sockets = 0;
-/** A charon that answers each request, told by its bytes behind the length, with what `answer` says. */
+/** A charon that responds to each request with the result of `answer`. */
 async function serve(answer: (request: string, socket: Socket) => void) {
   const path = join(folder, `${sockets++}`);
   const server = createServer((socket) => {

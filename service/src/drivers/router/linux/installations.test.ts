@@ -73,7 +73,7 @@ test("addresses of the host are not allocated", async (t) => {
   await clash({ type: "local", dst: "10.64.3.1", dev: "eth0" }, chosen, /overlaps the address 10\.64\.3\.1 of eth0/);
   await clash({ dst: "10.64.3.0/24", dev: "eth0" }, chosen, /overlaps the route 10\.64\.3\.0\/24 of eth0/);
   await clash({ dst: "10.64.0.0/16", dev: "eth0" }, chosen, /overlaps the route/);
-  // A wider one may be meant so by whoever chose the pool; a default does not take part of it.
+  // An operator may choose a pool that contains a route of the host. A default pool must not overlap it.
   await clash({ dst: "10.0.0.0/8", dev: "eth0" }, chosen, null);
   await clash({ dst: "10.0.0.0/8", dev: "eth0" }, defaults, /such as 172\.16\.0\.0\/16/);
   // Our own, and what leads nowhere.

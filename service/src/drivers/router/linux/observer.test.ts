@@ -17,7 +17,7 @@ const link = (ifname: string, more: object = {}) => ({
   ...more,
 });
 
-/** A machine with so many networks, the last with a server, and what was asked of it. */
+/** A host with this number of networks, the last of which has a server. Records the commands. */
 function createMachine(count: number) {
   const ids = Array.from({ length: count }, (_, index) => index + 1);
   const broken = new Set<number>();
@@ -62,7 +62,7 @@ function createMachine(count: number) {
     observer,
     spec,
     broken,
-    /** Looks, and tells how many namespaces were visited for their rules. */
+    /** Observes the host, and returns the number of namespaces whose rules were read. */
     async look() {
       const { networks } = await observer.observe();
       const missing = networks.filter(({ complete }) => !complete).map(({ id }) => id);

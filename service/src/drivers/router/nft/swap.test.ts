@@ -6,7 +6,7 @@ import { activeOf, generationLine, removalText, staleOf, swap } from "./swap.ts"
 
 const text = tableText("inet", "edge", ["chain forward {", "  accept", "}"]);
 
-/** A look at tables with these counters in them. */
+/** An observation of tables with these counters. */
 const found = (tables: Readonly<Record<string, readonly string[]>>) =>
   ({
     counters: new Map(

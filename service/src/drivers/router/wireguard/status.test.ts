@@ -7,7 +7,7 @@ const hour = 3_600_000;
 test("the age of a handshake does not follow a clock that is set", () => {
   const first = noteHandshake(undefined, null, 10 * hour, 0);
   assert.equal(isAlive(first, 0), false);
-  // Told in whole seconds, so it may seem to be before the last reading.
+  // The time is in whole seconds, so it may be before the last reading.
   const shaken = noteHandshake(first, 10 * hour + 4000, 10 * hour + 5000, 5000);
   assert.equal(shaken.at, 4000);
   for (const set of [-9 * hour, 9 * hour]) {

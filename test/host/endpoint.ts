@@ -1,8 +1,11 @@
 /**
- * A program for tests that is one end of connections, run inside a namespace. `echo PORT` echoes its input, `say HOST PORT` sends each
- * line of its input and prints the replies, `sink PORT` receives, reads a number of bytes per line and prints how many it has received once
- * they are so many, `pour HOST PORT` connects, reads a number of bytes per line and sends so many until the line `end`, `strew HOST…` opens connections to all
- * in turn until its first input and prints their number, `lease MAC` gets an address by DHCP and prints the lease.
+ * A program for tests that is one end of connections in a namespace. Its first argument is the mode:
+ * - `echo PORT` returns its input.
+ * - `send HOST PORT` sends each line of its input and prints the replies.
+ * - `sink PORT` receives. For each line, a number of bytes, it prints their number when it has received them.
+ * - `source HOST PORT` sends the number of bytes in each line, until the line `end`.
+ * - `datagrams HOST…` sends UDP datagrams from one port to all hosts in turn until its first input, and prints their number.
+ * - `lease MAC` gets an address by DHCP and prints the lease.
  */
 import { createSocket } from "node:dgram";
 import { connect, createServer } from "node:net";
@@ -44,7 +47,7 @@ switch (mode) {
       console.log("ready"),
     );
     break;
-  case "say": {
+  case "send": {
     const socket = connect(Number(args[1]), args[0], () => console.log("connected"));
     socket.on("error", () => {}).pipe(process.stdout);
     process.stdin.pipe(socket);
@@ -71,7 +74,7 @@ switch (mode) {
     ).listen(Number(args[0]), () => console.log("ready"));
     break;
   }
-  case "pour": {
+  case "source": {
     const socket = connect(Number(args[1]), args[0], () => console.log("connected"));
     const block = Buffer.alloc(65_536);
     const blocks = async function* (): AsyncGenerator<Buffer> {
@@ -87,7 +90,7 @@ switch (mode) {
     await pipeline(blocks, socket);
     break;
   }
-  case "strew": {
+  case "datagrams": {
     const socket = createSocket("udp4");
     let [sent, ending] = [0, false];
     process.stdin.once("data", () => {

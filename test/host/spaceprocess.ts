@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 
-export interface Talker {
+export interface SpaceProcess {
   /** Resolves to the next line of its output; rejects if it ended without one. */
   line(): Promise<string>;
-  say(line: string): void;
+  send(line: string): void;
   /** Resolves to the rest of its output after it has ended by itself. */
   rest(): Promise<string>;
   /** Interrupts it, as Ctrl-C does. */
@@ -16,7 +16,7 @@ export interface Talker {
 }
 
 /** Starts the command in the namespace. */
-export function startIn(space: string, argv: readonly string[]): Talker {
+export function startIn(space: string, argv: readonly string[]): SpaceProcess {
   const child = spawn("ip", ["netns", "exec", space, ...argv], { stdio: ["pipe", "pipe", "inherit"] });
   const kill = () => void child.kill("SIGKILL");
   process.once("exit", kill);
@@ -30,15 +30,15 @@ export function startIn(space: string, argv: readonly string[]): Talker {
       if (next.done === true) throw new Error(`${argv.join(" ")} ended without another line`);
       return next.value;
     },
-    say: (line) => void child.stdin.write(`${line}\n`),
+    send: (line) => void child.stdin.write(`${line}\n`),
     rest: () => text(child.stdout),
     stop: () => void child.kill("SIGINT"),
     end: kill,
   };
 }
 
-const talk = join(import.meta.dirname, "talk.ts");
+const endpoint = join(import.meta.dirname, "endpoint.ts");
 
-/** Starts one of the modes of `talk.ts`. */
-export const startTalk = (space: string, ...args: readonly string[]): Talker =>
-  startIn(space, [process.execPath, talk, ...args]);
+/** Starts one of the modes of `endpoint.ts`. */
+export const startEndpoint = (space: string, ...args: readonly string[]): SpaceProcess =>
+  startIn(space, [process.execPath, endpoint, ...args]);
