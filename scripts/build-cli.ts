@@ -6,6 +6,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { contract } from "@brume/api/contract.ts";
 import { build, type Plugin } from "esbuild";
+import { cloudSchema, recordForms, sharedBandwidth } from "../cli/src/model/cloud/shape.ts";
 import { renderManual } from "../cli/src/reference.ts";
 import { allCommands } from "../cli/src/run.ts";
 
@@ -32,6 +33,12 @@ const inlineContract: Plugin = {
   setup({ onLoad }) {
     onLoad({ filter: /api\/src\/contract\.ts$/ }, () => ({
       contents: `export const contract = JSON.parse(${JSON.stringify(table)});\nexport const operationNames = Object.keys(contract);`,
+      loader: "js",
+    }));
+    onLoad({ filter: /model\/cloud\/shape\.ts$/ }, () => ({
+      contents: Object.entries({ cloudSchema, recordForms, sharedBandwidth })
+        .map(([name, value]) => `export const ${name} = JSON.parse(${JSON.stringify(JSON.stringify(value))});`)
+        .join("\n"),
       loader: "js",
     }));
   },

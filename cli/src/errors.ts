@@ -111,7 +111,7 @@ function showConnection(error: ConnectionError): Shown {
 
 /** Describes an error: message, details, remedy and exit code. */
 export function showError(error: unknown, command: Command | null, url: string): Shown {
-  if (error instanceof UsageError) return shown(2, error.message, error.remedy);
+  if (error instanceof UsageError) return shown(2, error.message, error.remedy, error.lines);
   if (error instanceof ApiError) {
     const details = error.errors.filter(({ detail }) => detail !== error.detail);
     const lines = details.map(({ pointer, detail }) =>

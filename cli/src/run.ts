@@ -88,6 +88,7 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
     const last = remedy !== "" ? `remedy: ${remedy}\n` : reference !== "" ? `reference: ${reference}\n` : "";
     host.err.write(`${style.red("error:")} ${safe(message)}\n${lines.map((one) => `  ${safe(one)}\n`).join("")}`);
     host.err.write(last.replace(/^\w+:/, (word) => style.bold(word)));
-    return exit;
+    // Exit code 2 of `brume plan` means that there is something to do.
+    return exit === 2 && command?.words[0] === "plan" ? 1 : exit;
   }
 }

@@ -7,6 +7,7 @@ import type { Run } from "./session.ts";
 
 /** Modules by the words of the command. */
 export const loaders: Readonly<Record<string, () => Promise<{ run: Run }>>> = {
+  apply: () => import("./special/cloud.ts").then((m) => ({ run: m.apply })),
   completion: () => import("./special/completion.ts").then((m) => ({ run: m.script })),
   __complete: () => import("./special/completion.ts").then((m) => ({ run: m.complete })),
   console: () => import("./special/console.ts"),
@@ -19,8 +20,10 @@ export const loaders: Readonly<Record<string, () => Promise<{ run: Run }>>> = {
   "dns diff": () => import("./special/zonefile.ts").then((m) => ({ run: m.diff })),
   doctor: () => import("./special/doctor.ts"),
   events: () => import("./special/events.ts"),
+  export: () => import("./special/cloud.ts").then((m) => ({ run: m.exportFile })),
   "firewall get": () => import("./special/parts.ts").then((m) => ({ run: m.firewall })),
   logs: () => import("./special/logs.ts"),
+  plan: () => import("./special/cloud.ts").then((m) => ({ run: m.plan })),
   "record list": () => import("./special/parts.ts").then((m) => ({ run: m.records })),
   ssh: () => import("./special/ssh.ts"),
   top: () => import("./special/top.ts"),
@@ -64,8 +67,48 @@ const network = argument("NETWORK", "public-network", "Name or id.");
 const file = argument("FILE", null, "A zone file (RFC 1035, section 5); `-` is standard input.");
 const contextName = argument("NAME", null, "Name of the context.");
 
+const cloudFile = flag("file", text, "The cloud file, in YAML or JSON; `-` is standard input.", { short: "f" });
+const noPrompt = flag("yes", yes, "Do not prompt before the change.", { short: "y" });
+
 /** Commands that are no single operation. */
 export const specialCommands: readonly Command[] = [
+  special(
+    "plan",
+    "Compare a cloud file with the installation",
+    "Shows what `brume apply` would do, as a diff, and changes nothing. Exit code 2: there is something to do. Exit code 0: there is nothing to do.",
+    { flags: [cloudFile], examples: ["brume plan -f cloud.yaml"] },
+  ),
+  special(
+    "apply",
+    "Create and change what a cloud file describes",
+    "Shows the difference, prompts, and carries it out. A second run does nothing. After a failure the next run continues. Only objects with the label of the file are deleted.",
+    {
+      flags: [
+        cloudFile,
+        noPrompt,
+        flag("schema", yes, "Print the JSON Schema of the file, for editors."),
+        flag(
+          "timeout",
+          { ...count, maximum: 86_400 },
+          "Wait at most this number of seconds for each change. Default 900.",
+        ),
+      ],
+      examples: ["brume apply -f cloud.yaml", "brume apply --schema > cloud.schema.json"],
+    },
+  ),
+  special(
+    "export",
+    "Write the installation as a cloud file",
+    "Contains networks, servers and domains of the project, without secrets and without user data. `brume plan` with this file has nothing to do.",
+    {
+      flags: [
+        flag("file", text, "Write to this file. Default: standard output.", { short: "f" }),
+        flag("label", text, "Only what `brume apply` has made from the file with this `Label`."),
+        noPrompt,
+      ],
+      examples: ["brume export > cloud.yaml"],
+    },
+  ),
   special(
     "context add",
     "Add an installation, or replace it",

@@ -1,14 +1,16 @@
 /** Converts the texts of a command line to values of a request, guided by the schema of the field. */
 import type { Schema } from "./schema.ts";
 
-/** A command line that cannot be understood. `remedy`: what to type instead. */
+/** A command line or file that cannot be understood. `remedy`: what to type instead. `lines`: details. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
   readonly remedy: string;
+  readonly lines: readonly string[];
 
-  constructor(message: string, remedy = "") {
+  constructor(message: string, remedy = "", lines: readonly string[] = []) {
     super(message);
     this.remedy = remedy;
+    this.lines = lines;
   }
 }
 
