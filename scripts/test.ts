@@ -1,7 +1,8 @@
 /**
  * Runs test files: `node scripts/test.ts PATTERN…`. Most of the processor time of a small test file is the start of a process that loads the
- * service, so files share processes. A file is a suite in the output. Files of `test/host` and `test/chaos` have a process each: they kill
- * processes and change the host. The groups have equal amounts of source text, and long ones start first, so that none runs alone at the end.
+ * service, so files share processes. A file is a suite in the output. Files of `test/host` and `test/chaos`, which mostly wait for guests,
+ * tunnels and processes that they start, share smaller groups. The groups have equal amounts of source text, and long ones start first, so
+ * that none runs alone at the end.
  */
 import { spawn } from "node:child_process";
 import { globSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -34,11 +35,11 @@ for (const file of ${JSON.stringify(files)})
 
 /** Host tests mostly wait and the others mostly compute, so one of each starts in turn. */
 function arrange(files: readonly string[]): string[][] {
-  const needsOwnProcess = (file: string) => /^test\/(host|chaos)\//.test(file);
+  const isWaiting = (file: string) => /^test\/(host|chaos)\//.test(file);
   const unit = (file: string) => !file.startsWith("test/");
-  const waiting = divide(files.filter(needsOwnProcess), files.length);
+  const waiting = divide(files.filter(isWaiting), Math.ceil(files.filter(isWaiting).length / 3));
   const working = divide(
-    files.filter((file) => !needsOwnProcess(file) && !unit(file)),
+    files.filter((file) => !isWaiting(file) && !unit(file)),
     4 * processors,
   );
   const length = Math.max(waiting.length, working.length);
@@ -60,8 +61,8 @@ const entries = arrange(files).map((group, index) => {
   writeFileSync(path, moduleOf(group));
   return path;
 });
-// One process more than processors, twice: some wait for guests and protocol timers.
-const options = ["--test", "--test-timeout=180000", `--test-concurrency=${processors + 2}`, "--test-reporter=spec"];
+// Three processes for each processor: most wait for guests, protocol timers and other processes.
+const options = ["--test", "--test-timeout=180000", `--test-concurrency=${3 * processors}`, "--test-reporter=spec"];
 const child = spawn(process.execPath, [...options, ...entries], { stdio: "inherit", cwd: root });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
 child.on("exit", (code) => {

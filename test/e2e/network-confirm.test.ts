@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqliteFirst, refused } from "../support/harness.ts";
 import { createMovableClock, isApplied, outside, tcp, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
@@ -16,7 +16,7 @@ const allow = (port: number): FirewallRuleInput => ({
   DestinationPort: String(port),
 });
 
-onEveryDatabase(
+onSqliteFirst(
   "an unconfirmed firewall",
   (harness) => {
     const fixture = useNetworkFixture(harness, clock);

@@ -5,12 +5,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
-import { onEveryDatabase } from "../support/harness.ts";
+import { onSqliteFirst } from "../support/harness.ts";
 import { createMovableClock, isApplied, outside, tcp, useNetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
-onEveryDatabase(
+onSqliteFirst(
   "networks on a host",
   (harness) => {
     const fixture = useNetworkFixture(harness, clock);

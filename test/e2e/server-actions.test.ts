@@ -5,14 +5,14 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { type Action, actionVerdicts, type RequestType, requestTypes } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqliteFirst, refused } from "../support/harness.ts";
 import { createMovableClock } from "../support/networkfixture.ts";
 import { createServerApiFixture, pass, type ServerApiFixture, stepsOf } from "../support/serverapifixture.ts";
 
 const clock = createMovableClock();
 const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
 
-onEveryDatabase(
+onSqliteFirst(
   "actions",
   (harness) => {
     let fixture: ServerApiFixture;

@@ -15,6 +15,7 @@ const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 async function start(folder: string, options: { terminal?: boolean; token?: string } = {}) {
   const env: NodeJS.ProcessEnv = {
     PATH: process.env["PATH"],
+    ...(process.env["NODE_COMPILE_CACHE"] !== undefined && { NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] }),
     BRUME_DATA: folder,
     BRUME_LISTEN: "127.0.0.1:0",
     BRUME_DNS_LISTEN: "127.0.0.1:0",

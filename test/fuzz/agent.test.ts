@@ -7,13 +7,13 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { whyNot } from "../support/hindrance.ts";
-import { withSeed } from "../support/random.ts";
+import { runsOf, withSeed } from "../support/random.ts";
 
 const hindrance = whyNot("ip", "nft", "tc", "sysctl", "unshare", "qemu-system-x86_64", "qemu-img");
 if (hindrance !== false) console.log(`hostile messages to the agent: not tried, ${hindrance}`);
 
 /** Messages, nearly all of which schemas must refuse; a few hundred reach the drivers. */
-const messages = 50_000;
+const messages = runsOf(50_000, 10_000);
 const fixture = join(import.meta.dirname, "agenthost.ts");
 
 interface Report {
@@ -26,30 +26,33 @@ interface Report {
   readonly gone: readonly string[];
 }
 
-test("50,000 hostile messages to the agent change nothing that is not of this installation", { skip: hindrance }, () =>
-  withSeed(async ({ seed }) => {
-    const argv = ["-n", "-m", "-p", "-f", "--mount-proc", process.execPath, fixture, String(messages), String(seed)];
-    const child = spawn("unshare", argv, { stdio: ["ignore", "pipe", "inherit"] });
-    let text = "";
-    child.stdout.on("data", (part) => (text += String(part)));
-    await new Promise((resolve) => child.on("close", resolve));
-    const report = JSON.parse(text.trim().split("\n").at(-1) ?? "") as Report;
-    assert.equal(report.sent, messages);
-    assert.deepEqual(
-      Object.keys(report.statuses),
-      ["input_invalid"],
-      "every message that its schema refuses gets this error",
-    );
-    for (const name of [
-      "machines.ensureDisk",
-      "images.removeImage",
-      "images.ensureImported",
-      "router.apply",
-      "router.readBanner",
-    ])
-      assert.ok((report.reached[name] ?? 0) >= 5, `${name} reached the driver ${report.reached[name] ?? 0} times`);
-    assert.deepEqual(report.lost, [], "something of others is gone or changed");
-    assert.deepEqual(report.foreign, [], "something appeared that is not of this installation");
-    assert.deepEqual([report.left, report.gone], [[], []], "after the removal, the host is as before");
-  }),
+test(
+  `${messages} hostile messages to the agent change nothing that is not of this installation`,
+  { skip: hindrance },
+  () =>
+    withSeed(async ({ seed }) => {
+      const argv = ["-n", "-m", "-p", "-f", "--mount-proc", process.execPath, fixture, String(messages), String(seed)];
+      const child = spawn("unshare", argv, { stdio: ["ignore", "pipe", "inherit"] });
+      let text = "";
+      child.stdout.on("data", (part) => (text += String(part)));
+      await new Promise((resolve) => child.on("close", resolve));
+      const report = JSON.parse(text.trim().split("\n").at(-1) ?? "") as Report;
+      assert.equal(report.sent, messages);
+      assert.deepEqual(
+        Object.keys(report.statuses),
+        ["input_invalid"],
+        "every message that its schema refuses gets this error",
+      );
+      for (const name of [
+        "machines.ensureDisk",
+        "images.removeImage",
+        "images.ensureImported",
+        "router.apply",
+        "router.readBanner",
+      ])
+        assert.ok((report.reached[name] ?? 0) >= 5, `${name} reached the driver ${report.reached[name] ?? 0} times`);
+      assert.deepEqual(report.lost, [], "something of others is gone or changed");
+      assert.deepEqual(report.foreign, [], "something appeared that is not of this installation");
+      assert.deepEqual([report.left, report.gone], [[], []], "after the removal, the host is as before");
+    }),
 );

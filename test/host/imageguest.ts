@@ -117,7 +117,7 @@ export async function boot(options: BootOptions): Promise<Running> {
     ["-m", `${options.memory ?? 256},slots=4,maxmem=2048M`, "-smp", String(options.cpus ?? 1)],
     image.boot === "kernel" ? ["-kernel", file(image.files.kernel), "-initrd", file(image.files.initrd)] : [],
     image.boot === "kernel"
-      ? ["-append", "console=ttyS0 quiet no_timer_check panic=10 net.ifnames=0 swiotlb=noforce"]
+      ? ["-append", "console=ttyS0 quiet no_timer_check cryptomgr.notests panic=10 net.ifnames=0 swiotlb=noforce"]
       : [],
     ["-blockdev", `driver=qcow2,node-name=d,discard=unmap,file.driver=file,file.filename=${options.disk}`],
     ["-device", "virtio-blk-pci,drive=d,addr=0x3,bootindex=1"],

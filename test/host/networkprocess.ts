@@ -84,7 +84,7 @@ export async function createNetworkProcess(beside?: {
       BRUME_PUBLIC_POOL: pool,
       BRUME_SIMULATE: "0",
       // It is started many times.
-      NODE_COMPILE_CACHE: join(lab.runFolder, "compiled"),
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? join(lab.runFolder, "compiled"),
       ...beside?.environment,
     },
     stopped: beside !== undefined,

@@ -150,7 +150,7 @@ export async function createServerHost(
       BRUME_LISTEN: `127.0.0.1:${proxy.port}`,
       BRUME_PUBLIC_POOL: pool,
       BRUME_SIMULATE: "0",
-      NODE_COMPILE_CACHE: join(lab.runFolder, "compiled"),
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? join(lab.runFolder, "compiled"),
       ...more,
     },
   });

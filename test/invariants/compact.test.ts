@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -19,8 +19,18 @@ const script = fileURLToPath(new URL("../../scripts/compact.ts", import.meta.url
 const former = 10;
 const kept = 4000;
 
-/** Creates a file of the earlier release that consists mostly of free pages. */
+/** Writes a file of the earlier release that consists mostly of free pages. */
 async function makeFormer(folder: string): Promise<string> {
+  const file = join(folder, databaseName);
+  content ??= createFormer();
+  writeFileSync(file, await content);
+  return file;
+}
+
+let content: Promise<Buffer> | undefined;
+
+async function createFormer(): Promise<Buffer> {
+  const folder = mkdtempSync(join(tmpdir(), "brume-compact-"));
   const file = join(folder, databaseName);
   const connection = connect(file, { readOnly: false });
   connection.script("PRAGMA journal_mode = WAL");
@@ -40,7 +50,9 @@ async function makeFormer(folder: string): Promise<string> {
   for (let row = 0; row < 2 * kept; row++) connection.run(insert, ["sample.made", Date.now(), row, "x".repeat(3000)]);
   connection.script(`COMMIT; DELETE FROM event WHERE resource_id % 2 = 0; PRAGMA wal_checkpoint(TRUNCATE)`);
   connection.close();
-  return file;
+  const bytes = readFileSync(file);
+  rmSync(folder, { recursive: true, force: true });
+  return bytes;
 }
 
 function inspect(file: string): { mode: number; events: number; sum: number; check: string } {

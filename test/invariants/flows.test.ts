@@ -352,17 +352,17 @@ invariant("the timeout of a step begins when it runs, and polls without change e
   const begun = alarm.now();
   const seconds = () => (alarm.now() - begun) / 1000;
   const logged: string[] = [];
-  const queued = (subject: number): Wait => ({ wait: 1000, turn: 600_000, detail: `${subject} waits for its turn` });
+  const queued = (subject: number): Wait => ({ wait: 1000, turn: 120_000, detail: `${subject} waits for its turn` });
   const queuedFlow = flow({
     name: "sample.queue",
     subject: "sample",
-    time: 60_000,
+    time: 15_000,
     steps: [
       {
         name: "Boot",
-        // The first has its turn after 300 seconds, and is done 50 later; the second never.
+        // The first has its turn after 60 seconds, and is done 10 later; the second never.
         do: async ({ subject }): Promise<Wait | void> =>
-          subject === 2 || seconds() < 300 ? queued(subject) : seconds() < 350 ? { wait: 1000 } : undefined,
+          subject === 2 || seconds() < 60 ? queued(subject) : seconds() < 70 ? { wait: 1000 } : undefined,
       },
     ],
     announce: async (_tx, { subject }, what) => void (subject.id === 1 && logged.push(what)),
@@ -373,7 +373,7 @@ invariant("the timeout of a step begins when it runs, and polls without change e
   await drive(engine, alarm, async () => (await mustFind(store, second.id)).end !== null);
   assert.equal((await mustFind(store, first.id)).state, "Completed");
   assert.equal((await mustFind(store, second.id)).error?.code, "deadline_exceeded");
-  assert.ok(seconds() >= 600 && seconds() < 605, `${seconds()} s`);
+  assert.ok(seconds() >= 120 && seconds() < 125, `${seconds()} s`);
   assert.ok(logged.length <= 3, logged.join());
   await engine.drain();
 });

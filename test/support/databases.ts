@@ -50,7 +50,7 @@ export interface Database {
 
 /** Creates an empty database with the newest schema; with `migrated: false` without any schema. */
 export async function startDatabase(kind: Kind, { migrated = true } = {}): Promise<Database> {
-  const { address, remove } = kind === "sqlite" ? createFile() : await createOnServer(migrated);
+  const { address, remove } = kind === "sqlite" ? await createFile(migrated) : await createOnServer(migrated);
   const stores: Store[] = [];
   const open = async (): Promise<Store> => {
     const store = await openStore(kind, address);
@@ -58,7 +58,6 @@ export async function startDatabase(kind: Kind, { migrated = true } = {}): Promi
     return store;
   };
   const store = await open();
-  if (migrated) await migrate(store);
   return {
     kind,
     address,
@@ -77,10 +76,30 @@ const longLimits = { ...quiet, limit: 120_000 };
 const openStore = (kind: Kind, address: string): Promise<Store> =>
   kind === "sqlite" ? openSqlite(address, quiet) : openPostgres(address, longLimits);
 
-function createFile(): { address: string; remove(): Promise<void> } {
+async function createFile(migrated: boolean): Promise<{ address: string; remove(): Promise<void> }> {
   // In memory; a test that needs a real disk creates its own file.
   const folder = mkdtempSync(join(memory(0) ?? tmpdir(), "brume-test-"));
-  return { address: join(folder, "brume.db"), remove: async () => rmSync(folder, { recursive: true, force: true }) };
+  const address = join(folder, "brume.db");
+  if (migrated) writeFileSync(address, await createMigratedFile());
+  return { address, remove: async () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+let migratedFile: Promise<Buffer> | undefined;
+
+/** Returns the content of a migrated SQLite file. It is created once per process, because migrations take longer than most tests. */
+function createMigratedFile(): Promise<Buffer> {
+  migratedFile ??= (async () => {
+    const { address, remove } = await createFile(false);
+    try {
+      const store = await openSqlite(address, quiet);
+      await migrate(store);
+      await store.close();
+      return readFileSync(address);
+    } finally {
+      await remove();
+    }
+  })();
+  return migratedFile;
 }
 
 /** Returns the folder of files in memory if it has `bytes` bytes, else null: in containers it may be small. */

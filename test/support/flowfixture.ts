@@ -128,6 +128,8 @@ export async function openTrial(store: Store, open: OpenFlow, intervene: Interve
           log,
           alarm,
           poll: 30_000,
+          // Every renewal is a write. A step that hangs for its whole time renews its lease several times also with this one.
+          lease: 45_000,
         });
         engine.run();
         const ended = drive(engine, alarm, async () => (await readTask()).end !== null);

@@ -24,12 +24,14 @@ export function createRandom(seed: number): Random {
   return { seed, below, pick: (list) => list[below(list.length)] as never, chance: (percent) => below(100) < percent };
 }
 
+/** True with `TEST_RUNS=all`, as `npm run test:long` sets it: tests of many combinations try all of them, otherwise a chosen part. */
+export const triesAll = process.env["TEST_RUNS"] === "all";
+
 /**
- * Returns how many cases a test tries: `all` with `TEST_RUNS=all`, as `npm run test:long` sets it, otherwise `few`, by default a tenth. Each run
- * of the tests has a new seed, so many runs try many cases.
+ * Returns how many cases a test tries: `all` with `TEST_RUNS=all`, otherwise `few`, by default a tenth. Each run of the tests has a new seed, so many
+ * runs try many cases.
  */
-export const runsOf = (all: number, few = Math.ceil(all / 10)): number =>
-  process.env["TEST_RUNS"] === "all" ? all : few;
+export const runsOf = (all: number, few = Math.ceil(all / 10)): number => (triesAll ? all : few);
 
 /** Runs with a new seed, or with that of `CHAOS_SEED`, and adds the seed to the message of any error. */
 export async function withSeed(run: (random: Random) => Promise<void>): Promise<void> {

@@ -6,8 +6,10 @@ import type { Cause } from "../../service/src/server/flow/context.ts";
 import type { ServerSpec } from "../../service/src/server/model/plan.ts";
 import { findAnyServer, type ServerRow } from "../../service/src/server/table.ts";
 import type { Tx } from "../../service/src/store/db.ts";
+import { databases } from "./databases.ts";
 import { createFixtureEngine, createTestAlarm, invariant, type TestAlarm } from "./enginefixture.ts";
 import { drive } from "./flowfixture.ts";
+import { triesAll } from "./random.ts";
 import { openServerFixture, type ServerFixture, type ServerFixtureOptions } from "./serverfixture.ts";
 
 export const minute = 60_000;
@@ -49,6 +51,7 @@ async function withFixture(
     flows: servers.flows,
     reconcilers: [...servers.reconcilers, apply],
     poll: 30_000,
+    lease: 45_000,
   });
   engine.run();
   const it: ServerEngineFixture = {
@@ -84,12 +87,20 @@ async function withFixture(
   }
 }
 
-/** Registers the test on each database, with a `ServerEngineFixture`. */
+/**
+ * Registers the test with a `ServerEngineFixture`, on SQLite. With `TEST_RUNS=all` it runs on PostgreSQL too: its SQL is that of flows and
+ * end-to-end tests, which always run on both, and much simulated time takes long there.
+ */
 export const serverInvariant = (
   name: string,
   check: (fixture: ServerEngineFixture, store: ObservedStore) => Promise<void>,
   options?: ServerFixtureOptions,
-): void => invariant(name, (store) => withFixture(store, (fixture) => check(fixture, store), options));
+): void =>
+  invariant(
+    name,
+    (store) => withFixture(store, (fixture) => check(fixture, store), options),
+    triesAll ? databases : ["sqlite"],
+  );
 
 /** Returns the stored events of an object, in order. */
 export const eventsOf = async (store: ObservedStore, resource: string, id: number) =>

@@ -46,7 +46,7 @@ test("the complete command line of an emulated Tiny Linux", () => {
     "-action shutdown=pause",
     "-kernel ../disk-2/vmlinuz",
     "-initrd ../disk-2/initrd.gz",
-    "-append console=ttyS0 quiet no_timer_check panic=10 net.ifnames=0 swiotlb=noforce",
+    "-append console=ttyS0 quiet no_timer_check cryptomgr.notests panic=10 net.ifnames=0 swiotlb=noforce",
     "-device VGA,bus=pcie.0,addr=0x2",
     "-vnc unix:vnc",
     "-blockdev driver=qcow2,node-name=disk1,discard=unmap,file.driver=file,file.filename=../disk-2/1.qcow2",
