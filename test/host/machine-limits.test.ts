@@ -3,15 +3,38 @@
  * line.
  */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { createGroups, groupLimits } from "../../service/src/drivers/machine/qemu/cgroup.ts";
+import { detectMachine } from "../../service/src/drivers/machine/qemu/detect.ts";
 import { folderOf } from "../../service/src/drivers/machine/qemu/folder.ts";
 import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { createQmp, listAt, numberAt, textAt } from "../../service/src/drivers/machine/qemu/qmp.ts";
 import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
-import { describeMachines, imageName, machine, untilReady } from "../support/machinelab.ts";
+import { describeMachines, findCapabilities, imageName, machine, untilReady } from "../support/machinelab.ts";
+
+const found = await findCapabilities();
+const lacks = "hindrance" in found ? found.hindrance : false;
+
+test("the trials of a start succeed after one that was killed during them", { skip: lacks }, async (t) => {
+  const servers = mkdtempSync(join(tmpdir(), "brm-"));
+  const tap = "btryxtry";
+  t.after(async () => {
+    await exec.run(["ip", "link", "del", tap]).catch(() => {});
+    rmSync(servers, { recursive: true });
+  });
+  await exec.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "user", "0"]);
+  const options = { exec, tag: "try", servers, uid: 699_999, canary: null, cache: join(servers, "cache") };
+  const { trials } = await detectMachine(options);
+  assert.deepEqual(
+    trials.find(({ name }) => name === "taps for servers"),
+    { name: "taps for servers", works: true, detail: "" },
+  );
+  await assert.rejects(exec.run(["ip", "link", "show", tap]));
+});
 
 await describeMachines("the process of a server", (newLab, lab) => {
   test("a VM process has rights only to its own files", async () => {

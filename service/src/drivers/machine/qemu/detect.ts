@@ -70,6 +70,7 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
   makeServers(servers);
   const folder = mkdtempSync(join(servers, "trial-"));
   const tap = `b${tag}xtry`;
+  const removeTap = () => exec.run(["ip", "link", "del", tap]).catch(() => "");
   const qemu = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-machine", "none", "-display", "none"];
   const withTap = [...qemu, "-monitor", "stdio", "-netdev", `tap,id=n,ifname=${tap},script=no,downscript=no`];
   const runConfined = async (how: Confinement) => {
@@ -82,7 +83,9 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
       exec.run(["qemu-img", "--version"], { cwd: folder, uid, gid: uid }),
     );
     const taps = await attempt("taps for servers", simulated, async () => {
-      await exec.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "user", String(uid)]);
+      const addTap = () => exec.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "user", String(uid)]);
+      // A start that was killed during its trials leaves the TAP.
+      await addTap().catch(() => removeTap().then(addTap));
       const hasPrivateRoot = await attempt(
         "a private root for each server",
         "Servers see this host's file system",
@@ -95,7 +98,7 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
     });
     if (!canSwitchUser || !taps) return none();
   } finally {
-    await exec.run(["ip", "link", "del", tap]).catch(() => {});
+    await removeTap();
     rmSync(folder, { recursive: true, force: true });
   }
   for (const controller of createGroups(tag).missing)
