@@ -52,6 +52,7 @@ async function makeDisk(name: string, type: number): Promise<{ disk: string; sec
     "root/.ssh/authorized_keys",
     "root/.ash_history",
     "home/user/.ssh/authorized_keys",
+    "srv/git/.ssh/authorized_keys",
     "var/log/syslog",
     "var/log/journal/0123/system.journal",
     'var/log/journal/a name "with" everything\nrm /etc/hostname',
@@ -64,7 +65,7 @@ async function makeDisk(name: string, type: number): Promise<{ disk: string; sec
   secrets.push(hash);
   put("etc/shadow", `root:${hash}:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n`);
   chmodSync(join(tree, "etc/shadow"), 0o640);
-  put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
+  put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\ngit:x:1001:1001::/srv/git:/bin/sh\n");
   put("etc/hostname", "guest\n");
   put("etc/ssh/sshd_config", "Port 22\n");
   put("home/user/work", "what the user made\n");
@@ -112,6 +113,28 @@ describe("the identity of a guest", { skip: hindrance !== "" && hindrance }, () 
       assert.doesNotMatch(await debug(disk, `ls -p ${path}`), /^\/[0-9]+\/10/m, path);
     await exec.run(["e2fsck", "-f", "-n", `${disk}?offset=1048576`]);
   });
+
+  for (const [place, paths, kept] of [
+    ["/home", ["ann/.ssh/authorized_keys", "ann/.bash_history"], "ann/notes"],
+    ["/var", ["log/syslog", "lib/cloud/instances/i-1/user-data.txt", "lib/dbus/machine-id"], "lib/app/data"],
+    ["/var/log", ["syslog", "journal/0123/system.journal"], null],
+    ["/data", ["base/.ssh/authorized_keys"], "log/app"],
+  ] as const)
+    test(`is removed from a partition that is ${place} of the guest`, async () => {
+      const [tree, disk] = [join(root, `part${place.replaceAll("/", "-")}`), join(root, "part.raw")];
+      const word = secret();
+      for (const path of kept === null ? paths : [...paths, kept]) {
+        mkdirSync(join(tree, dirname(path)), { recursive: true });
+        writeFileSync(join(tree, path), path === kept ? "kept\n" : `${word}\n`.repeat(100));
+      }
+      rmSync(disk, { force: true });
+      await exec.run(["mkfs.ext4", "-q", "-d", tree, disk, "16M"]);
+      chownSync(disk, uid, uid);
+      const { removed } = await removeIdentity({ tools: diskTools, uid }, disk);
+      assert.equal(removed, false, "there is no root file system");
+      assert.equal(readFileSync(disk).includes(word), false);
+      if (kept !== null) assert.equal(await exec.run(["debugfs", "-R", `cat /${kept}`, disk]), "kept\n");
+    });
 
   test("stays on an unreadable disk, and the result gives the reason", async () => {
     const disk = join(root, "xfs.raw");

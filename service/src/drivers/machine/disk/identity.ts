@@ -27,6 +27,9 @@ const listed: readonly (readonly [string, RegExp])[] = [
   ["/var/lib/NetworkManager", /(lease|secret_key)/],
 ];
 const history = /^\.[a-z]+_history$/;
+/** A home folder in /etc/passwd, in characters that debugfs does not interpret. */
+const home = /^[^:\n]*:[^:\n]*:[0-9]+:[0-9]+:[^:\n]*:(\/[\w./-]+):/gm;
+const maxHomes = 1000;
 /** Maximum depth of folders and number of entries; a malicious disk could be endless. */
 const [maxLevels, maxEntries] = [24, 500_000];
 
@@ -86,6 +89,11 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
           .filter(({ name }) => name !== "." && name !== ".."),
       );
     },
+    /** Returns the home folders of accounts, and /root. */
+    async homes(): Promise<string[]> {
+      const accounts = (await debug(["cat /etc/passwd"])).matchAll(home);
+      return [...new Set(["/root", ...[...accounts].slice(0, maxHomes).map(([, path = ""]) => path)])];
+    },
     /** Returns the block numbers of a file, in order. */
     async blocks(inode: number): Promise<number[]> {
       const listing = await debug([`blocks <${inode}>`]);
@@ -117,9 +125,26 @@ async function filesBelow(tools: Tools, tops: readonly string[]): Promise<Entry[
   return files;
 }
 
-async function filesOfUsers(tools: Tools): Promise<Entry[]> {
-  const [users = []] = await tools.list(["/home"]);
-  const homes = ["/root", ...users.filter(({ type }) => type === "folder").map(({ inode }) => `<${inode}>`)];
+/** Where a file system belongs in the guest's tree; "" is the root. */
+type Place = "" | "/var" | "/var/log" | "/home";
+
+/** Returns the place of a file system by the names at its top. A partition with other data is treated as `/home`, where little is cleared. */
+function placeOf(top: readonly Entry[], etc: readonly Entry[]): Place {
+  const has = (name: RegExp) => top.some((one) => name.test(one.name));
+  if (etc.some(({ name }) => name === "passwd")) return "";
+  if (has(/^lib$/) && has(/^log$/)) return "/var";
+  return has(/^(journal|[bw]tmp|lastlog|syslog|messages)$/) ? "/var/log" : "/home";
+}
+
+/** Returns the path inside the file system, null if it is not in it. */
+const pathIn = (place: Place, path: string): string | null =>
+  path === place ? "/" : path.startsWith(`${place}/`) ? path.slice(place.length) : null;
+
+async function filesOfUsers(tools: Tools, place: Place): Promise<Entry[]> {
+  const parent = pathIn(place, "/home");
+  const users = parent === null ? [] : (await tools.list([parent])).flat();
+  const others = place === "" ? await tools.homes() : [];
+  const homes = [...others, ...users.filter(({ type }) => type === "folder").map(({ inode }) => `<${inode}>`)];
   const contents = await tools.list(homes);
   const folders = contents.flat().filter(({ type, name }) => type === "folder" && name === ".ssh");
   const keys = (await tools.list(folders.map(({ inode }) => `<${inode}>`))).flat();
@@ -161,13 +186,19 @@ async function clearJournal(disk: FileHandle, tools: Tools, offset: number): Pro
 async function cleanse(site: Site, path: string, disk: FileHandle, system: FileSystem): Promise<boolean> {
   const tools = createTools(site, path, (await disk.stat()).size, system);
   await tools.check();
-  const [etc = []] = await tools.list(["/etc"]);
+  const [etc = [], top = []] = await tools.list(["/etc", "/"]);
+  const place = placeOf(top, etc);
   const named = (name: string) => etc.find((one) => one.name === name && one.type === "file");
-  const contents = await tools.list(listed.map(([folder]) => folder));
+  const folders = listed.flatMap(([folder, names]) => {
+    const path = pathIn(place, folder);
+    return path === null ? [] : [{ path, names }];
+  });
+  const contents = await tools.list(folders.map(({ path }) => path));
   const inFolders = contents.flatMap((entries, index) =>
-    entries.filter((one) => isFile(one) && listed[index]?.[1].test(one.name) === true),
+    entries.filter((one) => isFile(one) && folders[index]?.names.test(one.name) === true),
   );
-  const files = [...inFolders, ...(await filesBelow(tools, trees)), ...(await filesOfUsers(tools))];
+  const tops = trees.flatMap((tree) => pathIn(place, tree) ?? []);
+  const files = [...inFolders, ...(await filesBelow(tools, tops)), ...(await filesOfUsers(tools, place))];
   for (const name of ["shadow", "gshadow"]) {
     const found = named(name);
     if (found !== undefined) await rewrite(disk, tools, system.offset, found, lockAll);
