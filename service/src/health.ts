@@ -32,7 +32,7 @@ export interface HealthOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  readonly machines: Pick<MachineStatusCache, "lookAt">;
+  readonly machines: Pick<MachineStatusCache, "look" | "lookAt">;
   readonly networks: Pick<NetworkStatusCache, "last">;
   readonly zones: Pick<ZonePublisher, "loadProblem">;
   readonly metrics: DnsMetrics;
@@ -70,7 +70,8 @@ export function createHealth(options: HealthOptions): Health {
   return {
     async check() {
       isDatabaseUp = await checkDatabase();
-      const machine = machines.lookAt([]).then(
+      // The engine runs no reconciler while nothing can be stored, so the VMs are observed here.
+      const machine = (store.blocked() === null ? machines.lookAt([]) : machines.look()).then(
         ({ ready, detail }) => ({ ready, detail }),
         () => ({ ready: false, detail: "the server driver does not respond" }),
       );

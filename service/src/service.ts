@@ -167,7 +167,7 @@ export function createService(options: ServiceOptions): Service {
       (await options.router.readBanner(network, address, sshPort))?.startsWith("SSH-") === true,
   });
   const sampler = createSampler({ store, clock, pruneTime, machines: servers.machineStatus, networks: networks.live });
-  addServerMetrics(metrics.registry, store, sampler);
+  addServerMetrics(metrics.registry, store, sampler, servers.machineStatus);
   const importing = { store, clock, images };
   const importer = importFlow(importing);
   const tickets = createTickets(clock, options.randomBytes);
@@ -184,6 +184,7 @@ export function createService(options: ServiceOptions): Service {
     tickets,
     cpuOvercommit: options.cpuOvercommit,
     power: servers.power,
+    condition: servers.condition,
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
   };
   const webhooks: Webhooks = createWebhooks({

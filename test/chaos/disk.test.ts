@@ -19,6 +19,8 @@ import { checkStored } from "./stored.ts";
 /** A disk that becomes full. */
 interface Disk {
   readonly options: ProcessOptions;
+  /** Matches the detail of a rejected change. */
+  readonly reason: RegExp;
   makeRoom(brume: Process): void;
   remove(): void;
 }
@@ -26,6 +28,7 @@ interface Disk {
 /** The file size limit of the process replaces the size of the disk: the write of a page fails. */
 const limited: Disk = {
   options: { prefix: "trap '' XFSZ; ulimit -S -f 2400;" },
+  reason: /^The database is not available\./,
   makeRoom: (brume) => void execFileSync("prlimit", [`--pid=${brume.pid}`, "--fsize=unlimited:"]),
   remove: () => {},
 };
@@ -44,6 +47,7 @@ function mountSmall(): Disk | string {
   mkdirSync(join(folder, "data"));
   return {
     options: { folder: join(folder, "data") },
+    reason: /^The disk of the database is full: the operator must free some space\./,
     makeRoom: () => void mount("-o", "remount,size=256m"),
     remove() {
       execFileSync("umount", [folder]);
@@ -89,6 +93,7 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
           if (!(error instanceof ApiError)) throw error;
           checkProblem(error.problem, "createRecordTXT");
           assert.equal(error.code, "storage_unavailable");
+          assert.match(error.problem.detail, disk.reason);
           assert.ok(!hasSpace, "a change is refused only without free space");
           refused.add(Name);
           await sleep(1);

@@ -1,4 +1,4 @@
-/** What flows report: a step while it works, and a canceled creation. */
+/** What is reported: the progress of a step, a canceled creation, and the condition of a VM while nothing can be stored. */
 import assert from "node:assert/strict";
 import { insertImage } from "../../service/src/catalog/table.ts";
 import { flow } from "../../service/src/engine/flow.ts";
@@ -74,6 +74,26 @@ invariant("a canceled creation whose task has no error states the cancellation",
       .where("id", "=", 77)
       .executeTakeFirstOrThrow();
     assert.match(error ?? "", /"detail":"The creation of image 77 was canceled\."/);
+  } finally {
+    fixture.servers.close();
+  }
+});
+
+invariant("while nothing can be stored, the observed condition of a VM is shown", async (store) => {
+  let blocked: string | null = null;
+  const fixture = await openServerFixture({ ...store, blocked: () => blocked }, Date.now);
+  try {
+    const server = await fixture.makeServer();
+    const { condition, machineStatus } = fixture.servers;
+    const seen = async () => {
+      await machineStatus.look();
+      return [condition(await fixture.row(server.id)), machineStatus.troubled()];
+    };
+    assert.deepEqual(await seen(), ["Normal", []]);
+    fixture.machines.leave(0);
+    fixture.machines.trouble(server.id, "IoError");
+    blocked = "the disk is full";
+    assert.deepEqual(await seen(), ["IoError", [{ id: server.id, condition: "IoError" }]]);
   } finally {
     fixture.servers.close();
   }

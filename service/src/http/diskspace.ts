@@ -61,7 +61,7 @@ export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; reg
       const isLow = free < (last?.isLow === true ? low * 1.1 : low);
       const state = { folder, low, free, size: found.blocks * found.bsize, isLow };
       if (isLow !== (last?.isLow ?? false))
-        log(isLow ? "warn" : "info", `The disk is ${isLow ? "" : "no longer "}${describeDisk(state)}`);
+        log(isLow ? "warn" : "info", `The disk is ${isLow ? "" : "no longer low: "}${describeDisk(state)}`);
       last = state;
       return state;
     },

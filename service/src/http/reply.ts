@@ -66,11 +66,15 @@ export function errorReply(error: ApiError, requestId: string, headers: readonly
 /** Converts any thrown value to the error that the client gets. Details of unexpected errors are not included. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  if (error instanceof StorageError)
+  if (error instanceof StorageError) {
+    const reason = error.isFull
+      ? "The disk of the database is full: the operator must free some space. Reads still work."
+      : "The database is not available.";
     return new ApiError(
       "storage_unavailable",
-      "The database is not available. Repeat the request, with the same Idempotency-Key if it had one.",
+      `${reason} Repeat the request, with the same Idempotency-Key if it had one.`,
     );
+  }
   return new ApiError(
     "internal",
     "The request failed in the service. The log contains the cause under the id of this request.",

@@ -5,7 +5,7 @@
 import { type Clock, steadyOf } from "../base/clock.ts";
 import { coalesce } from "../base/coalesce.ts";
 import { forEachInTurns } from "../base/turn.ts";
-import type { MachineStatus, Machines, MachinesStatus } from "../drivers/machine/interface.ts";
+import type { MachineStatus, Machines, MachinesStatus, MachineTrouble } from "../drivers/machine/interface.ts";
 
 /** Observed status of the VMs, by id of the server. */
 export interface MachineStatusCache {
@@ -13,6 +13,8 @@ export interface MachineStatusCache {
   power(id: number): boolean;
   /** Returns the status in the last observation; null: the VM was not in it. */
   of(id: number): MachineStatus | null;
+  /** Returns the VMs that had a problem in the last observation. */
+  troubled(): readonly { readonly id: number; readonly condition: MachineTrouble }[];
   /** Observes all VMs; the observation starts after the call. Rejects if the driver fails. */
   look(): Promise<MachinesStatus>;
   /** Observes the host and only the VMs of these servers. Rejects if the driver fails. */
@@ -94,6 +96,8 @@ export function createMachineStatusCache(
   return {
     power: (id) => power.get(id) ?? false,
     of: (id) => last.get(id) ?? null,
+    troubled: () =>
+      [...last.values()].flatMap(({ id, trouble }) => (trouble === null ? [] : { id, condition: trouble })),
     look: observeAll,
     lookAt: observeSome,
     takeReported() {

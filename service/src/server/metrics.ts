@@ -2,12 +2,18 @@
 import { orphanKinds } from "@brume/api/orphan.ts";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Store } from "../store/db.ts";
+import type { MachineStatusCache } from "./machinestatus.ts";
 import { countKinds } from "./orphantable.ts";
 import type { Sampler, ServerSample } from "./sampler.ts";
 import { countStates, listCrashes, listFailedBackups, listTroubled } from "./table.ts";
 
 /** Registers the metrics. */
-export function addServerMetrics(registry: Registry, store: Store, sampler: Sampler): void {
+export function addServerMetrics(
+  registry: Registry,
+  store: Store,
+  sampler: Sampler,
+  machines: Pick<MachineStatusCache, "troubled">,
+): void {
   registry.registerMetric(
     new Gauge({
       name: "brume_servers",
@@ -41,7 +47,8 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
       registers: [],
       async collect() {
         this.reset();
-        for (const { id, condition } of await listTroubled(store.read)) this.set({ server: id, condition }, 1);
+        const troubled = store.blocked() === null ? await listTroubled(store.read) : machines.troubled();
+        for (const { id, condition } of troubled) this.set({ server: id, condition }, 1);
       },
     }),
   );

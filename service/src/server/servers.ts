@@ -129,6 +129,11 @@ export function createServers(options: ServersOptions) {
     },
     /** True if the VM of the server was on when last observed. */
     power: (id: number): boolean => machineStatus.power(id),
+    /** Condition of a VM. While nothing can be stored, for example because the disk is full, it is the observed one. */
+    condition(row: Pick<ServerRow, "id" | "condition">): ServerRow["condition"] {
+      const seen = store.blocked() === null ? null : machineStatus.of(row.id);
+      return seen === null ? row.condition : (seen.trouble ?? "Normal");
+    },
     machineStatus,
     close: () => machineStatus.close(),
     /** Functions that queue work on servers and images. Each belongs to the transaction of the request that calls it. */

@@ -16,15 +16,22 @@ export interface ViewContext {
   readonly sealer: Sealer;
   /** True if the VM was on when last observed. */
   readonly power: (id: number) => boolean;
+  /** Condition of the VM of a row. */
+  readonly condition: (row: Pick<ServerRow, "id" | "condition">) => ServerRow["condition"];
 }
 
 /** Returns the password if the caller may change servers, else an empty string. */
 const passwordFor = ({ sealer }: ViewContext, caller: Caller, row: ServerRow): string =>
   grants(caller.scopes, "server:write") ? sealer.open(row.admin_password) : "";
 
+const withCondition = ({ condition }: ViewContext, row: ServerRow): ServerRow => ({
+  ...row,
+  condition: condition(row),
+});
+
 /** Returns a server as the caller may see it. */
 export async function viewServer(context: ViewContext, db: Reader, caller: Caller, row: ServerRow): Promise<Server> {
-  return showServer(row, {
+  return showServer(withCondition(context, row), {
     links: (await listLinkedNetworks(db, row.id)).map(showLink),
     keys: await listServerKeys(db, row.id),
     password: passwordFor(context, caller, row),
@@ -76,7 +83,7 @@ export async function viewProject(
   return {
     links: shown,
     show: (row) =>
-      showServer(row, {
+      showServer(withCondition(context, row), {
         links: shown.get(row.id) ?? [],
         keys: keys.get(row.id) ?? [],
         password: passwordFor(context, caller, row),

@@ -63,10 +63,16 @@ export class StorageError extends Error {
   override readonly name = "StorageError";
   /** True if a page of the file is permanently unreadable. Other pages are not affected. */
   readonly isDamage: boolean;
+  /** True if the disk of the database is full: reads still work. */
+  readonly isFull: boolean;
 
-  constructor(message: string, options: { readonly cause?: unknown; readonly isDamage?: boolean } = {}) {
+  constructor(
+    message: string,
+    options: { readonly cause?: unknown; readonly isDamage?: boolean; readonly isFull?: boolean } = {},
+  ) {
     super(message, { cause: options.cause });
     this.isDamage = options.isDamage ?? false;
+    this.isFull = options.isFull ?? false;
   }
 }
 

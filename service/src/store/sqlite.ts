@@ -76,8 +76,9 @@ export function connect(file: string, { readOnly, inMemory = false }: ConnectOpt
     const code = primaryCode(error);
     if (code === undefined || !storageCodes.has(code) || (readOnly && code === readOnlyCode)) return error;
     const isDamage = code === corruptCode || code === notDatabaseCode;
-    const what = isDamage ? `${file} is damaged` : code === fullCode ? `the disk of ${file} is full` : file;
-    return new StorageError(`SQLite: ${what} (${(error as Error).message})`, { cause: error, isDamage });
+    const isFull = code === fullCode;
+    const what = isDamage ? `${file} is damaged` : isFull ? `the disk of ${file} is full` : file;
+    return new StorageError(`SQLite: ${what} (${(error as Error).message})`, { cause: error, isDamage, isFull });
   };
   const guarded = <T>(act: () => T): T => {
     try {
