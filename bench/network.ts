@@ -10,6 +10,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { Tunnel, TunnelInput } from "@brume/api/vpn.ts";
+import { runAtOnce } from "../service/src/base/turn.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
 import { firewallText } from "../service/src/drivers/router/nft/firewall.ts";
@@ -82,7 +83,7 @@ async function measureOrders(fixture: RouterFixture): Promise<void> {
       `route add default via 169.254.1.1 dev up0 onlink src ${spec.edgeAddress}`,
     ]);
     await lab.run(edge, ["sysctl", "-eqw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"]);
-    const texts = renderTexts(spec, false);
+    const texts = runAtOnce(renderTexts(spec, false));
     await lab.run(edge, ["nft", "-f", "-"], texts.edge + texts.guard + texts.lock);
     const limits = ["up0", "br0"].map(
       (device) => `qdisc replace dev ${device} root tbf rate 100mbit burst 20000 latency 50ms\n`,

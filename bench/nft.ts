@@ -5,6 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { runAtOnce } from "../service/src/base/turn.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import type { Firewall, NetworkSpec } from "../service/src/drivers/router/interface.ts";
 import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
@@ -149,7 +150,7 @@ try {
       "net.bridge.bridge-nf-call-iptables=0",
       "net.bridge.bridge-nf-call-ip6tables=0",
     ]);
-    const texts = renderTexts(spec(id), false);
+    const texts = runAtOnce(renderTexts(spec(id), false));
     await lab.run(edge, ["nft", "-f", "-"], texts.edge + texts.guard + texts.lock);
     await lab.run(
       edge,

@@ -1,18 +1,21 @@
 /**
  * Measures whether costs grow with what exists: an installation with a zone of 1,000,000 records, 20,000 simulated servers, 5,000 networks
  * and 1,000,000 events, compared with 1 % of it, and what large reads cost the requests beside them. Prints a table and exits with 1 if a
- * limit is missed. `npm run bench -- size`; `npm run bench -- size 10` measures with 10 % instead of 100 %.
+ * limit is missed. `npm run bench -- size`; `npm run bench -- size 10` measures with 10 % instead of 100 %, and
+ * `npm run bench -- size 10 postgres` on PostgreSQL.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startPostgres } from "../test/support/postgresserver.ts";
 import { freePort, startBrume } from "./lib/brume.ts";
 import { type Line, medianOf, report } from "./lib/figures.ts";
-import { type Cost, processorTime, type Response, send, startProber } from "./lib/probe.ts";
+import { type Cost, processorTime, type Response, send, startProber, type Turns } from "./lib/probe.ts";
 import { start, untilReady } from "./lib/process.ts";
 import { fillSize, type Size, settings } from "./lib/sizefill.ts";
 
 const largest = Number(process.argv[2] ?? 100);
+const isPostgres = process.argv[3] === "postgres";
 const scales = [1, 10, 100].filter((scale) => scale <= largest);
 const sizeOf = (scale: number): Size => ({
   records: scale * 10_000,
@@ -53,17 +56,24 @@ interface Figures {
   readonly bare: number;
   readonly firewall: number;
   readonly waits: { readonly p99: number; readonly most: number; readonly dns: number };
+  readonly turns: Turns;
+  /** MB when the service is idle again after all. */
+  readonly memoryAfter: number;
 }
 
 async function at(scale: number): Promise<Figures> {
   const folder = mkdtempSync(join(tmpdir(), "brume-size-"));
+  const database = isPostgres ? await startPostgres([]) : null;
+  const own = { ...settings, ...(database !== null && { BRUME_DATABASE: database.url }) };
   try {
     // The first start creates the schema and the shared network.
-    await (await startBrume(folder, settings)).stop();
+    await (await startBrume(folder, own)).stop();
     const filling = performance.now();
-    await fillSize(folder, sizeOf(scale));
+    await fillSize(folder, sizeOf(scale), database?.url ?? null);
     console.log(`${scale} %: filled in ${Math.round((performance.now() - filling) / 1000)} s`);
-    const brume = await startBrume(folder, settings);
+    const turns = join(folder, "turns");
+    const monitor = { NODE_OPTIONS: `--import ${join(import.meta.dirname, "lib/turns.ts")}`, TURNS: turns };
+    const brume = await startBrume(folder, { ...own, ...monitor });
     const { pid } = brume.program.child;
     const begun = performance.now();
     for (let before = processorTime(pid); ; ) {
@@ -75,14 +85,14 @@ async function at(scale: number): Promise<Figures> {
     }
     const quietMs = brume.startMs + performance.now() - begun - 1000;
     const memory = brume.program.memory();
-    const prober = await startProber(brume, "h1.large.example");
+    const prober = await startProber(brume, "h1.large.example", turns);
     const all: Cost<unknown>[] = [];
     const measure = async <T>(name: string, act: () => Promise<T>): Promise<Cost<T>> => {
       const cost = await prober.measure(act);
       all.push(cost);
       const { http, dns } = cost.waits;
       console.log(
-        `${scale} %: ${name}: ${cost.ms.toFixed(1)} ms, processor ${cost.processor} ms, memory +${cost.memory.toFixed(0)} MB, longest wait ${http.most.toFixed(1)} ms, DNS ${dns.most.toFixed(1)} ms`,
+        `${scale} %: ${name}: ${cost.ms.toFixed(1)} ms, processor ${cost.processor} ms, memory +${cost.memory.toFixed(0)} MB, longest turn ${cost.turns.most} ms, longest wait ${http.most.toFixed(1)} ms, DNS ${dns.most.toFixed(1)} ms`,
       );
       return cost;
     };
@@ -176,6 +186,13 @@ async function at(scale: number): Promise<Figures> {
       ),
     );
 
+    const ZoneFile = Array.from({ length: 30_000 }, (_, index) => `i${index} 300 IN A 192.0.2.${index % 250}`).join(
+      "\n",
+    );
+    await measure("import of 30,000 records", () =>
+      send(brume, "POST", "/dns", { body: { Name: "import.example", ZoneFile }, headers: json }),
+    );
+
     const count = 400;
     const list = await measure("400 lists of 50 servers", async () => {
       let bytes = 0;
@@ -184,6 +201,8 @@ async function at(scale: number): Promise<Figures> {
       return bytes;
     });
     const bare = await bareTime(list.result, count);
+    await wait(15_000);
+    const memoryAfter = brume.program.memory();
     prober.close();
     const most = (pick: (cost: Cost<unknown>) => number) => Math.max(...all.map(pick));
     const waits = {
@@ -202,8 +221,15 @@ async function at(scale: number): Promise<Figures> {
       bare,
       firewall: firewall.result,
       waits,
+      turns: {
+        most: most((cost) => cost.turns.most),
+        blocked: most((cost) => cost.turns.blocked),
+        others: most((cost) => cost.turns.others),
+      },
+      memoryAfter,
     };
   } finally {
+    await database?.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -243,6 +269,14 @@ console.table(
 );
 
 const lines: Line[] = [
+  { what: "longest turn of the main thread, processor time", value: large.turns.most, limit: 100, unit: "ms" },
+  { what: "longest turn of another thread, processor time", value: large.turns.others, limit: 100, unit: "ms" },
+  {
+    what: "time in which a request would wait 20 ms for a turn, in the worst case",
+    value: 100 * large.turns.blocked,
+    limit: 1,
+    unit: "%",
+  },
   { what: "longest wait of /healthz beside everything else", value: large.waits.most, limit: 100, unit: "ms" },
   { what: "99 % of these waits, in the worst case", value: large.waits.p99, limit: 20, unit: "ms" },
   { what: "longest wait of a DNS query", value: large.waits.dns, limit: 100, unit: "ms" },
@@ -275,5 +309,6 @@ const lines: Line[] = [
   { what: "start to ready", value: large.startMs, limit: 3000, unit: "ms" },
   { what: "start to quiet", value: large.quietMs, limit: 10_000, unit: "ms" },
   { what: "memory after the start", value: large.memory, limit: 400, unit: "MB" },
+  { what: "memory after all of this", value: large.memoryAfter / large.memory, limit: 1.2, unit: "times" },
 ];
 process.exitCode = report(lines) ? 0 : 1;

@@ -1,7 +1,7 @@
 /** Measures requests to a service from outside: response time, processor time and memory of the service, and the waits of a prober meanwhile. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import type { Brume } from "./brume.ts";
@@ -57,6 +57,30 @@ export function processorTime(pid: number | undefined): number {
 const statusOf = (pid: number | undefined, name: string): number =>
   Number(new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 
+/** Turns of the service's event loops, see `turns.ts`. */
+export interface Turns {
+  /** Milliseconds of processor time of the longest turn of the main thread. */
+  readonly most: number;
+  /** Part of the time in which a request would wait more than 20 ms for the end of a turn of the main thread. */
+  readonly blocked: number;
+  /** Milliseconds of processor time of the longest turn of another thread, such as the name server's. */
+  readonly others: number;
+}
+
+/** Milliseconds after which a turn counts as blocked. */
+const blockedAfter = 20;
+
+/** Returns the turns that ended between two times, from the file of `turns.ts`. */
+function turnsBetween(file: string, from: number, until: number): Turns {
+  const text = existsSync(file) ? readFileSync(file, "latin1") : "";
+  const lines = text.split("\n").map((line) => line.split(" ").map(Number));
+  const within = lines.filter(([, end = 0]) => end >= from && end <= until);
+  const main = within.filter(([thread]) => thread === 0).map(([, , took = 0]) => took);
+  const others = within.filter(([thread]) => thread !== 0).map(([, , took = 0]) => took);
+  const blocked = main.reduce((sum, took) => sum + Math.max(0, took - blockedAfter), 0);
+  return { most: Math.max(0, ...main), blocked: blocked / (until - from), others: Math.max(0, ...others) };
+}
+
 /** What an act cost. */
 export interface Cost<T> {
   readonly result: T;
@@ -66,6 +90,7 @@ export interface Cost<T> {
   /** MB by which the resident memory of the service was above that before, at most. */
   readonly memory: number;
   readonly waits: Waits;
+  readonly turns: Turns;
 }
 
 /** A running prober. */
@@ -75,8 +100,8 @@ export interface Prober {
   close(): void;
 }
 
-/** Starts a prober of the service. `name`: a name that its name server serves. */
-export async function startProber(brume: Brume, name: string): Promise<Prober> {
+/** Starts a prober of the service. `name`: a name that its name server serves. `turns`: file of `turns.ts`. */
+export async function startProber(brume: Brume, name: string, turns: string): Promise<Prober> {
   const child: ChildProcess = fork(join(import.meta.dirname, "prober.ts"), [brume.url, String(brume.dnsPort), name]);
   const { pid } = brume.program.child;
   const take = async (): Promise<Waits> => {
@@ -94,10 +119,14 @@ export async function startProber(brume: Brume, name: string): Promise<Prober> {
       const memory = statusOf(pid, "VmRSS");
       const before = processorTime(pid);
       const begun = performance.now();
+      const from = Date.now();
       const result = await act();
       const ms = performance.now() - begun;
       const processor = processorTime(pid) - before;
-      return { result, ms, processor, memory: statusOf(pid, "VmHWM") - memory, waits: await take() };
+      const peak = statusOf(pid, "VmHWM") - memory;
+      // At least a second, so that one turn of 20 ms is not counted as most of the time.
+      const until = Math.max(Date.now(), from + 1000);
+      return { result, ms, processor, memory: peak, waits: await take(), turns: turnsBetween(turns, from, until) };
     },
     close: () => child.disconnect(),
   };

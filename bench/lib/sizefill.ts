@@ -11,6 +11,7 @@ import { pack, unpack } from "../../service/src/network/model/plan.ts";
 import { findShared, newNetworkRow } from "../../service/src/network/table.ts";
 import { uuidOf } from "../../service/src/server/model/machinespec.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
+import { openPostgres } from "../../service/src/store/postgres.ts";
 import type { Tables } from "../../service/src/store/schema.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 
@@ -49,9 +50,19 @@ async function insertMany(
     });
 }
 
-/** Fills the data folder of a service that has started once and is stopped. Ids of zone, servers and networks start at 1. */
-export async function fillSize(folder: string, { records, servers, networks, events }: Size): Promise<void> {
-  const store = await openSqlite(join(folder, databaseName), { log: () => {} });
+/**
+ * Fills the data folder of a service that has started once and is stopped, or its PostgreSQL at `url`. Ids of zone, servers and networks
+ * start at 1.
+ */
+export async function fillSize(
+  folder: string,
+  { records, servers, networks, events }: Size,
+  url: string | null = null,
+): Promise<void> {
+  const log = () => {};
+  const store = await (url === null
+    ? openSqlite(join(folder, databaseName), { log })
+    : openPostgres(url, { log, limit: 300_000 }));
   const now = Date.now();
   const labels = '{"env":"bench"}';
   await store.write((tx) => tx.updateTable("project").set({ quotas }).execute());

@@ -74,3 +74,21 @@ export async function forEachInTurns<T>(items: Iterable<T>, act: (item: T) => vo
     if (turn.isOver()) await turn.next();
   }
 }
+
+/** Runs work that yields where it can be interrupted, in slices. */
+export async function runInTurns<T>(work: Generator<void, T>): Promise<T> {
+  const turn = createTurn();
+  for (;;) {
+    const { done, value } = work.next();
+    if (done === true) return value;
+    if (turn.isOver()) await turn.next();
+  }
+}
+
+/** Runs work that yields where it can be interrupted, without interruption. */
+export function runAtOnce<T>(work: Generator<void, T>): T {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done === true) return value;
+  }
+}

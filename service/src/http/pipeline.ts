@@ -6,6 +6,7 @@ import type { FieldError } from "@brume/api/errors.ts";
 import { grants } from "@brume/api/operation.ts";
 import { steadyOf } from "../base/clock.ts";
 import { ApiError, invalidFields } from "../base/error.ts";
+import { createTurn } from "../base/turn.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
 import { auditRow, type ChangeTools, executeChange } from "./change.ts";
@@ -70,6 +71,9 @@ const everything = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
  */
 export type Respond = (exchange: Exchange) => Reply | Promise<Reply | null>;
 
+/** Bytes of a body from which on its reading and its validation can each take a turn of the event loop. */
+const longBody = 65_536;
+
 /** Creates the function that processes requests. */
 export function createPipeline(tools: PipelineTools): Respond {
   const { limits, store } = tools;
@@ -132,7 +136,9 @@ export function createPipeline(tools: PipelineTools): Respond {
     const bytes = hasBody(head)
       ? await receive(exchange, { ...limits, body: most }, turnEnd, bound.fields !== null)
       : noBytes;
+    const turn = bytes.length > longBody ? createTurn() : null;
     const read = bound.fields === null ? nothingRead : readBody(bound, bytes, head, strict);
+    if (turn?.isOver() === true) await turn.next();
 
     // 9. The idempotency key is valid, and this request is the first that uses it.
     const keyed = bound.change && head.idempotencyKey !== undefined;
@@ -140,6 +146,7 @@ export function createPipeline(tools: PipelineTools): Respond {
     try {
       // 10. Query and fields are valid.
       const elementErrors = requireValidFields(bound, query.faults, read);
+      if (turn?.isOver() === true) await turn.next();
 
       // 11. The ids of the path are valid. The handler first checks that the objects exist and that If-Match matches.
       const request: Request = {

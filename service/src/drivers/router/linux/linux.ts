@@ -6,6 +6,7 @@
  */
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { createKeyedQueue } from "../../../base/serialqueue.ts";
+import { runInTurns } from "../../../base/turn.ts";
 import type { Exec } from "../../exec.ts";
 import type { NetworkSpec, Router } from "../interface.ts";
 import { isIn } from "../model/closedaddresses.ts";
@@ -359,7 +360,7 @@ export function createLinux(options: LinuxOptions): Router {
         const before = beforeRules(spec);
         const pair = before && nftPair(spec.id);
         try {
-          const texts = renderTexts(spec, capabilities.kernelEsp, options.limits);
+          const texts = await runInTurns(renderTexts(spec, capabilities.kernelEsp, options.limits));
           const isDone = before !== null && pair !== null && (await replaceRules(spec, texts, before, pair));
           const generation = isDone ? spec.generation : await applyFull(spec, texts, onRepair);
           if (generation === spec.generation) observer.know(spec, digestOf(texts.edge));

@@ -5,7 +5,7 @@
 import { parseAddress, prefixLength } from "../../../base/address.ts";
 import type { NetworkSpec } from "../interface.ts";
 import { flowsText, type Limits, usualLimits } from "../nft/connectionlimits.ts";
-import { firewallText } from "../nft/firewall.ts";
+import { renderFirewall } from "../nft/firewall.ts";
 import { guardText } from "./guard.ts";
 import { lockText } from "./sourcelock.ts";
 
@@ -41,11 +41,15 @@ function check(spec: NetworkSpec): void {
   requireInteger("port", spec.wireguard?.listenPort ?? null, 65_535);
 }
 
-/** Renders all tables. Throws for a value that the kernel would not accept. */
-export function renderTexts(spec: NetworkSpec, kernelEsp: boolean, limits: Limits = usualLimits): Texts {
+/** Renders all tables, with yields. Throws for a value that the kernel would not accept. */
+export function* renderTexts(
+  spec: NetworkSpec,
+  kernelEsp: boolean,
+  limits: Limits = usualLimits,
+): Generator<void, Texts> {
   check(spec);
   return {
-    edge: firewallText(spec.firewall, blocksOf(spec)),
+    edge: yield* renderFirewall(spec.firewall, blocksOf(spec)),
     guard: guardText(spec, kernelEsp),
     lock: lockText(spec, limits.packets),
     flows: flowsText(limits, spec.v4.cidr, spec.v6 !== null),

@@ -6,6 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import { complement, type Family, formatAddresses } from "../../../base/address.ts";
+import { runAtOnce } from "../../../base/turn.ts";
 import type { Firewall } from "../interface.ts";
 import { BRIDGE } from "../model/name.ts";
 import { type Field, flatten, fullRange, type Span } from "../model/verdict.ts";
@@ -147,16 +148,25 @@ function chainText(root: Chain, family: Family, sets: Sets): string {
   return out.join("");
 }
 
+/** Renders table `edge` at once, see `renderFirewall`. */
+export const firewallText = (firewall: Firewall, internal: readonly string[]): string =>
+  runAtOnce(renderFirewall(firewall, internal));
+
 /**
- * Renders table `edge`: counter `r<n>` per rule, from 1, and `rest` for connections that match no rule. Throws for an invalid address or
+ * Renders table `edge`, with yields: thousands of rules take a tenth of a second. It has a counter `r<n>` per rule, from 1, and `rest` for connections that match no rule. Throws for an invalid address or
  * port.
  */
-export function firewallText(firewall: Firewall, internal: readonly string[]): string {
+export function* renderFirewall(firewall: Firewall, internal: readonly string[]): Generator<void, string> {
   const families: Family[] = internal.some((block) => block.includes(":")) ? [4, 6] : [4];
   const sets = createSets();
-  const chains = families.map((family) =>
-    chainText(buildTree(flatten(firewall.rules, family, internal), family), family, sets),
-  );
+  const chains: string[] = [];
+  for (const family of families) {
+    const flat = flatten(firewall.rules, family, internal);
+    yield;
+    const tree = yield* buildTree(flat, family);
+    chains.push(chainText(tree, family, sets));
+    yield;
+  }
   if (!firewall.enabled)
     // Connections are tracked anyway, so that rules added later can judge them.
     return tableText("inet", "edge", [

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { contains } from "../../../base/address.ts";
+import { runAtOnce } from "../../../base/turn.ts";
 import type { AddressMatch, Ports, Rule } from "../interface.ts";
 import { type Field, type FlatRule, fields, flatten } from "../model/verdict.ts";
 import { buildTree, type Chain } from "./tree.ts";
@@ -80,7 +81,7 @@ test("the tree finds the first matching rule, as the list does", () => {
       fc.array(values, { minLength: 20, maxLength: 40 }),
       (rules, packets) => {
         const flat = flatten(rules, 4, ["10.64.0.8/29"]);
-        const tree = buildTree(flat, 4);
+        const tree = runAtOnce(buildTree(flat, 4));
         for (const packet of packets) assert.equal(walk(tree, packet, { count: 0 }), direct(flat, packet));
       },
     ),
@@ -119,7 +120,7 @@ for (const [name, make] of Object.entries(large))
       4,
       [],
     );
-    const tree = buildTree(flat, 4);
+    const tree = runAtOnce(buildTree(flat, 4));
     // A search by the test is slow, so it takes every eleventh rule, which is of each kind.
     for (const rule of flat.filter(({ index }) => index % 11 === 0 || index >= 4990)) {
       const packet = Object.fromEntries(fields.map((field) => [field, rule[field][0]?.first])) as unknown as Values;
@@ -128,3 +129,18 @@ for (const [name, make] of Object.entries(large))
       assert.ok(steps.count <= 40, `${steps.count} steps to rule ${rule.index}`);
     }
   });
+
+test("a tree of thousands of rules is built with many interruptions", () => {
+  const rules = Array.from({ length: 2000 }, (_, index) => ({
+    allow: index % 3 === 0,
+    protocol: "tcp" as const,
+    source: [`198.51.${index >> 8}.${index & 255}`],
+    sourcePort: "any" as const,
+    destination: "internal" as const,
+    destinationPort: [{ first: 1000 + index, last: 2000 + index }],
+  }));
+  const steps = buildTree(flatten(rules, 4, ["10.64.0.8/29"]), 4);
+  let count = 0;
+  for (let step = steps.next(); step.done !== true; step = steps.next()) count += 1;
+  assert.ok(count > 100, `${count} interruptions`);
+});

@@ -98,14 +98,15 @@ function runsBy(field: Field, rules: readonly FlatRule[], whole: Span): FlatRule
   return runs;
 }
 
-/** Builds the tree. `family` determines the size of addresses. */
-export function buildTree(rules: readonly FlatRule[], family: 4 | 6): Chain {
+/** Builds the tree, with a yield before each node. `family` determines the size of addresses. */
+export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator<void, Chain> {
   const fullRanges = Object.fromEntries(fields.map((field) => [field, fullRange(field, family)])) as Record<
     Field,
     Span
   >;
 
-  function build(list: readonly FlatRule[], left: readonly Field[]): Chain {
+  function* build(list: readonly FlatRule[], left: readonly Field[]): Generator<void, Chain> {
+    yield;
     const tests: Test[] = [];
     for (const rule of list) {
       const open = left.filter((field) => !covers(rule[field], fullRanges[field]));
@@ -126,17 +127,17 @@ export function buildTree(rules: readonly FlatRule[], family: 4 | 6): Chain {
     if (best !== null && (best.field === "protocol" || best.longest <= met.length / 2)) {
       const { field: done } = best;
       const rest = left.filter((field) => field !== done);
-      return {
-        kind: "split",
-        field: best.field,
-        branches: best.groups.map(({ ranges, rules }) => ({ ranges, chain: build(rules, rest) })),
-      };
+      const branches: Branch[] = [];
+      for (const { ranges, rules } of best.groups) branches.push({ ranges, chain: yield* build(rules, rest) });
+      return { kind: "split", field: best.field, branches };
     }
     const runs = candidates.map((field) => runsBy(field, met, fullRanges[field])).filter((runs) => runs.length > 1);
     const fewest = runs.sort((a, b) => a.length - b.length)[0];
     if (fewest === undefined || fewest.length > met.length / 4) return { kind: "tests", tests };
-    return { kind: "runs", chains: fewest.map((run) => build(run, left)) };
+    const chains: Chain[] = [];
+    for (const run of fewest) chains.push(yield* build(run, left));
+    return { kind: "runs", chains };
   }
 
-  return build(rules, fields);
+  return yield* build(rules, fields);
 }

@@ -4,7 +4,7 @@
  * `SimulatedRouter`.
  */
 
-import { createTurn, forEachInTurns } from "../../../base/turn.ts";
+import { createTurn, forEachInTurns, runAtOnce, runInTurns } from "../../../base/turn.ts";
 import type {
   Count,
   NetworkSpec,
@@ -139,14 +139,15 @@ export function createSim(now: () => number): SimulatedRouter {
     },
     async apply(spec, onRepair) {
       if (sim.broken) throw new Error("the simulated host refuses every change");
-      const before = networks.get(spec.id);
+      let before = networks.get(spec.id);
       // Validates what the kernel would refuse. Ports that were validated before are skipped, since there may be thousands.
       const isKnown = ({ id, mac, bandwidth, addresses }: Port): boolean => {
         const port = before?.ports.get(id);
         return port?.mac === mac && port.bandwidth === bandwidth && port.addresses.join() === addresses.join();
       };
-      renderTexts({ ...spec, ports: spec.ports.filter((port) => !isKnown(port)) }, false);
+      await runInTurns(renderTexts({ ...spec, ports: spec.ports.filter((port) => !isKnown(port)) }, false));
       dnsmasqArguments(spec, "/");
+      before = networks.get(spec.id);
       if (before !== undefined && before.spec.generation > spec.generation) return before.spec.generation;
       if (before?.spec.generation === spec.generation) for (const part of before.missing) onRepair?.(part);
       const { ports, ...rest } = spec;
@@ -183,7 +184,7 @@ export function createSim(now: () => number): SimulatedRouter {
       if (sim.broken) throw new Error("the simulated host refuses every change");
       const network = networks.get(id);
       if (network === undefined || network.spec.generation !== from || network.missing.length > 0) return false;
-      if (ports.length > 0) renderTexts({ ...network.spec, firewall: noRules, ports }, false);
+      if (ports.length > 0) runAtOnce(renderTexts({ ...network.spec, firewall: noRules, ports }, false));
       for (const port of removed) {
         network.ports.delete(port);
         network.attached.delete(port);
