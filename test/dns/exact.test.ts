@@ -40,7 +40,7 @@ const file = [
 ].join("\n");
 
 const { records } = parseZone(file, domain);
-const printed = printZone(domain, soa, serial, nameServers, records);
+const printed = printZone({ ascii: domain, labels: "{}" }, soa, serial, nameServers, records);
 
 let ours: Nameserver;
 let address: string;

@@ -106,14 +106,15 @@ onSqlite("exact records", (harness) => {
     await erase(DomainId);
   });
 
-  test("labels and own NS records at the top survive export and import", async () => {
+  test("labels of domain and records, and own NS records at the top, survive export and import", async () => {
     const ZoneFile = [
       "@ NS Ns.Own.net. ; brume: own team=dns",
       'a TXT "x" "y" ; brume: env=prod',
       "b A 192.0.2.1",
       "",
     ].join("\n");
-    const domain = await harness.domain({ ZoneFile });
+    const Labels = { owner: "ops", empty: "" };
+    const domain = await harness.domain({ ZoneFile, Labels });
     const path = { id: domain.ID };
     assert.deepEqual(
       domain.LinkedRecords.map(({ Labels }) => Labels),
@@ -127,6 +128,7 @@ onSqlite("exact records", (harness) => {
     await erase(domain.ID);
     const again = await harness.client.createDomain({ body: { Name: domain.Name, ZoneFile: text } });
     assert.deepEqual(again.LinkedRecords.map(fieldsOf).sort(), before.sort());
+    assert.deepEqual(again.Labels, Labels);
 
     // A file without NS records at the apex keeps the set; one with the automatic set replaces it.
     const here = { id: again.ID };

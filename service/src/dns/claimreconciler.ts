@@ -204,7 +204,7 @@ async function withdraw(
     date: now,
     record_count: records.length,
     reason: `Another project proved that it owns ${claim.ascii}.`,
-    zone_file: printZone(row.ascii, soa, row.serial, nameServers, records.map(printedOf)),
+    zone_file: printZone(row, soa, row.serial, nameServers, records.map(printedOf)),
     labels: row.labels,
   });
   await table.deleteDomain(tx, row);

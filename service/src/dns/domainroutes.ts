@@ -65,6 +65,8 @@ interface Content {
   readonly records: readonly StoredRecord[];
   /** Labels as JSON, for the records that have labels. */
   readonly labels?: ReadonlyMap<StoredRecord, string>;
+  /** Labels of the domain as JSON; null: there are none. */
+  readonly domainLabels?: string | null;
   readonly report: ImportReport | null;
 }
 
@@ -96,6 +98,7 @@ function collect(
     return {
       records: [...firstRecords, ...zone.records.filter((record) => !isFirst(record))],
       labels: zone.labels,
+      domainLabels: zone.domainLabels,
       report: { State: "Completed", Records: zone.records.length, Skipped: zone.skipped, Detail: "" },
     };
   }
@@ -173,7 +176,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
         };
         if (!otherMedia) return result;
         const soa = automaticSoa(row.ascii, nameServers);
-        const body = printZone(row.ascii, soa, row.serial, nameServers, records.map(printedOf));
+        const body = printZone(row, soa, row.serial, nameServers, records.map(printedOf));
         return { ...result, text: { type: zoneFileType, body } };
       },
     },
@@ -200,7 +203,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
         const max = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
-        const { records, labels, report } = collect(body, first, domain, fetched, max);
+        const { records, labels, domainLabels, report } = collect(body, first, domain, fetched, max);
         requireQuota(project.quotas, "RecordsPerDomain", 0, records.length);
 
         const now = clock.now();
@@ -214,7 +217,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
           is_delegate: 0,
           import_report: report === null ? null : JSON.stringify(report),
           created: now,
-          labels: JSON.stringify(body.Labels ?? {}),
+          labels: body.Labels === undefined ? (domainLabels ?? "{}") : JSON.stringify(body.Labels),
           version: 1,
         });
         const rows: table.RecordRow[] = [];

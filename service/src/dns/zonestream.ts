@@ -80,7 +80,7 @@ export const streamZoneFile = (stream: ZoneStream): OpenBody =>
     const top = (await table.listAtNodes(db, row.id, [sortKey("@")])).filter(isTopNs).filter(isVisible);
     top.sort((a, b) => a.id - b.id);
     const soa = automaticSoa(row.ascii, nameServers);
-    yield printTop(row.ascii, soa, row.serial, nameServers, top.map(printedOf));
+    yield printTop(row, soa, row.serial, nameServers, top.map(printedOf));
     for await (const page of pagesByNode(db, row.id)) {
       const shown = page.filter((record) => !isTopNs(record) && isVisible(record));
       yield shown.map((record) => printZoneRecord(printedOf(record), row.ascii)).join("");

@@ -36,3 +36,11 @@ test("marks in comments: labels, and the NS set at the top", () => {
     ],
   });
 });
+
+test("the mark of the SOA contains the labels of the domain", () => {
+  const soa = "@ SOA ns. hostmaster. ( 7 3600 600 1209600 60 )";
+  const labelsOf = (comment: string) => parseZone(`${soa}${comment}\n`, origin).domainLabels;
+  assert.equal(labelsOf(" ; brume: team=dns env=prod"), '{"team":"dns","env":"prod"}');
+  assert.equal(labelsOf(" ; serial"), null);
+  assert.throws(() => labelsOf(" ; brume: team"), { code: "zone_file_invalid" });
+});

@@ -1,6 +1,7 @@
 /**
  * Marks: comments after records of a zone file, `; brume: own env=prod`. They contain what the format has no syntax for: the labels of a
- * record, and whether an NS set at the top is the domain's own or the automatic one. Other comments are ignored.
+ * record, the labels of the domain after its SOA, and whether an NS set at the top is the domain's own or the automatic one. Other
+ * comments are ignored.
  */
 import { type Labels, labelKey, labelValue, maxLabels } from "@brume/api/common.ts";
 import { quote } from "../../../base/quote.ts";

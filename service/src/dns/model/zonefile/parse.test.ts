@@ -262,7 +262,7 @@ const zones = fc.array(record, { maxLength: 20 }).map((list) => {
 });
 const print = (records: readonly StoredRecord[], domain = origin) =>
   printZone(
-    domain,
+    { ascii: domain, labels: "{}" },
     automaticSoa(domain, ["ns1.brume.internal"]),
     7,
     ["ns1.brume.internal", "ns2.brume.internal"],

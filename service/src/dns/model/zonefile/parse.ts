@@ -29,6 +29,8 @@ export interface Zone {
   readonly lines: number[];
   /** Labels as JSON, for the records that have labels in the file. */
   readonly labels: Map<StoredRecord, string>;
+  /** Labels of the domain as JSON; null: the file has none. */
+  domainLabels: string | null;
   /** Whether marks define the NS set at the top: own records, or the automatic set. */
   definesTop: boolean;
   /** Lines of unsupported types: `line 12: CAA`. */
@@ -54,12 +56,20 @@ export function zoneFileError(errors: readonly LineError[]): ApiError {
  * Throws `zone_file_invalid`.
  */
 export function parseZone(text: string, domain: string, max = 1_000_000): Zone {
-  const zone: Zone = { records: [], lines: [], skipped: [], labels: new Map(), definesTop: false };
+  const zone: Zone = { records: [], lines: [], skipped: [], labels: new Map(), domainLabels: null, definesTop: false };
   const errors: LineError[] = [];
   const seen = new Set<string>();
   const entry: Entry = { line: 1, isContinued: false, tokens: [], isQuoted: [], comment: "", error: null };
   const next = createLexer(text, entry);
-  const initial = { ttl: null, lastTtl: null, owner: null, isOwnerInvalid: false, labels: null, definesTop: false };
+  const initial = {
+    ttl: null,
+    lastTtl: null,
+    owner: null,
+    isOwnerInvalid: false,
+    labels: null,
+    domainLabels: null,
+    definesTop: false,
+  };
   const state: State = { domain, origin: domain, ...initial };
   const add = (line: number, result: EntryResult): void => {
     if (typeof result === "string") zone.skipped.push(`line ${line}: ${result}`);
@@ -84,6 +94,7 @@ export function parseZone(text: string, domain: string, max = 1_000_000): Zone {
   }
   if (errors.length > 0) throw zoneFileError(errors);
   zone.definesTop = state.definesTop;
+  zone.domainLabels = state.domainLabels;
   return zone;
 }
 
@@ -102,6 +113,7 @@ interface State {
   isOwnerInvalid: boolean;
   /** Labels of the current entry, JSON. */
   labels: string | null;
+  domainLabels: string | null;
   definesTop: boolean;
 }
 
@@ -161,6 +173,8 @@ function readEntry(state: State, { isContinued, tokens, isQuoted, comment }: Ent
   if (type === "SOA") {
     const minimum = state.lastTtl === null ? readTtl(data[6] ?? "") : null;
     if (typeof minimum === "number") state.lastTtl = minimum;
+    if ("reason" in mark) return mark;
+    state.domainLabels = mark.labels;
     return null;
   }
   if (!isSupported(type)) return type;

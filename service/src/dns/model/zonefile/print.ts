@@ -15,9 +15,15 @@ export interface PrintedRecord extends StoredRecord {
   readonly labels?: string;
 }
 
+/** A domain and its labels, JSON. */
+export interface PrintedDomain {
+  readonly ascii: string;
+  readonly labels: string;
+}
+
 /** Returns the zone file. `nameServers` are the NS set if the records have none at the top. */
 export function printZone(
-  domain: string,
+  domain: PrintedDomain,
   soa: Soa,
   serial: number,
   nameServers: readonly string[],
@@ -29,7 +35,7 @@ export function printZone(
     .map((record) => ({ record, key: `${sortKey(servedOwner(record))} ${record.type}` }))
     .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
   const top = printTop(domain, soa, serial, nameServers, records.filter(isTopNs));
-  return top + rest.map(({ record }) => printZoneRecord(record, domain)).join("");
+  return top + rest.map(({ record }) => printZoneRecord(record, domain.ascii)).join("");
 }
 
 /** Orders rows as in a zone file: by node, type and id. */
@@ -40,19 +46,19 @@ export const sortAtNode = (
 
 /** Returns the begin of the zone file: SOA and NS set. `own`: the NS records at the top; if there are none, `nameServers` are printed. */
 export function printTop(
-  domain: string,
+  { ascii, labels }: PrintedDomain,
   soa: Soa,
   serial: number,
   nameServers: readonly string[],
   own: readonly PrintedRecord[],
 ): string {
   const timers = [serial, soa.refresh, soa.retry, soa.expire, soa.minimum].join(" ");
-  const top = printName(domain);
-  let text = `${top}. ${soa.ttl} IN SOA ${soa.mname}. ${printName(soa.rname)}. ${timers}\n`;
-  const automatic = automaticNs(domain, nameServers);
+  const top = printName(ascii);
+  let text = `${top}. ${soa.ttl} IN SOA ${soa.mname}. ${printName(soa.rname)}. ${timers}${printMark(null, labels)}\n`;
+  const automatic = automaticNs(ascii, nameServers);
   const auto = printMark("automatic", "{}");
   if (own.length === 0) for (const name of nameServers) text += `${top}. ${automatic.ttl} IN NS ${name}.${auto}\n`;
-  for (const record of own) text += `${printRecord(record, domain)}${printMark("own", record.labels ?? "{}")}\n`;
+  for (const record of own) text += `${printRecord(record, ascii)}${printMark("own", record.labels ?? "{}")}\n`;
   return text;
 }
 
