@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { databases } from "../support/databases.ts";
+import { sqliteFirst } from "../support/databases.ts";
 import { createProcess } from "../support/process.ts";
 
-for (const kind of databases)
+for (const kind of sqliteFirst)
   test(`${kind}: the key of a database is required and checked`, async () => {
     const brume = await createProcess(kind);
     try {

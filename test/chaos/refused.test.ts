@@ -1,10 +1,10 @@
 /** Rejected requests are in the audit, also if the service is killed right after the response. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { databases } from "../support/databases.ts";
+import { sqliteFirst } from "../support/databases.ts";
 import { createProcess } from "../support/process.ts";
 
-for (const kind of databases)
+for (const kind of sqliteFirst)
   test(`${kind}: rejected requests are in the audit after a kill right after the response`, async () => {
     const brume = await createProcess(kind);
     try {

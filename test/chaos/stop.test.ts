@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { databases } from "../support/databases.ts";
+import { sqliteFirst } from "../support/databases.ts";
 import { createProcess } from "../support/process.ts";
 import { withSeed } from "../support/random.ts";
 import { checkLedger, type LedgerResult } from "./ledger.ts";
@@ -17,7 +17,7 @@ const ends: Record<string, readonly NodeJS.Signals[]> = {
   "SIGINT twice at once": ["SIGINT", "SIGINT"],
 };
 
-for (const kind of databases)
+for (const kind of sqliteFirst)
   test(`${kind}: a graceful stop under load loses nothing`, (context) =>
     withSeed(async (random) => {
       const brume = await createProcess(kind);

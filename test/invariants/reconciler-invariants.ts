@@ -67,7 +67,7 @@ async function open(store: Store, opened: OpenReconciler, intervene: Interventio
     async settle() {
       for (let crashes = 0; crashes < 5; crashes++) {
         const life = crashes === 0 ? process : createCrashableStore(store);
-        const engine = createFixtureEngine(life, alarm, { reconcilers: [reconciler] });
+        const engine = createFixtureEngine(life, alarm, { reconcilers: [reconciler], poll: 30_000, lease: 45_000 });
         engine.run();
         await Promise.race([drive(engine, alarm, served), life.killed]);
         if (life.dead) continue;

@@ -30,11 +30,18 @@ import type { Store } from "../../service/src/store/db.ts";
 import { migrate, readMigrations } from "../../service/src/store/migrate.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
 import { openSqlite } from "../../service/src/store/sqlite.ts";
+import { triesAll } from "./random.ts";
 
 export type Kind = Store["kind"];
 
 /** Tests of stored data loop over these. */
 export const databases: readonly Kind[] = ["sqlite", "postgres"];
+
+/**
+ * SQLite, and with `TEST_RUNS=all` PostgreSQL too. Tests of drivers, of simulated time, and of many processes loop over these, if other tests
+ * run their SQL on both.
+ */
+export const sqliteFirst: readonly Kind[] = triesAll ? databases : ["sqlite"];
 
 /** A database of one test. */
 export interface Database {

@@ -11,8 +11,7 @@ import type { Domain } from "@brume/api/dns.ts";
 import type { ErrorCode, Problem } from "@brume/api/errors.ts";
 import { type Operation, type Scope, scopes } from "@brume/api/operation.ts";
 import { checkProblem, checkResponse } from "./contractcheck.ts";
-import { databases, type Kind } from "./databases.ts";
-import { triesAll } from "./random.ts";
+import { databases, type Kind, sqliteFirst } from "./databases.ts";
 import { createTestService, type TestService } from "./testservice.ts";
 
 /** A response as received. */
@@ -160,7 +159,7 @@ export function onEveryDatabase(title: string, define: (harness: Harness) => voi
 
 /** Runs the tests of a file on SQLite, and with `TEST_RUNS=all` on PostgreSQL too. Use it for tests of drivers and time whose SQL others run on both. */
 export function onSqliteFirst(title: string, define: (harness: Harness) => void, options: HarnessOptions = {}): void {
-  runOn(triesAll ? databases : ["sqlite"], title, define, options);
+  runOn(sqliteFirst, title, define, options);
 }
 
 /** Runs the tests of a file on SQLite only, with a new service. Use it for tests that do not depend on the database. */

@@ -6,10 +6,9 @@ import type { Cause } from "../../service/src/server/flow/context.ts";
 import type { ServerSpec } from "../../service/src/server/model/plan.ts";
 import { findAnyServer, type ServerRow } from "../../service/src/server/table.ts";
 import type { Tx } from "../../service/src/store/db.ts";
-import { databases } from "./databases.ts";
+import { sqliteFirst } from "./databases.ts";
 import { createFixtureEngine, createTestAlarm, invariant, type TestAlarm } from "./enginefixture.ts";
 import { drive } from "./flowfixture.ts";
-import { triesAll } from "./random.ts";
 import { openServerFixture, type ServerFixture, type ServerFixtureOptions } from "./serverfixture.ts";
 
 export const minute = 60_000;
@@ -95,12 +94,7 @@ export const serverInvariant = (
   name: string,
   check: (fixture: ServerEngineFixture, store: ObservedStore) => Promise<void>,
   options?: ServerFixtureOptions,
-): void =>
-  invariant(
-    name,
-    (store) => withFixture(store, (fixture) => check(fixture, store), options),
-    triesAll ? databases : ["sqlite"],
-  );
+): void => invariant(name, (store) => withFixture(store, (fixture) => check(fixture, store), options), sqliteFirst);
 
 /** Returns the stored events of an object, in order. */
 export const eventsOf = async (store: ObservedStore, resource: string, id: number) =>
