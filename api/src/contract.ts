@@ -12,6 +12,7 @@ import type { Operation } from "./operation.ts";
 import { orphanOperations } from "./orphan.ts";
 import { serverOperations } from "./server.ts";
 import { serviceOperations } from "./service.ts";
+import { sessionOperations } from "./session.ts";
 import { webhookOperations } from "./webhook.ts";
 
 /** All operations, by operation id. */
@@ -25,6 +26,7 @@ export const contract = {
   ...claimOperations,
   ...networkOperations,
   ...accountOperations,
+  ...sessionOperations,
   ...eventOperations,
   ...orphanOperations,
   ...diskCopyOperations,

@@ -69,6 +69,7 @@ export const errorCodes = {
   sshkey_not_found: missing("SSH key", "sshkey"),
   orphan_not_found: missing("Orphan", "orphan"),
   token_not_found: missing("Token", "token"),
+  session_not_found: missing("Session", "session"),
   project_not_found: missing("Project", "project"),
   webhook_not_found: missing("Webhook", "webhook"),
   delivery_not_found: missing("Delivery", "delivery"),

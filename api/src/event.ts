@@ -1,6 +1,6 @@
 /** Events: a log of changes, delivered in order and exactly once per stream, and stored for clients that reconnect. */
 import { type Static, Type } from "typebox";
-import { date, id, list, listQuery, nullable, optional, text, word, wordsFilter } from "./common.ts";
+import { boolean, date, id, list, listQuery, nullable, optional, text, word, wordsFilter } from "./common.ts";
 import { operations, type Scope } from "./operation.ts";
 
 /** Event types of each kind of resource, and the scope that a token needs to receive them. */
@@ -27,6 +27,7 @@ export const eventResources = {
   sshkey: { scope: "server:read", types: ["sshkey.created", "sshkey.deleted"] },
   project: { scope: "account:admin", types: ["project.created", "project.changed", "project.deleted"] },
   token: { scope: "account:admin", types: ["token.created", "token.deleted"] },
+  session: { scope: "account:admin", types: ["session.created", "session.deleted"] },
   orphan: { scope: "account:admin", types: ["orphan.created", "orphan.changed", "orphan.deleted"] },
   disk: { scope: "account:admin", types: ["disk.low", "disk.recovered"] },
   webhook: { scope: "account:admin", types: ["webhook.created", "webhook.changed", "webhook.deleted"] },
@@ -82,6 +83,9 @@ export const eventOperations = operations({
       resource: optional(text({ description: "Objects such as `domain:3`, separated by commas." })),
       after: optional(
         id({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Return only events after this event id." }),
+      ),
+      newest: optional(
+        boolean({ description: "`true`: the newest events, newest first. It has one page and is not for a stream." }),
       ),
     }),
     answer: list(Event),

@@ -73,6 +73,8 @@ export interface Operation {
   readonly observes?: boolean;
   /** Requests do not count towards the rate limit of the token. */
   readonly unlimited?: boolean;
+  /** The operation creates a session: attempts are limited for each client network, also successful ones. */
+  readonly signsIn?: boolean;
   /** The operation responds before the service is ready and while it stops. */
   readonly alwaysAnswers?: boolean;
   /** Statuses from 400 on whose response has the schema of a success. */

@@ -11,6 +11,7 @@ import { describeApi } from "@brume/api/openapi.ts";
 import { auditTable } from "./account/audit.ts";
 import { createAuthenticator } from "./account/authenticator.ts";
 import { accountRoutes } from "./account/routes.ts";
+import { sessionRoutes } from "./account/sessionroutes.ts";
 import { auditRows } from "./account/table.ts";
 import type { Clock } from "./base/clock.ts";
 import { once } from "./base/coalesce.ts";
@@ -104,6 +105,8 @@ export interface ServiceOptions {
   readonly lenientHttp: boolean;
   /** PEM texts. Null: HTTP without TLS. */
   readonly tls: { readonly certificate: string; readonly key: string } | null;
+  /** Folder of the built web console; absent: there is none. */
+  readonly consoleFolder?: string;
   readonly limits?: Partial<HttpLimits>;
 }
 
@@ -233,6 +236,7 @@ export function createService(options: ServiceOptions): Service {
       ...accountRoutes(clock, authenticator, (tx, project, isBlocked, by) =>
         isBlocked ? servers.commands.block(tx, project, by) : servers.commands.unblock(tx, project, by),
       ),
+      ...sessionRoutes(clock, authenticator),
       ...catalogRoutes({
         clock,
         locations,
@@ -275,6 +279,7 @@ export function createService(options: ServiceOptions): Service {
       ),
     registry: metrics.registry,
     serverMetrics: () => printServerMetrics(sampler),
+    consoleFolder: options.consoleFolder,
     spoolFolder: options.disk?.folder ?? tmpdir(),
     lenient: options.lenientHttp,
     tls: options.tls,

@@ -7,6 +7,7 @@ import { getServers } from "node:dns";
 import { mkdir, writeFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ensureFirst } from "./account/first.ts";
 import { openSealer } from "./account/key.ts";
 import { parseAddresses } from "./base/address.ts";
@@ -129,6 +130,7 @@ export async function startService(
     disk: { folder, low: config.diskLow * 1e6 },
     dnsNames: config.dns.names,
     resolvers: config.dns.resolvers,
+    consoleFolder: fileURLToPath(new URL("../../console/dist", import.meta.url)),
     lenientHttp: config.lenientHttp,
     tls,
   });

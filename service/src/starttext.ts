@@ -44,6 +44,7 @@ export function startText(url: string, token: TokenHint, dns: string, domain: st
     "",
     "Brume is ready.",
     "",
+    `  Web    ${url}/console/`,
     `  API    ${url}        (reference: ${url}/docs)`,
     `  Token  ${token.line}`,
     `  DNS    ${dns}, UDP and TCP`,

@@ -61,6 +61,16 @@ onEveryDatabase(
     const since = (after: number, query: object = {}) => harness.client.listEvents({ query: { after, ...query } });
     const brief = (events: readonly Event[]) => events.map((event) => `${event.Type} ${event.ResourceID}`);
 
+    test("can be read from the newest on", async () => {
+      const start = await last();
+      for (let i = 0; i < 7; i++) await harness.domain();
+      const all = await since(start, { limit: 1000 });
+      const newest = await harness.client.listEvents({ query: { newest: true, limit: 5 } });
+      assert.deepEqual(newest, all.slice(-5).reverse());
+      assert.deepEqual(await since(start, { newest: true, limit: 1000 }), all.toReversed());
+      await refused(harness.client.listEvents({ query: { newest: true, cursor: "MQ" } }), "query_invalid");
+    });
+
     test("report every change with its token and the new object", async () => {
       const start = await last();
       const { client } = harness;

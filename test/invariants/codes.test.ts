@@ -236,6 +236,7 @@ const producers: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
   tunnel_not_found: request("GET /publicnetwork/:network/vpn/99999/peer"),
   orphan_not_found: request("GET /orphan/99999"),
   sshkey_not_found: request("GET /sshkey/99999"),
+  session_not_found: request("DELETE /session/2147483647"),
   token_not_found: request("GET /token/99999"),
   project_not_found: request("GET /project/99999"),
   webhook_not_found: request("GET /webhook/99999"),

@@ -41,7 +41,7 @@ const imports = modules.flatMap(importsOf);
 const features = ["account", "catalog", "network", "server", "dns", "webhook"];
 
 const isNode = (to: string) => to.startsWith("node:");
-const isOurs = (to: string) => /^(api|service|cli|console)\/src\//.test(to);
+const isOurs = (to: string) => /^(api|service|cli|console)\/src\/.*\.tsx?$/.test(to);
 const under =
   (...folders: string[]) =>
   (to: string) =>
@@ -80,6 +80,8 @@ const below: Readonly<Record<string, readonly string[]>> = {
     ...["table", "model/rules", "model/show"].map((module) => `${s}/catalog/${module}.ts`),
   ],
 };
+
+const consoleParts = (...names: string[]) => under(...names.map((name) => `console/src/${name}`));
 
 const accountRules = under(`${s}/account/model/rules.ts`);
 /** Modules of a feature that run in the background and may import the whole engine. */
@@ -236,6 +238,22 @@ const layers: readonly Layer[] = [
     name: "a pure module of the command line",
     modules: /^cli\/src\/model\//,
     may: oneOf(under("cli/src/model"), apiFiles, packages("node:util", "yaml")),
+  },
+  {
+    name: "the texts of the console",
+    modules: /^console\/src\/texts\//,
+    may: oneOf(under("console/src/texts"), foreign),
+  },
+  { name: "a component", modules: /^console\/src\/ui\//, may: oneOf(consoleParts("ui", "texts"), foreign) },
+  {
+    name: "the data of the console",
+    modules: /^console\/src\/data\//,
+    may: oneOf(consoleParts("data", "ui", "texts"), under("cli/src/model"), apiFiles, foreign),
+  },
+  {
+    name: "a feature of the console",
+    modules: /^console\/src\/(features\/\w+|shell)\//,
+    may: (to, from) => oneOf(under(dirname(from)), consoleParts("data", "ui", "texts"), apiFiles, foreign)(to),
   },
   { name: "what uses the API", modules: /^(cli|console)\/src\//, may: (to) => !to.startsWith("service/") },
 ];

@@ -95,7 +95,7 @@ function numberedIn(file: string, text: string): string[] {
   const patterns = [
     /\bapi sections?\b/gi,
     /\blaws? \d+\b/gi,
-    /\b(?:api|design|console|hosts)\.md\b|\bengines\.md \d/g,
+    /\b(?:api|design|hosts)\.md\b|\bengines\.md \d/g,
     /\bsections? \d+/gi,
     /\brules? \d+\.\d+/gi,
   ];

@@ -79,6 +79,8 @@ interface TestServiceOptions {
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly limits?: Partial<HttpLimits>;
   readonly disk?: ServiceOptions["disk"];
+  /** Folder of the built console; default none. */
+  readonly consoleFolder?: string;
   readonly keep?: NonNullable<ServiceOptions["keep"]>;
   /** Wraps the store that the service uses. */
   readonly watch?: (store: Store) => Store;
@@ -181,6 +183,7 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
       lenientHttp: false,
       tls: options.tls ?? null,
       ...(options.limits !== undefined && { limits: options.limits }),
+      ...(options.consoleFolder !== undefined && { consoleFolder: options.consoleFolder }),
       ...(options.disk !== undefined && { disk: options.disk }),
       ...(options.keep !== undefined && { keep: options.keep }),
     });

@@ -4,6 +4,18 @@ import type { Answer } from "../operation.ts";
 import { recordExample } from "./dns.ts";
 import { date, type Examples } from "./example.ts";
 
+const session = {
+  ID: 1,
+  Name: "Firefox on Linux",
+  TokenID: 2,
+  TokenName: "acme",
+  ProjectID: 1,
+  Address: "10.63.0.2",
+  DateCreate: date,
+  ExpiresAt: "2026-11-27T09:15:00.120Z",
+  IsCurrent: true,
+};
+
 const project = (id: number, name: string, servers: number, used: number) => ({
   ID: id,
   Name: name,
@@ -108,6 +120,10 @@ export const accountExamples: Examples = {
   },
   readToken: { path: [2], answer: token("") },
   deleteToken: { path: [2] },
+  listSessions: { answer: [session] },
+  createSession: { request: { Name: "Firefox on Linux" }, answer: session },
+  deleteOwnSession: {},
+  deleteSession: { path: [1] },
   listAudit: {
     answer: [
       {

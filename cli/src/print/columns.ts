@@ -111,6 +111,7 @@ export const columnsOf: Readonly<Record<string, readonly Column[]>> = {
   Token: columns(
     "ID NAME=Name SCOPES=Scopes PROJECT=ProjectID EXPIRES=ExpiresAt USED=LastUsedAt | DOMAIN=DomainID PATTERN=RecordPattern FROM=AllowedFrom LABELS=Labels",
   ),
+  Session: columns("ID NAME=Name TOKEN=TokenName ADDRESS=Address CREATED=DateCreate EXPIRES=ExpiresAt"),
   AuditEntry: columns(
     "ID DATE=Date TOKEN=TokenName ADDRESS=Address OPERATION=Operation OBJECT STATUS=Status | REQUEST=RequestID COUNT=Count",
     {

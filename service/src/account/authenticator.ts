@@ -1,5 +1,5 @@
 /**
- * Authenticates requests: returns the caller of a token. Only hashes are stored. If this process is the only writer of the database, callers
+ * Authenticates requests: returns the caller of a token or session. Only hashes are stored. If this process is the only writer of the database, callers
  * are cached in memory until a token or project changes.
  */
 import type { RateLimit } from "@brume/api/account.ts";
@@ -8,13 +8,15 @@ import { type Clock, since } from "../base/clock.ts";
 import { ApiError } from "../base/error.ts";
 import { hashToken } from "../base/secret.ts";
 import { type Caller, TokenRefused } from "../http/handler.ts";
+import { sessionPrefix } from "../http/head.ts";
 import type { Store } from "../store/db.ts";
 import { type Block, isAllowedFrom, parseBlock } from "./model/rules.ts";
+import { findTokenBySession } from "./sessiontable.ts";
 import { findTokenByHash, touchToken } from "./table.ts";
 
 /** Resolves tokens to callers, with a cache of the tokens in use. */
 export interface Authenticator {
-  /** Throws `token_invalid`, `token_expired`, or `scope_missing` when the token may not be used from `address`. */
+  /** `value`: a token, or `sessionPrefix` and the value of a session cookie. Throws `token_invalid`, `token_expired`, or `scope_missing` when the token may not be used from `address`. */
   authenticate(value: string, address: string): Caller | Promise<Caller>;
   /** Clears the cache, after a change of a token or project. */
   forget(): void;
@@ -33,6 +35,12 @@ interface Known {
 const resolution = 30_000;
 /** Maximum number of cached tokens, which limits the memory. */
 const mostKnown = 10_000;
+
+const unknown = (value: string): ApiError =>
+  new ApiError(
+    "token_invalid",
+    value.startsWith(sessionPrefix) ? "The session has ended. Sign in again." : "The token is not known.",
+  );
 
 export function createAuthenticator(store: Store, clock: Clock): Authenticator {
   const known = new Map<string, Known>();
@@ -53,7 +61,7 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
       throw new TokenRefused(
         caller,
         "token_expired",
-        `The token expired at ${new Date(caller.expiresAt).toISOString()}.`,
+        `The ${caller.sessionId === undefined ? "token" : "session"} expired at ${new Date(caller.expiresAt).toISOString()}.`,
       );
     if (allowedFrom !== null && !isAllowedFrom(allowedFrom, address))
       throw new TokenRefused(caller, "scope_missing", `The token may not be used from ${address}.`);
@@ -66,8 +74,11 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
 
   const lookUp = async (value: string, address: string): Promise<Caller> => {
     const before = generation;
-    const row = await findTokenByHash.first(store.read, { hash: hashToken(value) });
-    if (row === undefined) throw new ApiError("token_invalid", "The token is not known.");
+    const isSession = value.startsWith(sessionPrefix);
+    const hash = hashToken(isSession ? value.slice(sessionPrefix.length) : value);
+    const session = isSession ? await findTokenBySession.first(store.read, { hash }) : undefined;
+    const row = isSession ? session : await findTokenByHash.first(store.read, { hash });
+    if (row === undefined) throw unknown(value);
     const rateLimit = row.rate_limit === null ? null : (JSON.parse(row.rate_limit) as RateLimit);
     const found: Known = {
       notedAt: 0,
@@ -91,7 +102,9 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
                 types: row.record_types === null ? null : (JSON.parse(row.record_types) as string[]),
               },
         rateLimit: rateLimit === null ? null : { requests: rateLimit.Requests, seconds: rateLimit.Seconds },
-        expiresAt: row.expires_at,
+        expiresAt:
+          session === undefined ? row.expires_at : Math.min(session.session_expires, row.expires_at ?? Infinity),
+        ...(session !== undefined && { sessionId: session.session_id }),
       },
     };
     if (foreignWrites !== null && before === generation) {
@@ -110,7 +123,7 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
       }
       const found = known.get(value);
       if (found !== undefined) return admit(found, address);
-      if (!/^[0-9a-f]{64}$/.test(value)) throw new ApiError("token_invalid", "The token is not known.");
+      if (!/^(?:session )?[0-9a-f]{64}$/.test(value)) throw unknown(value);
       return lookUp(value, address);
     },
     forget,

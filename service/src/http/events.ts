@@ -120,6 +120,17 @@ export function createEventList(feed: Feed, filterEvent: FilterEvent): ListHandl
     }
   }
 
+  /** Reads the newest `limit` events after `start`, newest first: searches ever larger ranges below the newest event. */
+  async function readNewest(db: Reader, filter: EventFilter, start: number, limit: number): Promise<EventRow[]> {
+    const end = await feed.newest();
+    for (let size = 4 * limit; ; size *= 4) {
+      const from = Math.max(start, end - size);
+      const count = await countEvents(db, filter, from);
+      if (count < limit && from > start) continue;
+      return (await feed.after(filter, from, count)).slice(-limit).reverse();
+    }
+  }
+
   return {
     async list({ caller, query }, db): Promise<Page<Event>> {
       const filter = filterOf(caller, query);
@@ -128,6 +139,11 @@ export function createEventList(feed: Feed, filterEvent: FilterEvent): ListHandl
       const position = query.cursor === undefined ? start : Math.max(start, decodeCursor(query.cursor).id);
       const filtered = caller.restriction === null ? null : await readFiltered(caller, filter, start);
       const total = filtered?.length ?? (await countEvents(db, filter, start));
+      if (query.newest === true) {
+        if (query.cursor !== undefined) throw queryFault("cursor", "cursor cannot be given with newest.");
+        const newest = filtered?.slice(-limit).reverse() ?? (await readNewest(db, filter, start, limit));
+        return { items: newest.map((row) => JSON.parse(printEvent(row)) as Event), total, next: null };
+      }
       const rows = filtered?.filter((row) => row.id > position) ?? (await feed.after(filter, position, limit + 1));
       const items = rows.slice(0, limit);
       const last = items.at(-1);

@@ -32,6 +32,8 @@ export interface Caller {
   readonly rateLimit: { readonly requests: number; readonly seconds: number } | null;
   /** Time of expiry in ms since 1970; null: never. */
   readonly expiresAt: number | null;
+  /** Id of the session, if the request has a session cookie instead of a token. */
+  readonly sessionId?: number;
 }
 
 /** A request after all its parts are validated. */
@@ -43,6 +45,8 @@ export interface Request<Op extends Operation = Operation> {
   readonly elementErrors: readonly FieldError[];
   readonly caller: Caller;
   readonly requestId: string;
+  /** Address of the client. */
+  readonly address: string;
   readonly dryRun: boolean;
   /** `Accept` selects the second media type of the operation instead of JSON. */
   readonly otherMedia: boolean;
@@ -77,6 +81,8 @@ export interface ReadResult<A> {
   readonly tag?: string;
   /** A body in this media type, instead of `answer`. */
   readonly text?: { readonly type: string; readonly body: string | OpenBody };
+  /** Headers of the response, as alternating names and values. */
+  readonly headers?: readonly string[];
   /** Status instead of 200. Only readiness uses it: its body contains the failed checks. */
   readonly status?: 503;
 }

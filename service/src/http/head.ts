@@ -2,6 +2,7 @@
  * Reads the head of a request: the used header fields, in one pass over the raw headers, and the grammars of their values. Pure, because
  * every request runs it.
  */
+import { sessionCookie } from "@brume/api/session.ts";
 import { ApiError } from "../base/error.ts";
 
 const names = {
@@ -18,6 +19,8 @@ const names = {
   "last-event-id": "lastEventId",
   expect: "expect",
   upgrade: "upgrade",
+  cookie: "cookie",
+  "x-brume-console": "console",
 } as const;
 
 type Field = (typeof names)[keyof typeof names];
@@ -49,6 +52,8 @@ export function readHead(raw: readonly string[]): Head {
     lastEventId: undefined,
     expect: undefined,
     upgrade: undefined,
+    cookie: undefined,
+    console: undefined,
   };
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string;
@@ -116,6 +121,23 @@ export function readBearer(authorization: string | undefined): string | null {
   const scheme = authorization.slice(0, 7);
   if (scheme !== "Bearer " && scheme.toLowerCase() !== "bearer ") return null;
   return authorization.slice(7).trim();
+}
+
+/** First part of the credential of a session, which no token has. */
+export const sessionPrefix = "session ";
+
+/**
+ * Returns what authenticates the request: a token, or `sessionPrefix` and the value of the session cookie. A cookie counts only together
+ * with the header that pages of other origins cannot send, and only without `Authorization`. Null: neither exists.
+ */
+export function readCredential({ authorization, cookie, console }: Head): string | null {
+  if (authorization !== undefined) return readBearer(authorization);
+  if (console === undefined || cookie === undefined) return null;
+  for (const part of cookie.split(/[;,]/)) {
+    const [name = "", value = ""] = part.trim().split("=", 2);
+    if (name === sessionCookie) return sessionPrefix + value;
+  }
+  return null;
 }
 
 /** Returns the request id of the client; null if it is not valid. */

@@ -2,6 +2,7 @@
  * Rate limits of tokens: one token bucket each, in memory only. The state of the bucket is sent as `RateLimit-Policy` and `RateLimit`
  * (draft-ietf-httpapi-ratelimit-headers-10).
  */
+import { networkOf } from "../base/address.ts";
 import { ApiError } from "../base/error.ts";
 
 /** A rate limit. */
@@ -80,5 +81,19 @@ export function createLimiter(): Limiter {
           Math.ceil((1 - bucket.level) * perRequest),
         );
     },
+  };
+}
+
+/** Creates the limit of attempts to sign in, for each client network (IPv4 /24, IPv6 /56). */
+export function createSignInLimit(rate: Rate): (address: string, now: number) => void {
+  const { take } = createLimiter();
+  return (address, now) => {
+    try {
+      take(networkOf(address), rate, now, true, []);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      const detail = `A network may sign in ${rate.requests} times in ${rate.seconds} seconds.`;
+      throw new ApiError("rate_limited", detail, [], error.retryAfter);
+    }
   };
 }

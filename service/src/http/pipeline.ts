@@ -18,13 +18,14 @@ import {
   type Head,
   hasBody,
   matchesTag,
-  readBearer,
+  readCredential,
   readIdempotencyKey,
   readPreferences,
   requireFraming,
 } from "./head.ts";
 import { type Claim, fingerprint, type IdempotencyKeys, type StoredResponse } from "./idempotency.ts";
 import type { Limiter } from "./limit.ts";
+import type { Pages } from "./pages.ts";
 import type { Route } from "./path.ts";
 import { createTurnEnd, type PayloadLimits, receive, tooLarge } from "./payload.ts";
 import type { NoteRate } from "./rateheaders.ts";
@@ -51,6 +52,8 @@ export interface PipelineTools extends ChangeTools, ReplayTools {
   readonly operations: ReadonlyMap<string, Bound>;
   readonly authenticate: (value: string, address: string) => Caller | Promise<Caller>;
   readonly limiter: Limiter;
+  /** Counts an attempt to sign in. Throws `rate_limited` if there were too many from the network of the address. */
+  readonly limitSignIns: (address: string, now: number) => void;
   readonly keys: IdempotencyKeys;
   readonly streams: Streams;
   readonly cache: ResponseCache;
@@ -59,6 +62,8 @@ export interface PipelineTools extends ChangeTools, ReplayTools {
   /** Adds the row of a request that changed nothing to the audit. */
   readonly noteAudit: (row: AuditRow) => Promise<void>;
   readonly noteRate: NoteRate;
+  /** Serves the web console; absent: there is none. */
+  readonly pages?: Pages | undefined;
 }
 
 type Known = Extract<Route, { found: true }>;
@@ -119,8 +124,9 @@ export function createPipeline(tools: PipelineTools): Respond {
     });
     exchange.dryRun = query.dryRun;
 
-    // 5. The token is valid. An open operation needs none and skips steps 6 and 7.
-    const token = readBearer(head.authorization);
+    // 5. The token is valid. An open operation needs none and skips steps 6 and 7. Attempts to sign in are limited first.
+    if (bound.operation.signsIn === true) tools.limitSignIns(exchange.address, steadyOf(tools.clock));
+    const token = readCredential(head);
     const known = bound.operation.access === "open" ? anonymous : identify(tools, exchange, token);
     const caller = known instanceof Promise ? await known : known;
     if (caller !== anonymous) exchange.caller = caller;
@@ -156,6 +162,7 @@ export function createPipeline(tools: PipelineTools): Respond {
         elementErrors,
         caller,
         requestId: exchange.id,
+        address: exchange.address,
         dryRun: query.dryRun,
         otherMedia: bound.otherMedia !== null && accepts(head.accept, bound.otherMedia),
         origin: () => originOf(exchange.request),
@@ -186,6 +193,8 @@ export function createPipeline(tools: PipelineTools): Respond {
   }
 
   return (exchange) => {
+    const page = tools.pages?.(exchange) ?? null;
+    if (page !== null) return page;
     const cached = tools.cache.find(exchange);
     const reply = cached === undefined ? null : replyFromCache(tools, exchange, cached);
     return reply ?? respond(exchange);

@@ -6,7 +6,7 @@
 import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Caller } from "./handler.ts";
-import { readBearer } from "./head.ts";
+import { readCredential } from "./head.ts";
 import type { Limiter } from "./limit.ts";
 
 /** Dependencies of `createRateNote`. */
@@ -22,7 +22,7 @@ export type NoteRate = (exchange: Exchange) => Promise<void>;
 /** Creates the function that adds the headers once. An invalid token, or one that cannot be looked up now, adds none. */
 export function createRateNote({ authenticate, limiter, clock }: RateTools): NoteRate {
   return async ({ head, headers, caller, address }) => {
-    const token = caller === null ? readBearer(head.authorization) : null;
+    const token = caller === null ? readCredential(head) : null;
     if (token === null) return;
     try {
       const { tokenId, rateLimit } = await authenticate(token, address);

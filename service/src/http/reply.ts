@@ -18,6 +18,8 @@ export interface Reply {
   readonly file?: FileBody;
   /** Bytes of the body, if they are known. */
   readonly length?: number;
+  /** A page or file for browsers, which has none of the headers for API clients. */
+  readonly isPage?: boolean;
   /** Alternating names and values, in addition to the headers of every response. */
   readonly headers: readonly string[];
 }
@@ -82,7 +84,12 @@ export function toApiError(error: unknown): ApiError {
 }
 
 /** Returns the headers of every response, except `Date`, `Connection` and `Content-Length`, as alternating names and values. */
-export function head(requestId: string, type: string | null): string[] {
+export function head(requestId: string, type: string | null, isPage = false): string[] {
+  if (isPage) {
+    const list = ["X-Request-Id", requestId, "X-Content-Type-Options", "nosniff"];
+    if (type !== null) list.push("Content-Type", type);
+    return list;
+  }
   const list = [
     "X-Request-Id",
     requestId,
@@ -110,7 +117,7 @@ export function send(
   reply: Reply,
   more: readonly string[],
 ): Promise<void> | null {
-  const list = head(requestId, reply.type);
+  const list = head(requestId, reply.type, reply.isPage);
   const { file } = reply;
   const length = file?.bytes ?? reply.length ?? Buffer.byteLength(reply.body);
   list.push("Content-Length", String(length));

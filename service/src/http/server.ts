@@ -24,8 +24,9 @@ import { connectionOf, createRequestIds } from "./exchange.ts";
 import { createStreams } from "./feed.ts";
 import type { Caller } from "./handler.ts";
 import { createIdempotencyKeys } from "./idempotency.ts";
-import { createLimiter } from "./limit.ts";
+import { createLimiter, createSignInLimit, type Rate } from "./limit.ts";
 import { createMetrics } from "./metrics.ts";
+import { createPages } from "./pages.ts";
 import { createRouter } from "./path.ts";
 import { stallTime } from "./payload.ts";
 import { createPipeline, type Limits } from "./pipeline.ts";
@@ -48,6 +49,8 @@ export interface HttpLimits extends Limits, ConnectionLimits {
   readonly streamsPerToken: number;
   /** Rate at which requests with invalid tokens are rejected, for each client network. */
   readonly guesses: BrakeLimits;
+  /** Attempts to sign in, for each client network. */
+  readonly signIns: Rate;
 }
 
 /** The limits of docs/spec.md#defaults-and-limits. */
@@ -61,6 +64,7 @@ export const defaultLimits: HttpLimits = {
   ping: 15_000,
   streamsPerToken: 20,
   guesses: { burst: 100, pace: 10, longest: 5000 },
+  signIns: { requests: 30, seconds: 60 },
   waiting: { total: 1024, perNetwork: 512 },
   serving: { total: 2048, perNetwork: 1024 },
 };
@@ -100,6 +104,8 @@ export interface HttpOptions {
   readonly lenient?: boolean;
   /** Yields the metrics of each server in the Prometheus format. */
   readonly serverMetrics?: () => AsyncIterable<string>;
+  /** Folder of the built web console; absent: there is none. */
+  readonly consoleFolder?: string | undefined;
   /** Folder for the files of large responses. Default: the temporary folder of the host. */
   readonly spoolFolder?: string;
   /** Certificate chain and key as PEM; null: no TLS. */
@@ -212,6 +218,7 @@ export function createHttp(options: HttpOptions): Http {
     operations,
     authenticate,
     limiter,
+    limitSignIns: createSignInLimit(limits.signIns),
     keys,
     cache: createResponseCache(options.freshness ?? (() => null)),
     spoolFolder: options.spoolFolder ?? tmpdir(),
@@ -220,6 +227,7 @@ export function createHttp(options: HttpOptions): Http {
     stop,
     noteAudit: refusals.note,
     noteRate,
+    pages: options.consoleFolder === undefined ? undefined : createPages(options.consoleFolder),
     ended: options.ended ?? (async () => {}),
   });
   serveConnection(server, {

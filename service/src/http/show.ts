@@ -24,7 +24,7 @@ export function createPrint(): Print {
 export function show(result: ReadResult<unknown>, print: Print = JSON.stringify): Reply {
   const { answer, tag, text } = result;
   const status = result.status ?? 200;
-  const headers = tag === undefined ? [] : ["ETag", `"${tag}"`];
+  const headers = [...(tag === undefined ? [] : ["ETag", `"${tag}"`]), ...(result.headers ?? [])];
   if (text !== undefined) {
     if (typeof text.body !== "string") throw new Error("only a read may return its body in pieces");
     return { status, type: text.type, body: text.body, headers };

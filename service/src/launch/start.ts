@@ -1,6 +1,6 @@
 /** Starts the service as two processes: prepares the data folder, decides what each process receives, and becomes the supervisor. */
 import { createHash } from "node:crypto";
-import { readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,7 +19,7 @@ const main = fileURLToPath(new URL("../main.ts", import.meta.url));
 const supervisor = fileURLToPath(new URL("./supervisor.ts", import.meta.url));
 const project = fileURLToPath(new URL("../../..", import.meta.url));
 /** What the control plane loads. The project itself may contain the data folder. */
-const code = ["package.json", "api", "service", "node_modules"].map((path) => resolve(project, path));
+const code = ["package.json", "api", "service", "console/dist", "node_modules"].map((path) => resolve(project, path));
 
 /** Milliseconds after SIGTERM, longer than the running requests get. */
 const grace = 20_000;
@@ -74,7 +74,7 @@ export async function becomeSupervisor(config: Config, environment: NodeJS.Proce
     controlFolder: controls,
     account,
     lowPorts: isLow(config.listen) || isLow(config.dns.listen),
-    readable: [...code, process.execPath, ...socketFolder(databaseUrl)],
+    readable: [...code.filter((path) => existsSync(path)), process.execPath, ...socketFolder(databaseUrl)],
     commands: { agent, control: [process.execPath, main, "control"] },
     environments: {
       agent: { set: { BRUME_DATA: dataFolder }, omit: [...secrets, ...certificate] },

@@ -4,7 +4,7 @@
  * SQL never parses.
  */
 
-import type { AuditTable, ProjectTable, TokenTable } from "./schema/account.ts";
+import type { AuditTable, ProjectTable, SessionTable, TokenTable } from "./schema/account.ts";
 import type { ImageTable, SshKeyTable } from "./schema/catalog.ts";
 import type {
   DomainClaimTable,
@@ -43,6 +43,7 @@ export interface Tables {
   idempotency: IdempotencyTable;
   project: ProjectTable;
   token: TokenTable;
+  session: SessionTable;
   audit: AuditTable;
   domain: DomainTable;
   reserved_name: ReservedNameTable;

@@ -38,6 +38,18 @@ export interface TokenTable {
   version: number;
 }
 
+/** Sessions of browsers. */
+export interface SessionTable {
+  id: Generated<number>;
+  token_id: number;
+  name: string;
+  /** SHA-256 of the cookie, hexadecimal. */
+  hash: string;
+  address: string;
+  created: number;
+  expires_at: number;
+}
+
 /** Audit log. */
 export interface AuditTable {
   id: Generated<number>;

@@ -1,0 +1,69 @@
+/** All pages and their addresses. What a page selects (filter, tab, range) is in the query of its address. */
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { Overview } from "../features/overview/overview.tsx";
+import { Failure, NotFound } from "../shell/failure.tsx";
+import { Frame } from "../shell/frame.tsx";
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" ? value : typeof value === "number" ? String(value) : undefined;
+
+/** Keeps the named texts of a query. */
+const texts =
+  <Name extends string>(...names: readonly Name[]) =>
+  (query: Readonly<Record<string, unknown>>): { [N in Name]?: string } => {
+    const kept: { [N in Name]?: string } = {};
+    for (const name of names) {
+      const text = textOf(query[name]);
+      if (text !== undefined) kept[name] = text;
+    }
+    return kept;
+  };
+
+const root = createRootRoute({ component: Frame, notFoundComponent: NotFound });
+const overview = createRoute({ getParentRoute: () => root, path: "/", component: Overview });
+const servers = createRoute({
+  getParentRoute: () => root,
+  path: "/servers",
+  validateSearch: texts("q", "state"),
+  component: lazyRouteComponent(() => import("../features/servers/list.tsx"), "ServerList"),
+});
+const serverCreate = createRoute({
+  getParentRoute: () => root,
+  path: "/servers/create",
+  component: lazyRouteComponent(() => import("../features/servers/create.tsx"), "ServerCreate"),
+});
+const server = createRoute({
+  getParentRoute: () => root,
+  path: "/servers/$id",
+  validateSearch: texts("tab", "range"),
+  component: lazyRouteComponent(() => import("../features/servers/detail.tsx"), "ServerDetail"),
+});
+const domains = createRoute({
+  getParentRoute: () => root,
+  path: "/dns",
+  validateSearch: texts("q", "create"),
+  component: lazyRouteComponent(() => import("../features/dns/list.tsx"), "DomainList"),
+});
+const domain = createRoute({
+  getParentRoute: () => root,
+  path: "/dns/$id",
+  validateSearch: texts("tab", "q", "type"),
+  component: lazyRouteComponent(() => import("../features/dns/detail.tsx"), "DomainDetail"),
+});
+const routeTree = root.addChildren([overview, servers, serverCreate, server, domains, domain]);
+
+export const createAppRouter = () =>
+  createRouter({
+    routeTree,
+    basepath: "/console",
+    defaultPreload: "intent",
+    scrollRestoration: true,
+    defaultErrorComponent: Failure,
+    defaultNotFoundComponent: NotFound,
+  });
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof createAppRouter>;
+  }
+}

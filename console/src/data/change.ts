@@ -1,0 +1,36 @@
+/** Changes: run one, report how it ended, and show its errors. */
+import { useMutation } from "@tanstack/react-query";
+import { useTexts } from "../texts/texts.tsx";
+import { useToast } from "../ui/toast.tsx";
+import { troubleOf } from "./trouble.ts";
+
+interface ChangeOptions<Input, Answer> {
+  /** Message of the success; absent: none. */
+  readonly done?: (answer: Answer, input: Input) => string;
+  readonly onDone?: (answer: Answer, input: Input) => void;
+  /** The form shows the error itself. */
+  readonly isQuiet?: boolean;
+}
+
+/** Returns a function that runs the change and rejects with its error, whether it runs, and the last error. */
+export function useChange<Input, Answer>(
+  run: (input: Input) => Promise<Answer>,
+  { done, onDone, isQuiet = false }: ChangeOptions<Input, Answer> = {},
+) {
+  const t = useTexts();
+  const toast = useToast();
+  const mutation = useMutation({
+    mutationFn: run,
+    onSuccess(answer, input) {
+      const text = done?.(answer, input);
+      if (text !== undefined) toast({ kind: "good", text });
+      onDone?.(answer, input);
+    },
+    onError(error) {
+      if (isQuiet) return;
+      const { title, cause, requestId } = troubleOf(error, t);
+      toast({ kind: "bad", text: title, detail: requestId === "" ? cause : `${cause} (${requestId})` });
+    },
+  });
+  return { run: mutation.mutateAsync, isBusy: mutation.isPending, error: mutation.error, reset: mutation.reset };
+}

@@ -1,0 +1,56 @@
+/**
+ * The client of the console: the SDK with the session cookie. The cookie counts only with a header that pages of other origins cannot
+ * send. This is the only module that sends requests.
+ */
+import { ApiError, type Client, createClient } from "@brume/api/client.ts";
+import { sessionHeader } from "@brume/api/session.ts";
+
+/** Is called when the session has ended. */
+export type OnSignedOut = () => void;
+
+const withCookie: typeof fetch = (input, init) => {
+  const headers = new Headers(init?.headers);
+  headers.set(sessionHeader, "1");
+  return fetch(input, { ...init, headers, credentials: "same-origin" });
+};
+
+/** Creates the client. `onSignedOut` is called when a response shows that there is no session. */
+export function createConsoleClient(onSignedOut: OnSignedOut): Client {
+  return createClient({
+    url: location.origin,
+    retries: 2,
+    async fetch(input, init) {
+      const response = await withCookie(input, init);
+      if (response.status === 401) onSignedOut();
+      return response;
+    },
+  });
+}
+
+/** Exchanges a token for the session cookie. Throws `ApiError` for a token that is not valid. */
+export async function signIn(token: string, name: string): Promise<void> {
+  // A header can only contain these characters; the service rejects any other token too.
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError("not a token");
+  const client = createClient({ url: location.origin, token, retries: 0, fetch: withCookie });
+  await client.createSession({ body: { Name: name } });
+}
+
+/** Opens the event stream. Throws `ApiError` without a session. */
+export async function openStream(after: number | null, signal: AbortSignal): Promise<Response> {
+  const response = await withCookie("/event", {
+    headers: { Accept: "text/event-stream", ...(after !== null && { "Last-Event-ID": String(after) }) },
+    signal,
+    cache: "no-store",
+  });
+  if (!response.ok) throw new ApiError("GET /event", response.status, response.headers, null);
+  return response;
+}
+
+/** Returns a name for the session from the browser, such as `Firefox on Linux`. */
+export function browserName(agent: string): string {
+  const browser =
+    /\b(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent.replace(/Chrome.*(Edg|OPR)/, "$1"))?.[1] ?? "Browser";
+  const system = /Windows|Android|iPhone|iPad|Mac OS X|Linux/.exec(agent)?.[0] ?? "";
+  const shown = { Edg: "Edge", OPR: "Opera" }[browser] ?? browser;
+  return system === "" ? shown : `${shown} on ${system.replace("Mac OS X", "macOS")}`;
+}

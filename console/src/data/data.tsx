@@ -1,0 +1,122 @@
+/** Everything that is known about the installation: client, query cache, event stream and who is signed in. One for each page load. */
+import type { Account } from "@brume/api/account.ts";
+import type { Client } from "@brume/api/client.ts";
+import type { Event } from "@brume/api/event.ts";
+import { grants, type Scope } from "@brume/api/operation.ts";
+import { QueryClient, type QueryKey, useQuery } from "@tanstack/react-query";
+import { createContext, useContext } from "react";
+import { type Cell, createCell } from "./cell.ts";
+import { createConsoleClient } from "./client.ts";
+import { applyEvents } from "./patch.ts";
+import { type Connection, type EventStream, startStream } from "./stream.ts";
+
+/** `unknown`: not read yet. */
+export type SignedIn = "unknown" | "in" | "out";
+
+export interface Data {
+  readonly client: Client;
+  readonly queries: QueryClient;
+  readonly signedIn: Cell<SignedIn>;
+  readonly connection: Cell<Connection>;
+  /** The latest events, the newest first. */
+  readonly recent: Cell<readonly Event[]>;
+  /** Starts to follow events, after the sign-in. */
+  start(): void;
+  /** Forgets everything, after the session has ended. */
+  stop(): void;
+  retry(): void;
+}
+
+/** Events that a page keeps for the live list. */
+const mostRecent = 500;
+/** Milliseconds between two reads of a list whose members have changed. */
+const listPause = 250;
+
+export function createData(): Data {
+  const signedIn = createCell<SignedIn>("unknown");
+  const connection = createCell<Connection>("connecting");
+  const recent = createCell<readonly Event[]>([]);
+  const queries = new QueryClient({
+    defaultOptions: {
+      // Events keep the cache current, and the SDK repeats failed requests.
+      queries: { staleTime: Infinity, gcTime: 300_000, retry: false, refetchOnWindowFocus: false },
+    },
+  });
+  const stale = new Map<string, QueryKey>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let stream: EventStream | null = null;
+
+  const stop = (): void => {
+    stream?.close();
+    stream = null;
+    clearTimeout(timer);
+    timer = undefined;
+    stale.clear();
+    recent.set([]);
+    queries.clear();
+    signedIn.set("out");
+  };
+  const onSignedOut = (): void => {
+    if (signedIn.get() !== "out") stop();
+  };
+  const refresh = (): void => {
+    timer = undefined;
+    for (const key of stale.values()) void queries.invalidateQueries({ queryKey: key });
+    stale.clear();
+  };
+  const onEvents = (events: readonly Event[]): void => {
+    for (const key of applyEvents(queries, events)) stale.set(key.join(), key);
+    // Capacity and usage change with the objects.
+    if (events.some(({ Resource }) => Resource === "server")) stale.set("location", ["location"]);
+    // The domain of a record has a new serial, and a record may be new.
+    for (const { Resource, ParentID } of events)
+      if (Resource === "record" && ParentID !== null) stale.set(`domain${ParentID}`, ["domain", "one", ParentID]);
+    stale.set("project", ["project", "own"]);
+    timer ??= setTimeout(refresh, listPause);
+    recent.set([...events.toReversed(), ...recent.get()].slice(0, mostRecent));
+  };
+
+  return {
+    client: createConsoleClient(onSignedOut),
+    queries,
+    signedIn,
+    connection,
+    recent,
+    start() {
+      signedIn.set("in");
+      if (stream !== null) return;
+      stream = startStream({ onEvents, onGap: () => void queries.invalidateQueries(), onSignedOut });
+      const { connection: of } = stream;
+      of.subscribe(() => connection.set(of.get()));
+    },
+    stop,
+    retry: () => stream?.retry(),
+  };
+}
+
+const DataContext = createContext<Data | null>(null);
+export const DataProvider = DataContext.Provider;
+
+export function useData(): Data {
+  const data = useContext(DataContext);
+  if (data === null) throw new Error("outside of DataProvider");
+  return data;
+}
+
+/** Key of the account, which the sign-in reads first. */
+export const accountKey = ["account"] as const;
+
+export const readAccount = (client: Client) => ({
+  queryKey: accountKey,
+  queryFn: ({ signal }: { signal: AbortSignal }) => client.readAccount({}, { signal }),
+});
+
+/** Returns the account of the signed-in token; undefined: not read yet. */
+export function useAccount(): Account | undefined {
+  return useQuery(readAccount(useData().client)).data;
+}
+
+/** Returns whether the signed-in token has the scope. */
+export function useMay(scope: Scope): boolean {
+  return grants(useAccount()?.Token.Scopes ?? [], scope);
+}

@@ -1,0 +1,37 @@
+/** Checks a request by the service while it is typed: a dry run 300 ms after the last change. */
+import { useEffect, useState } from "react";
+
+const pause = 300;
+
+interface Checked {
+  readonly text: string;
+  readonly error: unknown;
+}
+
+/** `input` null: nothing to check. Returns the error of the current input; null: it is valid, or not checked yet. */
+export function useDryRun<Input>(
+  input: Input | null,
+  run: (input: Input, signal: AbortSignal) => Promise<unknown>,
+): { readonly error: unknown; readonly isChecking: boolean } {
+  const [checked, setChecked] = useState<Checked | null>(null);
+  const text = input === null ? "" : JSON.stringify(input);
+  useEffect(() => {
+    if (text === "") return undefined;
+    const left = new AbortController();
+    const timer = setTimeout(() => {
+      run(JSON.parse(text) as Input, left.signal).then(
+        () => setChecked({ text, error: null }),
+        (error: unknown) => {
+          if (!left.signal.aborted) setChecked({ text, error });
+        },
+      );
+    }, pause);
+    return () => {
+      clearTimeout(timer);
+      left.abort();
+    };
+  }, [text]);
+  if (text === "" || checked === null) return { error: null, isChecking: text !== "" };
+  // The last result stays until the next one, so that errors do not flicker.
+  return { error: checked.error, isChecking: checked.text !== text };
+}

@@ -1,0 +1,49 @@
+/** What an event is about, as words; and the latest events: those of the page load and those that arrive since. */
+import type { Action } from "@brume/api/action.ts";
+import type { Event } from "@brume/api/event.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import type { Texts } from "../texts/en.ts";
+import { useCell } from "./cell.ts";
+import { useData } from "./data.tsx";
+
+/** Events that are read when a page opens. */
+const atFirst = 200;
+
+/** Returns the latest events, the newest first; undefined: not read yet. */
+export function useEvents(): readonly Event[] | undefined {
+  const { client, recent } = useData();
+  const live = useCell(recent);
+  const { data: before } = useQuery({
+    queryKey: ["event", "newest"],
+    queryFn: ({ signal }) => client.listEvents({ query: { newest: true, limit: atFirst } }, { signal }),
+  });
+  return useMemo(() => {
+    if (before === undefined) return undefined;
+    const oldest = live.at(-1)?.ID ?? Number.POSITIVE_INFINITY;
+    return [...live, ...before.filter(({ ID }) => ID < oldest)];
+  }, [live, before]);
+}
+
+/** Returns the name of the object of an event, or its id. */
+export function objectOf({ Resource, ResourceID, Data }: Event, t: Texts): string {
+  const data = (typeof Data === "object" && Data !== null ? Data : {}) as Readonly<Record<string, unknown>>;
+  if (Resource === "action") return t.servers.actions[(data as Partial<Action>).Type ?? "Create"];
+  for (const field of ["CanonicalDescription", "Name", "Title"]) {
+    const value = data[field];
+    if (typeof value === "string" && value !== "") return value;
+  }
+  return `${Resource} ${ResourceID}`;
+}
+
+/** Returns kind and verb of an event: `Server`, `created`. */
+export function wordsOf({ Type, Resource }: Event, t: Texts): { readonly kind: string; readonly verb: string } {
+  const verb = Type.slice(Type.indexOf(".") + 1);
+  return { kind: t.activity.kinds[Resource] ?? Resource, verb: t.activity.verbs[verb] ?? verb };
+}
+
+/** Returns the server that an event belongs to; null: none. */
+export function serverOf({ Resource, ResourceID, ParentID }: Event): number | null {
+  if (Resource === "server") return ResourceID;
+  return Resource === "action" ? ParentID : null;
+}

@@ -1,0 +1,79 @@
+/**
+ * Writes events into the query cache. An event contains the object as `GET` returns it, so nothing is read again, except which objects a
+ * list contains after a creation.
+ *
+ * Keys: `[kind, "one", id]` is an object; `[kind, "list", …]` a list of objects. Lists below another object have its id as third part.
+ */
+import type { Event } from "@brume/api/event.ts";
+import type { QueryClient, QueryKey } from "@tanstack/react-query";
+
+type Row = Readonly<Record<string, unknown>> & { readonly ID?: number; readonly Id?: number };
+
+/** Kinds whose lists are below the object of `ParentID`. */
+const nested: ReadonlySet<string> = new Set(["action", "record"]);
+/** Fields that events never contain. */
+const secrets = ["AdminPassword", "SharedKey"];
+
+const idOf = (row: Row): number | undefined => row.ID ?? row.Id;
+
+/** Returns the object after the event. Secrets, and records that the event leaves out, keep their value. */
+export function merge(before: Row, after: Row): Row {
+  const kept: Record<string, unknown> = {};
+  for (const name of secrets) if (after[name] === "" && typeof before[name] === "string") kept[name] = before[name];
+  const records = before["LinkedRecords"];
+  if (Array.isArray(records) && Array.isArray(after["LinkedRecords"])) kept["LinkedRecords"] = records;
+  return { ...after, ...kept };
+}
+
+/** Keeps only the last event of each object: the ones before it are outdated. */
+export function collapse(events: readonly Event[]): Event[] {
+  const last = new Map<string, Event>();
+  const created = new Set<string>();
+  for (const event of events) {
+    const key = `${event.Resource}:${event.ResourceID}`;
+    if (event.Type.endsWith(".created")) created.add(key);
+    last.delete(key);
+    last.set(key, event);
+  }
+  return [...last].map(([key, event]) =>
+    created.has(key) && event.Data !== null ? { ...event, Type: `${event.Resource}.created` as Event["Type"] } : event,
+  );
+}
+
+function patchList(rows: readonly Row[], changes: ReadonlyMap<number, Row | null>): readonly Row[] {
+  let isChanged = false;
+  const next: Row[] = [];
+  for (const row of rows) {
+    const id = idOf(row);
+    const change = id === undefined ? undefined : changes.get(id);
+    if (change === undefined) next.push(row);
+    else {
+      isChanged = true;
+      if (change !== null) next.push(merge(row, change));
+    }
+  }
+  return isChanged ? next : rows;
+}
+
+/** Writes events into the cache. Returns the keys of lists that must be read again, because objects were created. */
+export function applyEvents(queries: QueryClient, events: readonly Event[]): QueryKey[] {
+  const stale: QueryKey[] = [];
+  const groups = new Map<string, { readonly key: QueryKey; readonly changes: Map<number, Row | null> }>();
+  for (const { Type, Resource, ResourceID, ParentID, Data } of collapse(events)) {
+    const isGone = Data === null || Type.endsWith(".deleted");
+    const row = isGone ? null : (Data as Row);
+    const one = [Resource, "one", ResourceID];
+    // A page that shows the object reads it again, and shows that it does not exist.
+    if (row === null) void queries.resetQueries({ queryKey: one });
+    else queries.setQueryData<Row>(one, (before) => before && merge(before, row));
+    const key = nested.has(Resource) && ParentID !== null ? [Resource, "list", ParentID] : [Resource, "list"];
+    const name = key.join();
+    const group = groups.get(name) ?? { key, changes: new Map<number, Row | null>() };
+    groups.set(name, group);
+    group.changes.set(ResourceID, row);
+    if (Type.endsWith(".created") && !groups.has(`${name}!`)) stale.push(key);
+  }
+  for (const { key, changes } of groups.values())
+    queries.setQueriesData<readonly Row[]>({ queryKey: key }, (rows) => rows && patchList(rows, changes));
+  return stale;
+}

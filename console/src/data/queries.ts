@@ -1,0 +1,105 @@
+/** The reads of all pages, with their keys. `patch.ts` describes the form of a key. */
+import type { Client } from "@brume/api/client.ts";
+import { type QueryClient, queryOptions } from "@tanstack/react-query";
+
+/** Objects per request of a long list. */
+const pageSize = 1000;
+
+interface Context {
+  readonly client: QueryClient;
+  readonly queryKey: readonly unknown[];
+}
+
+/** Reads all pages of a list. The first page is shown while the others are read. */
+async function readAll<T>(pages: AsyncGenerator<T[], void>, { client, queryKey }: Context): Promise<T[]> {
+  const all: T[] = [];
+  for await (const page of pages) {
+    for (const item of page) all.push(item);
+    if (all.length === page.length && client.getQueryData(queryKey) === undefined && page.length === pageSize)
+      client.setQueryData(queryKey, all.slice());
+  }
+  return all;
+}
+
+const limit = { query: { limit: pageSize } };
+
+/** Creates the reads of a client. */
+export const queriesOf = (client: Client) => ({
+  servers: () =>
+    queryOptions({
+      queryKey: ["server", "list"],
+      queryFn: (context) => readAll(client.pages("listServers", limit, { signal: context.signal }), context),
+    }),
+  server: (id: number) =>
+    queryOptions({
+      queryKey: ["server", "one", id],
+      queryFn: ({ signal }) => client.readServer({ path: { id } }, { signal }),
+    }),
+  actions: (id: number) =>
+    queryOptions({
+      queryKey: ["action", "list", id],
+      queryFn: ({ signal }) => client.listActions({ path: { id }, query: { limit: 100 } }, { signal }),
+    }),
+  metrics: (id: number, seconds: number, step: number) =>
+    queryOptions({
+      queryKey: ["metrics", id, seconds],
+      queryFn: ({ signal }) =>
+        client.readServerMetrics(
+          { path: { id }, query: { from: new Date(Date.now() - seconds * 1000).toISOString(), step } },
+          { signal },
+        ),
+      // Measurements have no events. A chart that is not visible is not read.
+      refetchInterval: Math.max(10_000, step * 1000),
+    }),
+  log: (id: number, isPrevious: boolean) =>
+    queryOptions({
+      queryKey: ["log", id, isPrevious],
+      queryFn: ({ signal }) =>
+        client.text("readServerLog", { path: { id }, query: { tail: 2000, previous: isPrevious } }, { signal }),
+      staleTime: 0,
+    }),
+  images: () =>
+    queryOptions({ queryKey: ["image", "list"], queryFn: ({ signal }) => client.listImages({}, { signal }) }),
+  locations: () =>
+    queryOptions({ queryKey: ["location", "list"], queryFn: ({ signal }) => client.listLocations({}, { signal }) }),
+  sshKeys: () =>
+    queryOptions({ queryKey: ["sshkey", "list"], queryFn: ({ signal }) => client.listSshKeys({}, { signal }) }),
+  publicNetworks: () =>
+    queryOptions({
+      queryKey: ["publicnetwork", "list"],
+      queryFn: ({ signal }) => client.listPublicNetworks({}, { signal }),
+    }),
+  networks: () =>
+    queryOptions({ queryKey: ["network", "list"], queryFn: ({ signal }) => client.listNetworks({}, { signal }) }),
+  domains: () =>
+    queryOptions({
+      queryKey: ["domain", "list"],
+      queryFn: (context) =>
+        readAll(
+          client.pages("listDomains", { query: { records: false, limit: pageSize } }, { signal: context.signal }),
+          context,
+        ),
+    }),
+  domain: (id: number) =>
+    queryOptions({
+      queryKey: ["domain", "one", id],
+      queryFn: ({ signal }) => client.readDomain({ path: { id } }, { signal }),
+    }),
+  versions: (id: number, serial: number) =>
+    queryOptions({
+      queryKey: ["version", id, serial],
+      queryFn: ({ signal }) => client.listVersions({ path: { id }, query: { limit: 50 } }, { signal }),
+    }),
+  project: () =>
+    queryOptions({ queryKey: ["project", "own"], queryFn: ({ signal }) => client.readOwnProject({}, { signal }) }),
+  projects: () =>
+    queryOptions({ queryKey: accountProjects, queryFn: ({ signal }) => client.readAccount({}, { signal }) }),
+  tokens: () =>
+    queryOptions({ queryKey: ["token", "list"], queryFn: ({ signal }) => client.listTokens({}, { signal }) }),
+  sessions: () =>
+    queryOptions({ queryKey: ["session", "list"], queryFn: ({ signal }) => client.listSessions({}, { signal }) }),
+  readiness: () =>
+    queryOptions({ queryKey: ["readiness"], queryFn: ({ signal }) => client.readReadiness({}, { signal }) }),
+});
+
+const accountProjects = ["project", "list"];

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { DnsRecord } from "@brume/api/dns.ts";
+import { addRow, changesetOf, countEdits, editRow, noEdits, rowOf, toggleRow } from "./record.ts";
+
+const record = (TypeRecord: string, CanonicalDescription: string): DnsRecord =>
+  ({ ID: 7, TypeRecord, CanonicalDescription, TTL: 60 }) as DnsRecord;
+
+test("a record is a row with the value of its zone file line", () => {
+  const rows = [
+    ["A", "www.example.com. 60 IN A 192.0.2.1", "www", "192.0.2.1"],
+    ["MX", "@ 60 MX 10 mail.example.com.", "@", "10 mail.example.com."],
+    ["TXT", 'example.com. 60 IN TXT "a b" "c"', "@", '"a b" "c"'],
+    ["SRV", "_sip._tcp.example.com. 60 IN SRV 1 2 3 a.", "_sip._tcp", "1 2 3 a."],
+  ] as const;
+  for (const [type, line, owner, value] of rows)
+    assert.deepEqual(rowOf(record(type, line), "example.com"), { id: 7, owner, type, ttl: 60, value });
+});
+
+test("edits are gathered into a changeset, and vanish when they are taken back", () => {
+  const row = rowOf(record("MX", "@ 60 MX 10 mail.example.com."), "example.com");
+  let edits = editRow(noEdits, row, { ...row, value: "20 mail2" });
+  edits = addRow(edits, { owner: "_sip._tcp", type: "SRV", value: "1 2 5060 sip" });
+  edits = toggleRow(edits, 9);
+  assert.equal(countEdits(edits), 3);
+  assert.deepEqual(changesetOf(edits), {
+    changes: [
+      { Op: "Delete", ID: 9 },
+      { Op: "Update", ID: 7, TTL: 60, Name: "@", HostName: "mail2", Priority: 20 },
+      {
+        Op: "Create",
+        TypeRecord: "SRV",
+        TTL: 3600,
+        Name: "@",
+        Service: "_sip",
+        Proto: "tcp",
+        Priority: 1,
+        Weight: 2,
+        Port: 5060,
+        Target: "sip",
+      },
+    ],
+    rows: [9, 7, -1],
+  });
+  edits = toggleRow(toggleRow(editRow(edits, row, row), 9), -1);
+  assert.equal(countEdits(edits), 0);
+});
+
+test("a removed row is not updated too", () => {
+  const row = rowOf(record("A", "www.example.com. 60 IN A 192.0.2.1"), "example.com");
+  const edits = toggleRow(editRow(noEdits, row, { ...row, ttl: 5 }), 7);
+  assert.equal(countEdits(edits), 1);
+  assert.deepEqual(changesetOf(edits).changes, [{ Op: "Delete", ID: 7 }]);
+});

@@ -1,0 +1,120 @@
+/** Records as rows of a table: owner, type, TTL, and the value as a zone file writes it. Pure. */
+import type { ChangeInput, DnsRecord, RecordType } from "@brume/api/dns.ts";
+
+/** A row: what one can edit. */
+export interface Row {
+  /** Id of the record; negative: it does not exist yet. */
+  readonly id: number;
+  readonly owner: string;
+  readonly type: RecordType;
+  readonly ttl: number;
+  readonly value: string;
+}
+
+/** Changes of the rows of a domain that are not applied yet. */
+export interface Edits {
+  /** Changed rows by id. */
+  readonly changed: ReadonlyMap<number, Row>;
+  readonly added: readonly Row[];
+  readonly removed: ReadonlySet<number>;
+}
+
+export const noEdits: Edits = { changed: new Map(), added: [], removed: new Set() };
+
+export const defaultTtl = 3600;
+
+/** Returns the owner relative to the domain: `@`, `www`. */
+export function relativeOwner(owner: string, zone: string): string {
+  const full = `${zone}.`;
+  if (owner === full || owner === "@") return "@";
+  return owner.endsWith(`.${full}`) ? owner.slice(0, -full.length - 1) : owner;
+}
+
+/** Returns the row of a record. `zone`: the domain in ASCII, without a dot at the end. */
+export function rowOf(record: DnsRecord, zone: string): Row {
+  const [, owner = "", value = ""] = /^(\S+) \d+ (?:IN )?[A-Z0-9]+ ([^]*)$/.exec(record.CanonicalDescription) ?? [];
+  return { id: record.ID, owner: relativeOwner(owner, zone), type: record.TypeRecord, ttl: record.TTL, value };
+}
+
+const words = (value: string): string[] => value.trim().split(/\s+/);
+const numberOf = (text: string | undefined): number => Number(text ?? "");
+
+/** Request fields of a type, from owner and value. */
+const fieldsOf: Readonly<Record<string, (owner: string, value: string) => object>> = {
+  A: (Name, value) => ({ Name, IP: value.trim() }),
+  AAAA: (Name, value) => ({ Name, IP: value.trim() }),
+  CNAME: (MnemonicName, value) => ({ MnemonicName, Name: value.trim() }),
+  NS: (HostName, value) => ({ HostName, Name: value.trim() }),
+  MX(Name, value) {
+    const [priority, server = ""] = words(value);
+    return { Name, HostName: server, Priority: numberOf(priority) };
+  },
+  SRV(owner, value) {
+    const [priority, weight, port, Target = ""] = words(value);
+    const [service = "", proto = "", ...rest] = owner.split(".");
+    const numbers = { Priority: numberOf(priority), Weight: numberOf(weight), Port: numberOf(port) };
+    return { Name: rest.join(".") || "@", Service: service, Proto: proto.replace(/^_/, ""), ...numbers, Target };
+  },
+  TXT: (Name, value) => ({ Name, Text: value }),
+};
+
+/** Returns whether rows of this type can be edited here. */
+export const isEditable = (type: string): boolean => type in fieldsOf;
+/** Types that can be added here. */
+export const editableTypes = Object.keys(fieldsOf) as RecordType[];
+
+/** Example of a value, as placeholder. */
+export const examples: Readonly<Record<string, string>> = {
+  A: "192.0.2.10",
+  AAAA: "2001:db8::10",
+  CNAME: "www.example.com.",
+  NS: "ns1.example.net.",
+  MX: "10 mail.example.com.",
+  SRV: "10 5 5060 sip.example.com.",
+  TXT: '"v=spf1 -all"',
+};
+
+/** Returns the changeset of the edits, and for each change the id of its row. */
+export function changesetOf(edits: Edits): { readonly changes: ChangeInput[]; readonly rows: number[] } {
+  const changes: ChangeInput[] = [];
+  const rows: number[] = [];
+  const add = (change: ChangeInput, row: number): void => {
+    changes.push(change);
+    rows.push(row);
+  };
+  for (const ID of edits.removed) add({ Op: "Delete", ID }, ID);
+  for (const [ID, row] of edits.changed)
+    if (!edits.removed.has(ID))
+      add({ Op: "Update", ID, TTL: row.ttl, ...fieldsOf[row.type]?.(row.owner, row.value) }, ID);
+  for (const row of edits.added)
+    add({ Op: "Create", TypeRecord: row.type, TTL: row.ttl, ...fieldsOf[row.type]?.(row.owner, row.value) }, row.id);
+  return { changes, rows };
+}
+
+export const countEdits = ({ changed, added, removed }: Edits): number =>
+  removed.size + added.length + [...changed.keys()].filter((id) => !removed.has(id)).length;
+
+const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> =>
+  new Map([...map].filter(([one]) => one !== key));
+
+/** Returns the edits after a row was changed. A row that is as before counts no more. */
+export function editRow(edits: Edits, before: Row, after: Row): Edits {
+  if (before.id < 0) return { ...edits, added: edits.added.map((row) => (row.id === before.id ? after : row)) };
+  const isSame = before.owner === after.owner && before.ttl === after.ttl && before.value === after.value;
+  const changed = isSame ? without(edits.changed, before.id) : new Map(edits.changed).set(before.id, after);
+  return { ...edits, changed };
+}
+
+/** Returns the edits after a row was removed, or the removal was undone. */
+export function toggleRow(edits: Edits, id: number): Edits {
+  if (id < 0) return { ...edits, added: edits.added.filter((row) => row.id !== id) };
+  const removed = new Set(edits.removed);
+  if (!removed.delete(id)) removed.add(id);
+  return { ...edits, removed };
+}
+
+/** Returns the edits with a new row. */
+export function addRow(edits: Edits, part: Partial<Row> = {}): Edits {
+  const id = Math.min(0, ...edits.added.map((row) => row.id)) - 1;
+  return { ...edits, added: [{ owner: "", type: "A", ttl: defaultTtl, value: "", ...part, id }, ...edits.added] };
+}

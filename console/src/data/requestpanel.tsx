@@ -1,0 +1,31 @@
+/** Shows the request that a page is about to send as command line, curl and TypeScript. */
+import { useEffect, useState } from "react";
+import { useTexts } from "../texts/texts.tsx";
+import { Codes, Skeleton } from "../ui/feedback.tsx";
+import { Panel } from "../ui/page.tsx";
+import type { Equivalent, Request } from "./equivalent.ts";
+
+export function RequestPanel({ request }: { request: Request }) {
+  const t = useTexts();
+  const [codes, setCodes] = useState<readonly Equivalent[]>();
+  const text = JSON.stringify(request);
+  useEffect(() => {
+    let isLeft = false;
+    const show = async (): Promise<void> => {
+      const { equivalentsOf } = await import("./equivalent.ts");
+      if (!isLeft) setCodes(equivalentsOf(JSON.parse(text) as Request, location.origin));
+    };
+    void show();
+    return () => {
+      isLeft = true;
+    };
+  }, [text]);
+  return (
+    <Panel title={t.create.request}>
+      <div className="stack tight">
+        <p className="muted small">{t.create.requestAbout}</p>
+        {codes === undefined ? <Skeleton lines={3} /> : <Codes codes={codes} />}
+      </div>
+    </Panel>
+  );
+}

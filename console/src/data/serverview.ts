@@ -1,0 +1,47 @@
+/** What servers and actions look like: states, steps, and which action is possible now, from the state table of the contract. */
+import { type Action, actionVerdicts, type ServerRequest, type ServerStanding } from "@brume/api/action.ts";
+import type { Server } from "@brume/api/server.ts";
+import type { Texts } from "../texts/en.ts";
+import type { Format } from "../texts/format.ts";
+import type { StepView, Tone } from "../ui/page.tsx";
+
+/** Returns true until the action has ended. */
+export const actionIsRunning = ({ State }: Action): boolean => State === "InProgress" || State === "Postponed";
+
+/** State of a server as one word with its look. */
+export function serverState(server: Server, t: Texts): { readonly tone: Tone; readonly word: string } {
+  const { State, IsPowerOn, Condition } = server;
+  const words = t.servers.states;
+  if (State === "Active" && Condition !== "Normal") return { tone: "warn", word: words[Condition] };
+  if (State === "Active") return IsPowerOn ? { tone: "good", word: words.on } : { tone: "quiet", word: words.off };
+  if (State === "New" || State === "Deleting") return { tone: "busy", word: words[State] };
+  return { tone: State === "Failed" ? "bad" : "warn", word: words[State] };
+}
+
+const standingOf = ({ State, IsPowerOn }: Server): ServerStanding => {
+  if (State === "Active") return IsPowerOn ? "on" : "off";
+  if (State === "New") return "on";
+  return State === "NeedMoney" ? "Blocked" : State;
+};
+
+/** Returns why the request would be rejected now, or would change nothing; undefined: it is possible. */
+export function whyNot(server: Server, request: ServerRequest, t: Texts): string | undefined {
+  const verdict = actionVerdicts[request][standingOf(server)];
+  if (request === "Delete" && server.IsProtected) return t.server.deleteProtected;
+  return verdict === "no" || verdict === "same" || verdict === "done"
+    ? t.servers.notNow(serverState(server, t).word)
+    : undefined;
+}
+
+/** Steps of an action for the list of steps. */
+export const stepViews = ({ Steps }: Action, t: Texts, format: Format): StepView[] =>
+  Steps.map(({ Name, State, Detail, StartDate, EndDate }) => ({
+    name: Name,
+    state: State,
+    word: t.servers.stepStates[State],
+    detail: Detail,
+    time: StartDate === null || State === "Pending" ? undefined : format.seconds(StartDate, EndDate),
+  }));
+
+/** Address of a server that its user connects to. */
+export const addressOf = ({ IP, PrimaryNetworkIp }: Server): string => IP || PrimaryNetworkIp;

@@ -1,0 +1,167 @@
+/**
+ * One event stream for all tabs of a browser. The tab that holds the lock reads the stream and passes the events to the others by a
+ * channel. When it closes, the next tab continues after the last event that it has received. Without locks (a page without TLS) every tab
+ * reads its own stream.
+ */
+
+import { ApiError } from "@brume/api/client.ts";
+import type { Event } from "@brume/api/event.ts";
+import { createFrameReader } from "@brume/api/stream.ts";
+import { type Cell, createCell } from "./cell.ts";
+import { openStream } from "./client.ts";
+
+/** `lost`: no event arrives now. */
+export type Connection = "connecting" | "open" | "lost";
+
+export interface EventStream {
+  readonly connection: Cell<Connection>;
+  /** Tries to connect now instead of after the pause. */
+  retry(): void;
+  close(): void;
+}
+
+interface StreamOptions {
+  readonly onEvents: (events: readonly Event[]) => void;
+  /** Events may be missing: everything must be read again. */
+  readonly onGap: () => void;
+  readonly onSignedOut: () => void;
+}
+
+type Message =
+  | { readonly kind: "events"; readonly events: readonly Event[] }
+  | { readonly kind: "state"; readonly state: Connection }
+  | { readonly kind: "gap" };
+
+/** The service sends a ping every 15 s. */
+const longestSilence = 40_000;
+const longestPause = 15_000;
+
+/** Calls `push` for each batch of events until the stream ends or is silent for too long. */
+async function read(response: Response, signal: AbortSignal, push: (frames: Frames) => void): Promise<void> {
+  const reader = response.body?.getReader();
+  if (reader === undefined) return;
+  const frames = createFrameReader();
+  const decoder = new TextDecoder();
+  let alive = setTimeout(() => void reader.cancel(), longestSilence);
+  try {
+    while (!signal.aborted) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      clearTimeout(alive);
+      alive = setTimeout(() => void reader.cancel(), longestSilence);
+      push(frames(decoder.decode(value, { stream: true })));
+    }
+  } finally {
+    clearTimeout(alive);
+    reader.cancel().catch(() => undefined);
+  }
+}
+
+type Frames = ReturnType<ReturnType<typeof createFrameReader>>;
+
+/** Starts the stream. Events are passed on once per frame of the screen. */
+export function startStream({ onEvents, onGap, onSignedOut }: StreamOptions): EventStream {
+  const connection = createCell<Connection>("connecting");
+  const closing = new AbortController();
+  const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-events") : null;
+  let last: number | null = null;
+  let waiting: Event[] = [];
+  let wake = (): void => {};
+
+  const flush = (): void => {
+    const events = waiting;
+    waiting = [];
+    if (events.length > 0) onEvents(events);
+  };
+  /** A hidden page draws no frames. */
+  const schedule = (): void => {
+    if (document.hidden) setTimeout(flush, 250);
+    else requestAnimationFrame(flush);
+  };
+  const take = (events: readonly Event[]): void => {
+    for (const event of events) {
+      if (last !== null && event.ID <= last) continue;
+      if (waiting.length === 0) schedule();
+      waiting.push(event);
+      last = event.ID;
+    }
+  };
+  const show = (state: Connection): void => {
+    connection.set(state);
+    channel?.postMessage({ kind: "state", state } satisfies Message);
+  };
+  const gap = (): void => {
+    onGap();
+    channel?.postMessage({ kind: "gap" } satisfies Message);
+  };
+
+  function push(frames: Frames): void {
+    const events: Event[] = [];
+    for (const { event, data, id } of frames) {
+      if (event === "reset") {
+        last = (JSON.parse(data) as { Oldest: number }).Oldest - 1;
+        gap();
+      } else if (data !== "" && id !== null) events.push(JSON.parse(data) as Event);
+    }
+    if (events.length === 0) return;
+    take(events);
+    channel?.postMessage({ kind: "events", events } satisfies Message);
+  }
+
+  /** Reads the stream until the page closes; reconnects with growing pauses. */
+  async function lead(): Promise<void> {
+    for (let failures = 0; !closing.signal.aborted; failures++) {
+      try {
+        const response = await openStream(last, closing.signal);
+        // Without a last event, changes since the first reads are unknown.
+        if (last === null) gap();
+        failures = 0;
+        show("open");
+        await read(response, closing.signal, push);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) return onSignedOut();
+      }
+      if (closing.signal.aborted) return;
+      show("lost");
+      const pause = Math.min(longestPause, 500 * 2 ** failures) * (0.75 + Math.random() / 2);
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        setTimeout(resolve, pause);
+      });
+    }
+  }
+
+  /** Another tab reads the stream already. */
+  async function showLeader(locks: LockManager): Promise<void> {
+    const { held = [] } = await locks.query();
+    if (held.some(({ name }) => name === "brume-events") && connection.get() === "connecting") connection.set("open");
+  }
+
+  const onMessage = ({ data }: MessageEvent<Message>): void => {
+    if (data.kind === "events") take(data.events);
+    else if (data.kind === "state") connection.set(data.state);
+    else onGap();
+  };
+  channel?.addEventListener("message", onMessage);
+  const online = (): void => wake();
+  addEventListener("online", online);
+
+  const { locks } = navigator as { readonly locks?: LockManager };
+  if (locks === undefined) void lead();
+  else {
+    // A tab that waits for the lock gets its events from the one that holds it.
+    const wait = locks.request("brume-events", { signal: closing.signal }, lead);
+    wait.catch(() => undefined);
+    void showLeader(locks);
+  }
+  return {
+    connection,
+    retry: () => wake(),
+    close() {
+      closing.abort();
+      wake();
+      removeEventListener("online", online);
+      channel?.close();
+    },
+  };
+}

@@ -1,0 +1,28 @@
+/** Converts an error to what a person can act on: cause, remedy and the id of the request. */
+import { ApiError, ConnectionError } from "@brume/api/client.ts";
+import type { Texts } from "../texts/en.ts";
+import type { Trouble } from "../ui/feedback.tsx";
+
+export function troubleOf(error: unknown, t: Texts): Trouble {
+  if (error instanceof ApiError) {
+    const cause = [
+      error.detail,
+      ...error.errors.filter(({ detail }) => detail !== error.detail).map(({ detail }) => detail),
+    ];
+    return {
+      title: error.problem?.title ?? t.errors.title,
+      cause: cause.join(" "),
+      remedy: t.errors.remedies[error.code] ?? "",
+      requestId: error.requestId,
+    };
+  }
+  if (error instanceof ConnectionError)
+    return { title: t.errors.title, cause: t.errors.noAnswer, remedy: t.errors.noAnswerRemedy, requestId: "" };
+  return { title: t.errors.broken, cause: String(error), remedy: t.errors.brokenRemedy, requestId: "" };
+}
+
+/** Returns the errors of fields by pointer: `/Name`, `/Labels/a`. */
+export function faultsOf(error: unknown): Readonly<Record<string, string>> {
+  if (!(error instanceof ApiError)) return {};
+  return Object.fromEntries(error.errors.toReversed().map(({ pointer, detail }) => [pointer, detail]));
+}

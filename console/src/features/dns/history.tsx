@@ -1,0 +1,95 @@
+/** The versions of a domain, each with its changes, and the way back to one of them. */
+import type { Domain } from "@brume/api/dns.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { useData, useMay } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Dialog, DialogHead } from "../../ui/dialog.tsx";
+import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Panel } from "../../ui/page.tsx";
+import { Diff } from "./diff.tsx";
+
+export function History({ domain }: { domain: Domain }) {
+  const t = useTexts();
+  const format = useFormat();
+  const mayWrite = useMay("dns:write");
+  const { client } = useData();
+  const [restoring, setRestoring] = useState<number | null>(null);
+  const { data, error, refetch } = useQuery(queriesOf(client).versions(domain.ID, domain.Serial));
+  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  return (
+    <Panel title={t.records.history} isFlush>
+      {data === undefined ? (
+        <div className="body">
+          <Skeleton />
+        </div>
+      ) : (
+        <ul className="list padded">
+          {data.map(({ Serial, Date: date, Changes }) => (
+            <li key={Serial} className="stack tight">
+              <div className="line apart">
+                <strong className="mono">{Serial}</strong>
+                <span className="line">
+                  <span className="muted small">{t.records.changes(Changes.length)}</span>
+                  <time className="muted small" dateTime={date}>
+                    {format.time(date)}
+                  </time>
+                  {mayWrite && Serial !== domain.Serial && (
+                    <Button size="small" icon="undo" onClick={() => setRestoring(Serial)}>
+                      {t.records.restore}
+                    </Button>
+                  )}
+                </span>
+              </div>
+              {Changes.length > 0 && <Diff changes={Changes} />}
+            </li>
+          ))}
+        </ul>
+      )}
+      {restoring !== null && <Restore id={domain.ID} serial={restoring} onClose={() => setRestoring(null)} />}
+    </Panel>
+  );
+}
+
+function Restore({ id, serial, onClose }: { id: number; serial: number; onClose: () => void }) {
+  const t = useTexts();
+  const { client, queries } = useData();
+  const input = { path: { id }, body: { Serial: serial } };
+  const preview = useQuery({
+    queryKey: ["restore", id, serial],
+    queryFn: () => client.restoreVersion(input, { dryRun: true }),
+    gcTime: 0,
+  });
+  const { run, isBusy } = useChange(() => client.restoreVersion(input), {
+    done: ({ Serial }) => t.records.applied(Serial),
+    onDone() {
+      void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
+      onClose();
+    },
+  });
+  return (
+    <Dialog label={t.records.restoreTitle(serial)} kind="wide" onClose={onClose}>
+      <div className="inner">
+        <DialogHead title={t.records.restoreTitle(serial)} onClose={onClose} />
+        <p className="muted">{t.records.restoreAbout}</p>
+        {preview.error && <TroubleBox trouble={troubleOf(preview.error, t)} />}
+        {preview.data ? <Diff changes={preview.data.Records} /> : !preview.error && <Skeleton lines={4} />}
+        <div className="line end">
+          <Button onClick={onClose}>{t.common.cancel}</Button>
+          <Button
+            kind="primary"
+            isBusy={isBusy}
+            disabled={preview.data === undefined}
+            onClick={() => void run(undefined).catch(() => undefined)}
+          >
+            {t.records.restore}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

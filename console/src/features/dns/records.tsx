@@ -1,0 +1,241 @@
+/**
+ * The records of a domain as a table that one edits in place. Edits are gathered, checked by the service as one types, and applied as one
+ * changeset after a review.
+ */
+import type { Domain, RecordType } from "@brume/api/dns.ts";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { useData, useMay } from "../../data/data.tsx";
+import { useDryRun } from "../../data/dryrun.ts";
+import {
+  addRow,
+  changesetOf,
+  countEdits,
+  type Edits,
+  editableTypes,
+  editRow,
+  examples,
+  isEditable,
+  noEdits,
+  type Row,
+  rowOf,
+  toggleRow,
+} from "../../data/record.ts";
+import { faultsOf, troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Empty, TroubleBox } from "../../ui/feedback.tsx";
+import { PasteZone } from "./pastezone.tsx";
+import { Review } from "./review.tsx";
+
+export function Records({ domain }: { domain: Domain }) {
+  const t = useTexts();
+  const format = useFormat();
+  const go = useNavigate({ from: "/dns/$id" });
+  const { q = "", type = "" } = useSearch({ from: "/dns/$id" });
+  const mayWrite = useMay("dns:write");
+  const { client } = useData();
+  const [edits, setEdits] = useState<Edits>(noEdits);
+  const [open, setOpen] = useState<"review" | "paste" | null>(null);
+  const { ID: id, NamePunyCode, LinkedRecords } = domain;
+
+  const stored = useMemo(
+    () => LinkedRecords.map((record) => rowOf(record, NamePunyCode)),
+    [LinkedRecords, NamePunyCode],
+  );
+  const text = q.trim().toLowerCase();
+  const rows = useMemo(() => {
+    const fits = (row: Row): boolean =>
+      (type === "" || row.type === type) &&
+      (text === "" || row.owner.toLowerCase().includes(text) || row.value.toLowerCase().includes(text));
+    return [...edits.added, ...stored.filter(fits).map((row) => edits.changed.get(row.id) ?? row)];
+  }, [stored, edits, text, type]);
+  const before = useMemo(() => new Map(stored.map((row) => [row.id, row])), [stored]);
+
+  const count = countEdits(edits);
+  const { changes, rows: changedRows } = useMemo(() => changesetOf(edits), [edits]);
+  // A row that is only begun has no value yet.
+  const isComplete = edits.added.every(({ owner, value }) => owner !== "" && value !== "");
+  const check = useDryRun(count > 0 && isComplete ? changes : null, (Changes, signal) =>
+    client.changeRecords({ path: { id }, body: { Changes } }, { dryRun: true, signal }),
+  );
+  const faults = useMemo(() => {
+    const found = new Map<number, string>();
+    for (const [pointer, detail] of Object.entries(faultsOf(check.error))) {
+      const row = changedRows[Number(/^\/Changes\/(\d+)/.exec(pointer)?.[1] ?? -1)];
+      if (row !== undefined) found.set(row, detail);
+    }
+    return found;
+  }, [check.error, changedRows]);
+
+  const columns = useMemo<Column<Row>[]>(() => {
+    const change = (row: Row, part: Partial<Row>): void =>
+      setEdits((all) => editRow(all, before.get(row.id) ?? row, { ...row, ...part }));
+    const input = (row: Row, label: string, value: string | number, set: (text: string) => Partial<Row>, hint = "") =>
+      mayWrite && isEditable(row.type) ? (
+        <input
+          className="input mono"
+          aria-label={`${label}: ${row.owner} ${row.type}`}
+          aria-invalid={faults.has(row.id) || undefined}
+          title={faults.get(row.id)}
+          placeholder={hint}
+          spellCheck={false}
+          disabled={edits.removed.has(row.id)}
+          value={value}
+          onChange={({ target }) => change(row, set(target.value))}
+        />
+      ) : (
+        <span className="mono">{value}</span>
+      );
+    return [
+      {
+        id: "owner",
+        name: t.records.owner,
+        width: "minmax(120px, 1fr)",
+        isMain: true,
+        cell: (row) => input(row, t.records.owner, row.owner, (owner) => ({ owner }), "www"),
+      },
+      {
+        id: "type",
+        name: t.records.type,
+        width: "76px",
+        isMain: true,
+        cell: (row) =>
+          row.id < 0 ? (
+            <select
+              className="input"
+              aria-label={t.records.type}
+              value={row.type}
+              onChange={({ target }) => change(row, { type: target.value as RecordType })}
+            >
+              {editableTypes.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          ) : (
+            <span className="tag">{row.type}</span>
+          ),
+      },
+      {
+        id: "ttl",
+        name: t.records.ttl,
+        width: "84px",
+        cell: (row) => input(row, t.records.ttl, row.ttl, (ttl) => ({ ttl: Number(ttl.replaceAll(/\D/g, "")) })),
+      },
+      {
+        id: "value",
+        name: t.records.value,
+        width: "minmax(180px, 2fr)",
+        isMain: true,
+        cell: (row) => input(row, t.records.value, row.value, (value) => ({ value }), examples[row.type]),
+      },
+      ...(mayWrite
+        ? [
+            {
+              id: "remove",
+              name: t.common.delete,
+              isNameHidden: true,
+              width: "32px",
+              isMain: true,
+              isLoose: true,
+              cell: (row: Row) => {
+                const isRemoved = edits.removed.has(row.id);
+                const name = `${row.owner} ${row.type}`;
+                return (
+                  <Button
+                    kind="quiet"
+                    size="small"
+                    icon={isRemoved ? "undo" : "trash"}
+                    aria-label={isRemoved ? t.records.restoreRow(name) : t.records.removeRow(name)}
+                    onClick={() => setEdits((all) => toggleRow(all, row.id))}
+                  />
+                );
+              },
+            },
+          ]
+        : []),
+    ];
+  }, [t, mayWrite, before, edits.removed, faults]);
+
+  const types = useMemo(() => [...new Set(stored.map((row) => row.type))].sort(), [stored]);
+  const search = (part: { q?: string; type?: string }): void => {
+    void go({ search: (all) => ({ ...all, ...part }), replace: true });
+  };
+  return (
+    <>
+      <div className="filters">
+        <input
+          className="input"
+          type="search"
+          aria-label={t.records.filter}
+          placeholder={t.records.filter}
+          value={q}
+          onChange={({ target }) => search({ q: target.value })}
+        />
+        <select
+          className="input"
+          aria-label={t.records.type}
+          value={type}
+          onChange={({ target }) => search({ type: target.value })}
+        >
+          <option value="">{t.records.anyType}</option>
+          {types.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+        {mayWrite && (
+          <>
+            <Button icon="plus" onClick={() => setEdits((all) => addRow(all))}>
+              {t.records.add}
+            </Button>
+            <Button icon="file" onClick={() => setOpen("paste")}>
+              {t.records.paste}
+            </Button>
+          </>
+        )}
+        <span className="muted number">{t.table.of(format.number(rows.length), format.number(stored.length))}</span>
+      </div>
+      {check.error !== null && <TroubleBox trouble={troubleOf(check.error, t)} />}
+      <DataTable
+        label={t.records.tabs.records}
+        columns={columns}
+        rows={rows}
+        idOf={(row) => row.id}
+        nameOf={(row) => row.owner}
+        rowClass={({ id: row }) =>
+          row < 0 ? "new" : edits.removed.has(row) ? "removed" : edits.changed.has(row) ? "changed" : ""
+        }
+        empty={<Empty icon="dns" title={stored.length === 0 ? t.records.empty : t.records.noMatch} />}
+      />
+      {count > 0 && (
+        <div className="bulk" role="toolbar" aria-label={t.records.pending(count)}>
+          <strong className="number">{t.records.pending(count)}</strong>
+          <Button size="small" onClick={() => setEdits(noEdits)}>
+            {t.records.discard}
+          </Button>
+          <Button
+            size="small"
+            kind="primary"
+            disabled={check.error !== null || !isComplete}
+            onClick={() => setOpen("review")}
+          >
+            {t.records.review}
+          </Button>
+        </div>
+      )}
+      {open === "review" && (
+        <Review
+          id={id}
+          changes={changes}
+          onClose={() => setOpen(null)}
+          onDone={() => {
+            setEdits(noEdits);
+            setOpen(null);
+          }}
+        />
+      )}
+      {open === "paste" && <PasteZone id={id} onClose={() => setOpen(null)} />}
+    </>
+  );
+}

@@ -1,0 +1,52 @@
+/** The latest changes, live. */
+import { Link } from "@tanstack/react-router";
+import { objectOf, serverOf, useEvents, wordsOf } from "../../data/eventview.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Empty, Skeleton } from "../../ui/feedback.tsx";
+import { Panel } from "../../ui/page.tsx";
+
+const shown = 10;
+
+export function Latest() {
+  const t = useTexts();
+  const format = useFormat();
+  const events = useEvents();
+  return (
+    <Panel title={t.overview.lately} isFlush>
+      {events === undefined ? (
+        <div className="body">
+          <Skeleton />
+        </div>
+      ) : events.length === 0 ? (
+        <Empty icon="activity" title={t.activity.empty} />
+      ) : (
+        <ul className="list padded">
+          {events.slice(0, shown).map((event) => {
+            const { kind, verb } = wordsOf(event, t);
+            const server = serverOf(event);
+            const name = objectOf(event, t);
+            return (
+              <li key={event.ID} className="line fixed">
+                <span className="grow truncate">
+                  {server === null || event.Data === null ? (
+                    name
+                  ) : (
+                    <Link to="/servers/$id" params={{ id: String(server) }}>
+                      {name}
+                    </Link>
+                  )}{" "}
+                  <span className="muted">
+                    {kind} {verb}
+                  </span>
+                </span>
+                <time className="muted small nowrap" dateTime={event.Date} title={format.time(event.Date)}>
+                  {format.ago(event.Date)}
+                </time>
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,66 @@
+/** The actions of a server, the newest first, with the steps of those that run or have failed. */
+import { type Action, cancelable } from "@brume/api/action.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useChange } from "../../data/change.ts";
+import { useData, useMay } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { actionIsRunning, stepViews } from "../../data/serverview.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Skeleton } from "../../ui/feedback.tsx";
+import { Meter, Panel, State, Steps } from "../../ui/page.tsx";
+
+export function ServerActions({ id, most = Number.POSITIVE_INFINITY }: { id: number; most?: number }) {
+  const t = useTexts();
+  const { data: actions } = useQuery(queriesOf(useData().client).actions(id));
+  return (
+    <Panel title={t.server.tabs.actions} isFlush>
+      {actions === undefined ? (
+        <div className="body">
+          <Skeleton lines={3} />
+        </div>
+      ) : actions.length === 0 ? (
+        <p className="body muted">{t.server.noActions}</p>
+      ) : (
+        <ul className="list padded">
+          {actions.slice(0, most).map((action) => (
+            <ActionRow key={action.ID} action={action} />
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function ActionRow({ action }: { action: Action }) {
+  const t = useTexts();
+  const format = useFormat();
+  const { client } = useData();
+  const mayWrite = useMay("server:write");
+  const { ID, ServerID, Type, State: state, Progress, StartDate, EndDate } = action;
+  const { run, isBusy } = useChange(() => client.cancelAction({ path: { id: ServerID, actionID: ID } }));
+  const isRunning = actionIsRunning(action);
+  const tone = isRunning ? "busy" : state === "Completed" ? "good" : state === "Failed" ? "bad" : "quiet";
+  return (
+    <li className="stack tight">
+      <div className="line apart">
+        <strong>{t.servers.actions[Type]}</strong>
+        <span className="line">
+          <time className="muted small" dateTime={StartDate} title={format.time(StartDate)}>
+            {format.ago(StartDate)}
+          </time>
+          <span className="muted small number">{format.seconds(StartDate, EndDate)}</span>
+          <State tone={tone}>{t.servers.actionStates[state]}</State>
+          {mayWrite && isRunning && (state === "Postponed" || cancelable.includes(Type)) && (
+            <Button size="small" isBusy={isBusy} onClick={() => void run(undefined).catch(() => undefined)}>
+              {t.server.cancelAction}
+            </Button>
+          )}
+        </span>
+      </div>
+      {isRunning && <Meter label={t.servers.actions[Type]} value={Math.min(Progress, 79)} limit={100} />}
+      {(isRunning || state === "Failed") && <Steps steps={stepViews(action, t, format)} />}
+      {action.Error !== null && <p className="break small">{action.Error.detail}</p>}
+    </li>
+  );
+}

@@ -1,0 +1,272 @@
+/**
+ * Creates a server on one page. The request is checked by the service as one types (`dryRun`), and shown as command, curl and TypeScript.
+ * Fields of the contract that have no input of their own appear under "Advanced".
+ */
+import type { CreateServerInput } from "@brume/api/serverinput.ts";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { type SubmitEvent, useEffect, useMemo, useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { useData, useMay } from "../../data/data.tsx";
+import { useDryRun } from "../../data/dryrun.ts";
+import { queriesOf } from "../../data/queries.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { SchemaFields } from "../../data/schemafields.tsx";
+import { faultsOf, troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { AreaField, Check, Choice, TextField } from "../../ui/field.tsx";
+import { PageHead, Panel } from "../../ui/page.tsx";
+
+/** Offered sizes: cores, MB, GB. */
+const sizes = [
+  { id: "tiny", CPU: 1, RAM: 256, HDD: 1 },
+  { id: "small", CPU: 1, RAM: 1024, HDD: 10 },
+  { id: "medium", CPU: 2, RAM: 2048, HDD: 20 },
+  { id: "large", CPU: 4, RAM: 8192, HDD: 80 },
+] as const;
+
+/** Fields with an input of their own; the others are generated from the contract. */
+const placed = new Set(["Name", "ImageID", "CPU", "RAM", "HDD", "NetworkID", "SshKeys", "UserData", "IsNeedSysprep"]);
+
+const template = `#cloud-config
+packages:
+  - nginx
+runcmd:
+  - systemctl enable --now nginx
+`;
+
+export function ServerCreate() {
+  const t = useTexts();
+  const format = useFormat();
+  const go = useNavigate();
+  const { client } = useData();
+  const queries = queriesOf(client);
+  const mayNetworks = useMay("network:read");
+  const images = useQuery(queries.images());
+  const keys = useQuery(queries.sshKeys()).data ?? [];
+  const publicNetworks = useQuery({ ...queries.publicNetworks(), enabled: mayNetworks }).data ?? [];
+  const networks = useQuery({ ...queries.networks(), enabled: mayNetworks }).data ?? [];
+  const capacity = useQuery(queries.locations()).data?.[0]?.Capacity;
+  const [form, setForm] = useState<Partial<CreateServerInput>>({ Name: "", ...sizeOf(sizes[0]) });
+  const [isCustom, setCustom] = useState(false);
+  const set = (part: Partial<Record<keyof CreateServerInput, unknown>>): void =>
+    setForm((before) => ({ ...before, ...part }) as Partial<CreateServerInput>);
+  const body = useMemo(() => withoutEmpty(form), [form]);
+
+  const all = images.data ?? [];
+  const usable = all.filter(({ Type, State }) => Type !== "Backup" && State !== "Failed");
+  const image = usable.find(({ ID }) => String(ID) === form.ImageID);
+  const firstImage = usable[0];
+  useEffect(() => {
+    if (form.ImageID === undefined && firstImage !== undefined) set({ ImageID: String(firstImage.ID) });
+  }, [firstImage, form.ImageID]);
+
+  const check = useDryRun(body.Name === "" ? null : body, (input, signal) =>
+    client.createServer({ body: input }, { dryRun: true, signal }),
+  );
+  const create = useChange((input: CreateServerInput) => client.createServer({ body: input }), {
+    done: ({ Name }) => t.create.started(Name),
+    onDone: ({ ID }) => void go({ to: "/servers/$id", params: { id: String(ID) } }),
+    isQuiet: true,
+  });
+  const error = create.error ?? check.error;
+  const faults = faultsOf(error);
+  const isFieldFault = Object.keys(faults).length > 0;
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    create.run(body).catch(() => undefined);
+  };
+  if (images.error) return <TroubleBox trouble={troubleOf(images.error, t)} onRetry={() => void images.refetch()} />;
+
+  return (
+    <form onSubmit={submit}>
+      <PageHead crumb={<Link to="/servers">{t.servers.title}</Link>} title={t.create.title} />
+      <div className="split">
+        <div className="stack">
+          <Panel>
+            <TextField
+              label={t.common.name}
+              hint={t.create.nameHint}
+              fault={faults["/Name"]}
+              required
+              autoFocus
+              maxLength={64}
+              placeholder="web-1"
+              value={form.Name ?? ""}
+              onChange={(event) => set({ Name: event.target.value })}
+            />
+          </Panel>
+          <Panel title={t.create.image}>
+            {images.data === undefined ? (
+              <Skeleton lines={3} />
+            ) : (
+              <fieldset className="choices" aria-label={t.create.image}>
+                {usable.map(({ ID, DisplayName, Name, OperatingSystemType, MinRAM, Hdd, State }) => (
+                  <Choice
+                    key={ID}
+                    name="image"
+                    title={DisplayName || Name}
+                    about={[
+                      OperatingSystemType,
+                      `${format.megabytes(MinRAM)}, ${format.megabytes(Hdd * 1024)}`,
+                      t.create.imageState[State],
+                    ]
+                      .filter((part) => part !== "")
+                      .join(" · ")}
+                    checked={String(ID) === form.ImageID}
+                    onChange={() => set({ ImageID: String(ID) })}
+                  />
+                ))}
+              </fieldset>
+            )}
+          </Panel>
+          <Panel title={t.create.size}>
+            <div className="stack">
+              <fieldset className="choices" aria-label={t.create.size}>
+                {sizes.map((size) => (
+                  <Choice
+                    key={size.id}
+                    name="size"
+                    title={`${size.CPU} CPU · ${format.megabytes(size.RAM)}`}
+                    about={`${t.create.disk} ${format.megabytes(size.HDD * 1024)}`}
+                    disabled={image !== undefined && (size.RAM < image.MinRAM || size.HDD < image.Hdd)}
+                    checked={!isCustom && form.CPU === size.CPU && form.RAM === size.RAM && form.HDD === size.HDD}
+                    onChange={() => {
+                      setCustom(false);
+                      set(sizeOf(size));
+                    }}
+                  />
+                ))}
+                <Choice name="size" title={t.create.custom} checked={isCustom} onChange={() => setCustom(true)} />
+              </fieldset>
+              {isCustom && (
+                <div className="columns">
+                  {(
+                    [
+                      ["CPU", t.create.cpu, ""],
+                      ["RAM", t.create.memory, "MB"],
+                      ["HDD", t.create.disk, "GB"],
+                    ] as const
+                  ).map(([name, label, unit]) => (
+                    <TextField
+                      key={name}
+                      label={label}
+                      unit={unit}
+                      type="number"
+                      fault={faults[`/${name}`]}
+                      value={form[name] ?? ""}
+                      onChange={(event) => set({ [name]: event.target.valueAsNumber })}
+                    />
+                  ))}
+                </div>
+              )}
+              {capacity && (
+                <p className="muted small">
+                  {t.create.free(format.megabytes(capacity.FreeRAM), format.megabytes(capacity.FreeHDD * 1024))}
+                </p>
+              )}
+            </div>
+          </Panel>
+          <Panel title={t.create.network}>
+            <fieldset className="choices" aria-label={t.create.network}>
+              <Choice
+                name="network"
+                title={t.create.sharedNetwork}
+                about={t.create.sharedAbout}
+                checked={form.NetworkID === undefined}
+                onChange={() => set({ NetworkID: undefined })}
+              />
+              {[
+                ...publicNetworks.map(({ Id, Name, CIDR }) => ({ id: Id, name: Name, about: CIDR })),
+                ...networks.map(({ ID, Name, Gateway, Mask }) => ({
+                  id: ID,
+                  name: Name,
+                  about: `${Gateway} / ${Mask}`,
+                })),
+              ].map(({ id, name, about }) => (
+                <Choice
+                  key={id}
+                  name="network"
+                  title={name}
+                  about={about}
+                  checked={form.NetworkID === id}
+                  onChange={() => set({ NetworkID: id })}
+                />
+              ))}
+            </fieldset>
+          </Panel>
+          <Panel title={t.create.keys}>
+            {keys.length === 0 ? (
+              <p className="muted">{t.create.noKeys}</p>
+            ) : (
+              <div className="stack tight">
+                {keys.map(({ ID, Title, Fingerprint }) => (
+                  <Check
+                    key={ID}
+                    label={Title}
+                    hint={<code>{Fingerprint}</code>}
+                    checked={form.SshKeys?.includes(ID) === true}
+                    onChange={(event) => {
+                      const others = (form.SshKeys ?? []).filter((key) => key !== ID);
+                      set({ SshKeys: event.target.checked ? [...others, ID] : others });
+                    }}
+                  />
+                ))}
+              </div>
+            )}
+          </Panel>
+          <Panel
+            title={t.create.userData}
+            actions={
+              <Button size="small" kind="quiet" onClick={() => set({ UserData: template })}>
+                {t.create.template}
+              </Button>
+            }
+          >
+            <AreaField
+              label={t.create.userData}
+              hint={t.create.userDataHint}
+              fault={faults["/UserData"]}
+              value={form.UserData ?? ""}
+              onChange={(event) => set({ UserData: event.target.value })}
+            />
+          </Panel>
+          <details className="panel">
+            <summary>{t.create.advanced}</summary>
+            <div className="body">
+              <SchemaFields operation="createServer" placed={placed} value={form} faults={faults} onChange={set} />
+            </div>
+          </details>
+        </div>
+        <aside className="stack">
+          {error !== null && !isFieldFault && <TroubleBox trouble={troubleOf(error, t)} />}
+          <Button type="submit" kind="primary" isBusy={create.isBusy} disabled={body.Name === ""}>
+            {t.create.action}
+          </Button>
+          <p className="muted small" role="status">
+            {body.Name === "" ? "" : check.isChecking ? t.create.checking : error === null ? t.create.valid : ""}
+          </p>
+          <RequestPanel request={{ operation: "createServer", body }} />
+        </aside>
+      </div>
+    </form>
+  );
+}
+
+const sizeOf = ({ CPU, RAM, HDD }: (typeof sizes)[number]) => ({ CPU, RAM, HDD });
+
+/** Leaves out what was not filled in. */
+function withoutEmpty(form: Partial<CreateServerInput>): CreateServerInput {
+  const kept = Object.entries(form).filter(([name, value]) => {
+    if (name === "Name") return true;
+    return !(
+      value === undefined ||
+      value === "" ||
+      Number.isNaN(value) ||
+      (Array.isArray(value) && value.length === 0)
+    );
+  });
+  return { Name: "", ...Object.fromEntries(kept) };
+}

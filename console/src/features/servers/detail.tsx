@@ -1,0 +1,97 @@
+/** One server: its state and facts, and parts that are loaded when they are opened. */
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams, useSearch } from "@tanstack/react-router";
+import { lazy, type ReactNode, Suspense } from "react";
+import { useData, useMay } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { serverState, whyNot } from "../../data/serverview.ts";
+import { troubleOf } from "../../data/trouble.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { PageHead, State } from "../../ui/page.tsx";
+import { ServerActions } from "./actions.tsx";
+import { BootLog } from "./log.tsx";
+import { PowerMenu, useStartAction } from "./power.tsx";
+import { ServerSettings } from "./settings.tsx";
+import { ServerSummary } from "./summary.tsx";
+
+const Metrics = lazy(() => import("./metrics.tsx").then(({ ServerMetrics }) => ({ default: ServerMetrics })));
+const Terminal = lazy(() => import("./terminal.tsx").then(({ SerialConsole }) => ({ default: SerialConsole })));
+
+const tabs = ["summary", "metrics", "console", "log", "actions", "settings"] as const;
+
+export function ServerDetail() {
+  const t = useTexts();
+  const id = Number(useParams({ from: "/servers/$id" }).id);
+  const { tab = "summary" } = useSearch({ from: "/servers/$id" });
+  const mayWrite = useMay("server:write");
+  const { data: server, error, refetch } = useQuery(queriesOf(useData().client).server(id));
+  const start = useStartAction();
+  if (error && server === undefined)
+    return "status" in error && error.status === 404 ? (
+      <Empty icon="server" title={t.server.notFound} action={<Link to="/servers">{t.servers.title}</Link>} />
+    ) : (
+      <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+    );
+  if (server === undefined) return <Skeleton lines={8} />;
+  const { tone, word } = serverState(server, t);
+  const main = server.IsPowerOn ? ("ShutDownGuestOS" as const) : ("PowerOn" as const);
+  const shown = tabs.filter((name) => mayWrite || (name !== "console" && name !== "settings"));
+  const parts: Readonly<Record<string, () => ReactNode>> = {
+    summary: () => <ServerSummary server={server} />,
+    metrics: () => <Metrics id={id} />,
+    console: () => <Terminal server={server} />,
+    log: () => <BootLog id={id} />,
+    actions: () => <ServerActions id={id} />,
+    settings: () => <ServerSettings key={id} server={server} />,
+  };
+  return (
+    <>
+      <PageHead
+        crumb={<Link to="/servers">{t.servers.title}</Link>}
+        title={
+          <>
+            {server.Name}
+            <State tone={tone}>{word}</State>
+          </>
+        }
+      >
+        {mayWrite && (
+          <>
+            <Button
+              icon={server.IsPowerOn ? "power" : "play"}
+              isBusy={start.isBusy}
+              disabled={whyNot(server, main, t) !== undefined}
+              onClick={() => void start.run({ server, type: main }).catch(() => undefined)}
+            >
+              {t.servers.actions[main]}
+            </Button>
+            <PowerMenu server={server} isLarge />
+          </>
+        )}
+      </PageHead>
+      <div className="stack">
+        {server.Error !== null && (
+          <Note kind="warn">
+            <p className="break">{server.Error.detail}</p>
+          </Note>
+        )}
+        <nav className="tabs" aria-label={t.server.tabsLabel}>
+          {shown.map((name) => (
+            <Link
+              key={name}
+              to="/servers/$id"
+              params={{ id: String(id) }}
+              search={name === "summary" ? {} : { tab: name }}
+              activeProps={{ "aria-current": name === tab ? "page" : undefined }}
+            >
+              {t.server.tabs[name]}
+            </Link>
+          ))}
+        </nav>
+        <Suspense fallback={<Skeleton lines={6} />}>{(parts[tab] ?? parts["summary"])?.()}</Suspense>
+      </div>
+    </>
+  );
+}

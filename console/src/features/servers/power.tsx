@@ -1,0 +1,82 @@
+/** The menu of power actions of a server. What the state table of the contract forbids is disabled, with the reason. */
+import type { RequestType } from "@brume/api/action.ts";
+import type { Server } from "@brume/api/server.ts";
+import { useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { useData } from "../../data/data.tsx";
+import { whyNot } from "../../data/serverview.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
+import type { IconName } from "../../ui/icon.tsx";
+import { Menu, MenuItem } from "../../ui/menu.tsx";
+
+/** Power actions in the order of the menu. */
+export const powerActions = [
+  ["PowerOn", "play"],
+  ["ShutDownGuestOS", "power"],
+  ["RebootGuestOS", "refresh"],
+  ["PowerReboot", "refresh"],
+  ["PowerOff", "off"],
+] as const satisfies readonly (readonly [RequestType, IconName])[];
+
+/** Returns the function that starts an action of a server. */
+export function useStartAction() {
+  const t = useTexts();
+  const { client } = useData();
+  return useChange(
+    ({ server, type }: { server: Server; type: RequestType }) =>
+      client.startAction({ path: { id: server.ID }, body: { Type: type } }),
+    { done: (_, { server, type }) => t.servers.accepted(t.servers.actions[type], server.Name) },
+  );
+}
+
+/** Returns the function that deletes a server, after its name was typed. */
+export function DeleteServer({ server, onClose }: { server: Server; onClose: () => void }) {
+  const t = useTexts();
+  const { client } = useData();
+  const { run } = useChange(() => client.deleteServer({ path: { id: server.ID } }), {
+    done: () => t.servers.deleted(server.Name),
+  });
+  return (
+    <Confirm
+      title={t.server.deleteTitle(server.Name)}
+      action={t.common.delete}
+      typed={server.Name}
+      onConfirm={() => run(undefined)}
+      onClose={onClose}
+    >
+      <p>{t.server.deleteAbout}</p>
+    </Confirm>
+  );
+}
+
+export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge?: boolean }) {
+  const t = useTexts();
+  const [isDeleting, setDeleting] = useState(false);
+  const { run } = useStartAction();
+  return (
+    <>
+      <Menu
+        label={`${t.common.more}: ${server.Name}`}
+        icon="more"
+        {...(isLarge ? {} : { kind: "quiet" as const, size: "small" as const })}
+      >
+        {powerActions.map(([type, icon]) => (
+          <MenuItem
+            key={type}
+            icon={icon}
+            why={whyNot(server, type, t)}
+            onSelect={() => void run({ server, type }).catch(() => undefined)}
+          >
+            {t.servers.actions[type]}
+          </MenuItem>
+        ))}
+        <hr />
+        <MenuItem icon="trash" isDanger why={whyNot(server, "Delete", t)} onSelect={() => setDeleting(true)}>
+          {t.common.delete}
+        </MenuItem>
+      </Menu>
+      {isDeleting && <DeleteServer server={server} onClose={() => setDeleting(false)} />}
+    </>
+  );
+}

@@ -1,0 +1,163 @@
+/** Settings of a server: name, protection, size; and what destroys its data. */
+import type { Server } from "@brume/api/server.ts";
+import { type ServerEdit, sizes } from "@brume/api/serverinput.ts";
+import { useQuery } from "@tanstack/react-query";
+import { type SubmitEvent, useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { useData } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { whyNot } from "../../data/serverview.ts";
+import { faultsOf } from "../../data/trouble.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
+import { Check, SelectField, TextField } from "../../ui/field.tsx";
+import { Panel } from "../../ui/page.tsx";
+import { DeleteServer } from "./power.tsx";
+
+const numericSizes = [
+  ["CPU", "cpu", ""],
+  ["RAM", "memory", "MB"],
+  ["HDD", "disk", "GB"],
+] as const;
+
+export function ServerSettings({ server }: { server: Server }) {
+  const t = useTexts();
+  const { client } = useData();
+  const { Name, IsProtected, CPU, RAM, HDD } = server;
+  const [form, setForm] = useState({ Name, IsProtected, CPU, RAM, HDD });
+  const { run, isBusy, error } = useChange(
+    (body: ServerEdit) => client.updateServer({ path: { id: server.ID }, body }),
+    { done: () => t.server.saved },
+  );
+  const faults = faultsOf(error);
+  const save = (body: ServerEdit) => (event: SubmitEvent) => {
+    event.preventDefault();
+    run(body).catch(() => undefined);
+  };
+  return (
+    <div className="stack">
+      <div className="columns">
+        <Panel title={t.server.rename}>
+          <form className="stack" onSubmit={save({ Name: form.Name, IsProtected: form.IsProtected })}>
+            <TextField
+              label={t.common.name}
+              required
+              maxLength={64}
+              value={form.Name}
+              fault={faults["/Name"]}
+              onChange={(event) => setForm({ ...form, Name: event.target.value })}
+            />
+            <Check
+              label={t.server.protect}
+              checked={form.IsProtected}
+              onChange={(event) => setForm({ ...form, IsProtected: event.target.checked })}
+            />
+            <div className="line">
+              <Button type="submit" isBusy={isBusy}>
+                {t.common.save}
+              </Button>
+            </div>
+          </form>
+        </Panel>
+        <Panel title={t.server.resize}>
+          <form className="stack" onSubmit={save({ CPU: form.CPU, RAM: form.RAM, HDD: form.HDD })}>
+            <div className="columns">
+              {numericSizes.map(([name, text, unit]) => (
+                <TextField
+                  key={name}
+                  label={t.create[text]}
+                  type="number"
+                  unit={unit}
+                  min={name === "HDD" ? HDD : sizes[name].minimum}
+                  max={sizes[name].maximum}
+                  step={name === "RAM" ? sizes.RAM.step : 1}
+                  value={form[name]}
+                  fault={faults[`/${name}`]}
+                  onChange={(event) => setForm({ ...form, [name]: Number(event.target.value) })}
+                />
+              ))}
+            </div>
+            <p className="muted small">{t.server.resizeAbout}</p>
+            <div className="line">
+              <Button
+                type="submit"
+                isBusy={isBusy}
+                disabled={
+                  whyNot(server, "Resize", t) !== undefined ||
+                  (form.CPU === CPU && form.RAM === RAM && form.HDD === HDD)
+                }
+              >
+                {t.server.resize}
+              </Button>
+            </div>
+          </form>
+        </Panel>
+      </div>
+      <DangerZone server={server} />
+    </div>
+  );
+}
+
+function DangerZone({ server }: { server: Server }) {
+  const t = useTexts();
+  const { client } = useData();
+  const images = useQuery(queriesOf(client).images()).data ?? [];
+  const [image, setImage] = useState(String(server.ImageID));
+  const [open, setOpen] = useState<"rebuild" | "delete" | null>(null);
+  const { run } = useChange(() => client.rebuildServer({ path: { id: server.ID }, body: { ImageId: image } }), {
+    done: () => t.server.rebuilding(server.Name),
+  });
+  const close = (): void => setOpen(null);
+  return (
+    <Panel title={t.server.danger} kind="danger">
+      <div className="stack wide">
+        <div className="stack tight">
+          <h3>{t.server.rebuild}</h3>
+          <p className="muted">{t.server.rebuildAbout}</p>
+          <SelectField
+            label={t.servers.image}
+            value={image}
+            options={images.map(({ ID, DisplayName, Name }) => [String(ID), DisplayName || Name])}
+            onChange={(event) => setImage(event.target.value)}
+          />
+          <div className="line">
+            <Button
+              kind="danger"
+              disabled={server.IsProtected || whyNot(server, "Rebuild", t) !== undefined}
+              onClick={() => setOpen("rebuild")}
+            >
+              {t.servers.actions.Rebuild}
+            </Button>
+          </div>
+        </div>
+        <div className="stack tight">
+          <h3>{t.server.deleteTitle(server.Name)}</h3>
+          <p className="muted">{server.IsProtected ? t.server.deleteProtected : t.server.deleteAbout}</p>
+          <div className="line">
+            <Button
+              kind="danger"
+              icon="trash"
+              disabled={whyNot(server, "Delete", t) !== undefined}
+              onClick={() => setOpen("delete")}
+            >
+              {t.common.delete}
+            </Button>
+          </div>
+        </div>
+      </div>
+      {open === "delete" && <DeleteServer server={server} onClose={close} />}
+      {open === "rebuild" && (
+        <Confirm
+          title={t.server.rebuild}
+          action={t.servers.actions.Rebuild}
+          typed={server.Name}
+          onConfirm={() => run(undefined)}
+          onClose={close}
+        >
+          <p>{t.server.rebuildAbout}</p>
+        </Confirm>
+      )}
+    </Panel>
+  );
+}

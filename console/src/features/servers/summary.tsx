@@ -1,0 +1,96 @@
+/** Facts of a server, how to connect to it, its networks, and its latest actions. */
+import type { Server } from "@brume/api/server.ts";
+import { useState } from "react";
+import { addressOf } from "../../data/serverview.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Code } from "../../ui/feedback.tsx";
+import { Facts, Panel } from "../../ui/page.tsx";
+import { ServerActions } from "./actions.tsx";
+
+export function ServerSummary({ server }: { server: Server }) {
+  const t = useTexts();
+  const format = useFormat();
+  const [isShown, setShown] = useState(false);
+  const { AdminUserName, AdminPassword, CPU, RAM, HDD } = server;
+  const address = addressOf(server);
+  return (
+    <div className="stack">
+      <div className="columns">
+        <Panel title={t.server.facts}>
+          <Facts
+            facts={[
+              {
+                name: t.servers.size,
+                value: t.servers.sizeOf(CPU, format.megabytes(RAM), format.megabytes(HDD * 1024)),
+              },
+              { name: t.servers.image, value: server.Image },
+              { name: t.server.location, value: server.DCLocation },
+              { name: t.server.hostName, value: server.HostName, copy: server.HostName },
+              {
+                name: t.common.created,
+                value: <time dateTime={server.DateCreate}>{format.time(server.DateCreate)}</time>,
+              },
+              { name: t.server.protected, value: server.IsProtected ? t.common.yes : t.common.no },
+              server.LinkedSshKeys.length > 0 && {
+                name: t.server.keys,
+                value: server.LinkedSshKeys.map(({ Title }) => Title).join(", "),
+              },
+              Object.keys(server.Labels).length > 0 && {
+                name: t.common.labels,
+                value: Object.entries(server.Labels)
+                  .map(([key, value]) => `${key}=${value}`)
+                  .join(", "),
+              },
+              { name: "ID", value: server.ID, copy: String(server.ID) },
+            ]}
+          />
+        </Panel>
+        <Panel title={t.server.connect}>
+          <div className="stack">
+            {address !== "" && <Code text={`ssh ${AdminUserName}@${address}`} />}
+            <Facts
+              facts={[
+                { name: t.servers.address, value: <span className="mono">{address}</span>, copy: address },
+                { name: t.server.user, value: <span className="mono">{AdminUserName}</span>, copy: AdminUserName },
+                AdminPassword !== "" && {
+                  name: t.server.password,
+                  value: isShown ? (
+                    <span className="mono">{AdminPassword}</span>
+                  ) : (
+                    <Button size="small" kind="quiet" onClick={() => setShown(true)}>
+                      {t.server.show}
+                    </Button>
+                  ),
+                  copy: AdminPassword,
+                },
+              ]}
+            />
+          </div>
+        </Panel>
+        <Panel title={t.server.networks} isFlush>
+          <ul className="list padded">
+            {server.LinkedNetworks.map((link) => (
+              <li key={link.LinkID}>
+                <Facts
+                  facts={[
+                    { name: t.server.network, value: link.NetworkName },
+                    { name: "IP", value: <span className="mono">{link.IP}</span>, copy: link.IP },
+                    link.IP6 !== "" && {
+                      name: "IPv6",
+                      value: <span className="mono">{link.IP6}</span>,
+                      copy: link.IP6,
+                    },
+                    { name: t.server.bandwidth, value: `${format.number(link.Bandwidth)} Mbit/s` },
+                    { name: "MAC", value: <span className="mono">{link.MAC}</span>, copy: link.MAC },
+                  ]}
+                />
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      </div>
+      <ServerActions id={server.ID} most={5} />
+    </div>
+  );
+}

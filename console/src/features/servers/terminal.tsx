@@ -1,0 +1,69 @@
+/** The serial console of a server. A request issues a ticket, which opens one WebSocket. */
+import type { Server } from "@brume/api/server.ts";
+import { useEffect, useRef, useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { useData } from "../../data/data.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Empty } from "../../ui/feedback.tsx";
+import { State } from "../../ui/page.tsx";
+import { TerminalBox, type TerminalHandle } from "../../ui/terminalbox.tsx";
+
+type Phase = "closed" | "connecting" | "connected";
+
+export function SerialConsole({ server }: { server: Server }) {
+  const t = useTexts();
+  const { client } = useData();
+  const [phase, setPhase] = useState<Phase>("closed");
+  const terminal = useRef<TerminalHandle>(null);
+  const socket = useRef<WebSocket>(null);
+  const open = useChange(() => client.openConsole({ path: { id: server.ID }, body: { Type: "Serial" } }));
+  useEffect(() => () => socket.current?.close(), []);
+
+  const connect = async (): Promise<void> => {
+    setPhase("connecting");
+    try {
+      const { Url } = await open.run(undefined);
+      // The page and the ticket may have different names for the service, for example behind a proxy.
+      const url = new URL(Url);
+      const line = new WebSocket(`${location.origin.replace(/^http/, "ws")}${url.pathname}`);
+      line.binaryType = "arraybuffer";
+      line.addEventListener("open", () => {
+        setPhase("connected");
+        terminal.current?.focus();
+      });
+      line.addEventListener("message", ({ data }: MessageEvent<ArrayBuffer>) =>
+        terminal.current?.write(new Uint8Array(data)),
+      );
+      line.addEventListener("close", () => setPhase("closed"));
+      socket.current = line;
+    } catch {
+      setPhase("closed");
+    }
+  };
+  const send = (text: string): void => {
+    if (socket.current?.readyState === WebSocket.OPEN) socket.current.send(new TextEncoder().encode(text));
+  };
+
+  if (!server.IsPowerOn && phase === "closed") return <Empty icon="terminal" title={t.terminal.off} />;
+  return (
+    <div className="stack tight">
+      <div className="line apart">
+        <State tone={phase === "connected" ? "good" : phase === "connecting" ? "busy" : "quiet"}>
+          {t.terminal[phase]}
+        </State>
+        {phase === "connected" ? (
+          <Button size="small" onClick={() => socket.current?.close()}>
+            {t.terminal.disconnect}
+          </Button>
+        ) : (
+          <Button size="small" kind="primary" isBusy={phase === "connecting"} onClick={() => void connect()}>
+            {t.terminal.connect}
+          </Button>
+        )}
+      </div>
+      <TerminalBox handle={terminal} label={t.terminal.label} onInput={send} />
+      <p className="muted small">{t.terminal.hint}</p>
+    </div>
+  );
+}

@@ -1,0 +1,64 @@
+/** Sign-in: exchanges a token for the session of this browser. */
+import { ApiError } from "@brume/api/client.ts";
+import { type SubmitEvent, useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { browserName, signIn } from "../../data/client.ts";
+import { troubleOf } from "../../data/trouble.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { TroubleBox } from "../../ui/feedback.tsx";
+import { TextField } from "../../ui/field.tsx";
+import mark from "../../ui/mark.svg";
+
+export function SignIn({ onDone }: { onDone: () => void }) {
+  const t = useTexts();
+  const [token, setToken] = useState("");
+  const { run, isBusy, error } = useChange((value: string) => signIn(value, browserName(navigator.userAgent)), {
+    onDone,
+    isQuiet: true,
+  });
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    run(token.trim()).catch(() => undefined);
+  };
+  const fault = faultOf(error, t.signIn);
+  return (
+    <main className="sign-in">
+      <div className="stack wide">
+        <div className="line">
+          <img src={mark} alt="" className="mark large" width={44} height={44} />
+          <h1>{t.signIn.title}</h1>
+        </div>
+        <form onSubmit={submit} className="stack">
+          <TextField
+            label={t.signIn.token}
+            hint={t.signIn.hint}
+            fault={fault}
+            type="password"
+            name="token"
+            autoComplete="current-password"
+            spellCheck={false}
+            autoFocus
+            required
+            value={token}
+            onChange={(event) => setToken(event.target.value)}
+          />
+          {error !== null && fault === undefined && <TroubleBox trouble={troubleOf(error, t)} />}
+          <Button type="submit" kind="primary" isBusy={isBusy}>
+            {t.signIn.action}
+          </Button>
+        </form>
+        <p className="muted small">{t.signIn.about}</p>
+      </div>
+    </main>
+  );
+}
+
+/** Returns the error of the field; undefined: there is none, or the field is not its cause. */
+function faultOf(error: unknown, t: ReturnType<typeof useTexts>["signIn"]): string | undefined {
+  if (error instanceof TypeError) return t.malformed;
+  if (!(error instanceof ApiError)) return undefined;
+  if (error.code === "token_expired") return t.expired;
+  if (error.code === "rate_limited") return t.tooMany;
+  return error.status === 401 ? t.wrong : undefined;
+}

@@ -1,0 +1,10 @@
+/** Entry of the console. */
+import { createRoot } from "react-dom/client";
+import { App } from "./app/app.tsx";
+import "./ui/base.css";
+import "./ui/controls.css";
+import "./ui/layout.css";
+import "./ui/data.css";
+
+const root = document.getElementById("root");
+if (root !== null) createRoot(root).render(<App />);

@@ -1,0 +1,25 @@
+/** What is shown instead of a page that failed or does not exist. */
+import { type ErrorComponentProps, Link } from "@tanstack/react-router";
+import { troubleOf } from "../data/trouble.ts";
+import { useTexts } from "../texts/texts.tsx";
+import { buttonClass } from "../ui/button.tsx";
+import { Empty, TroubleBox } from "../ui/feedback.tsx";
+
+export function Failure({ error, reset }: ErrorComponentProps) {
+  return <TroubleBox trouble={troubleOf(error, useTexts())} onRetry={reset} />;
+}
+
+export function NotFound() {
+  const t = useTexts();
+  return (
+    <Empty
+      icon="search"
+      title={t.errors.notFound}
+      action={
+        <Link to="/" className={buttonClass("primary")}>
+          {t.nav.overview}
+        </Link>
+      }
+    />
+  );
+}

@@ -1,0 +1,86 @@
+/** The frame around all pages: navigation, top bar, and the notice of an interrupted connection. */
+import { Outlet } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { useCell } from "../data/cell.ts";
+import { useData } from "../data/data.tsx";
+import { useTexts } from "../texts/texts.tsx";
+import { Button } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { AccountMenu } from "./account.tsx";
+import { BottomBar, Nav } from "./nav.tsx";
+import { Palette } from "./palette.tsx";
+import { RunningActions } from "./running.tsx";
+
+/** Milliseconds without events after which a notice is shown. Short gaps heal unseen. */
+const patience = 5000;
+
+export function Frame() {
+  const t = useTexts();
+  const [isSearching, setSearching] = useState(false);
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      setSearching((is) => !is);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  return (
+    <>
+      <a className="skip" href="#main">
+        {t.common.skip}
+      </a>
+      <div className="frame">
+        <Nav />
+        <div>
+          <header className="top">
+            <button type="button" className="search" onClick={() => setSearching(true)} aria-haspopup="dialog">
+              <Icon name="search" />
+              <span className="truncate">{t.nav.search}</span>
+              <kbd>Ctrl K</kbd>
+            </button>
+            <div className="end">
+              <RunningActions />
+              <AccountMenu />
+            </div>
+          </header>
+          <ConnectionNotice />
+          <main className="main" id="main" tabIndex={-1}>
+            <Outlet />
+          </main>
+        </div>
+      </div>
+      <BottomBar />
+      {isSearching && <Palette onClose={() => setSearching(false)} />}
+    </>
+  );
+}
+
+function ConnectionNotice() {
+  const t = useTexts();
+  const data = useData();
+  const isLost = useCell(data.connection) === "lost";
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    if (!isLost) {
+      setShown(false);
+      return undefined;
+    }
+    const timer = setTimeout(() => setShown(true), patience);
+    return () => clearTimeout(timer);
+  }, [isLost]);
+  return (
+    <div role="status">
+      {isShown && (
+        <div className="notice">
+          <Icon name="warn" />
+          <span className="grow">{t.connection.lost}</span>
+          <Button size="small" onClick={() => data.retry()}>
+            {t.connection.retry}
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,112 @@
+/** The actions of servers that run now or ended lately, with their steps, and a message when one ends. */
+import type { Action } from "@brume/api/action.ts";
+import type { Server } from "@brume/api/server.ts";
+import { Link } from "@tanstack/react-router";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { useCell } from "../data/cell.ts";
+import { useData } from "../data/data.tsx";
+import { actionIsRunning, stepViews } from "../data/serverview.ts";
+import { useFormat, useTexts } from "../texts/texts.tsx";
+import { Button } from "../ui/button.tsx";
+import { Dialog, DialogHead } from "../ui/dialog.tsx";
+import { Meter, State, Steps } from "../ui/page.tsx";
+import { useToast } from "../ui/toast.tsx";
+
+/** Ended actions that stay in the list. */
+const mostShown = 30;
+
+/** Returns the last state of each action that events have shown, the newest first. */
+function useActions(): readonly Action[] {
+  const recent = useCell(useData().recent);
+  return useMemo(() => {
+    const seen = new Map<number, Action>();
+    for (const { Resource, ResourceID, Data } of recent)
+      if (Resource === "action" && Data !== null && !seen.has(ResourceID)) seen.set(ResourceID, Data as Action);
+    return [...seen.values()].sort((a, b) => b.ID - a.ID).slice(0, mostShown);
+  }, [recent]);
+}
+
+export function RunningActions() {
+  const t = useTexts();
+  const { queries } = useData();
+  const actions = useActions();
+  const toast = useToast();
+  const [isOpen, setOpen] = useState(false);
+  const running = actions.filter(actionIsRunning);
+  const nameOf = (id: number): string =>
+    queries.getQueryData<Server>(["server", "one", id])?.Name ??
+    queries.getQueryData<readonly Server[]>(["server", "list"])?.find(({ ID }) => ID === id)?.Name ??
+    `#${id}`;
+
+  // Each end is announced once.
+  const known = useRef(new Map<number, boolean>());
+  useEffect(() => {
+    for (const action of actions) {
+      const isRunning = actionIsRunning(action);
+      if (known.current.get(action.ID) === true && !isRunning && action.Type !== "Delete") {
+        const isGood = action.State === "Completed";
+        const text = t.servers[isGood ? "ended" : "endedBadly"](
+          t.servers.actions[action.Type],
+          nameOf(action.ServerID),
+        );
+        toast({ kind: isGood ? "good" : "bad", text, detail: action.Error?.detail });
+      }
+      known.current.set(action.ID, isRunning);
+    }
+  });
+
+  return (
+    <>
+      <Button
+        kind="quiet"
+        icon={running.length > 0 ? "busy" : "activity"}
+        aria-label={running.length > 0 ? t.running.open(running.length) : t.running.title}
+        aria-haspopup="dialog"
+        onClick={() => setOpen(true)}
+      >
+        {running.length > 0 && <span className="count number">{running.length}</span>}
+      </Button>
+      {isOpen && (
+        <Dialog label={t.running.title} kind="drawer" onClose={() => setOpen(false)}>
+          <div className="inner">
+            <DialogHead title={t.running.title} onClose={() => setOpen(false)} />
+            {actions.length === 0 && <p className="muted">{t.running.none}</p>}
+            <ul className="list">
+              {actions.map((action) => (
+                <li key={action.ID} className="stack tight">
+                  <ActionView action={action} />
+                  <Link to="/servers/$id" params={{ id: String(action.ServerID) }} onClick={() => setOpen(false)}>
+                    {t.running.on(nameOf(action.ServerID))}
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** One action with its state, progress and steps. */
+function ActionView({ action }: { action: Action }) {
+  const t = useTexts();
+  const format = useFormat();
+  const { Type, State: state, Progress, StartDate, EndDate } = action;
+  const isRunning = actionIsRunning(action);
+  const tone = isRunning ? "busy" : state === "Completed" ? "good" : "bad";
+  return (
+    <>
+      <div className="line apart">
+        <strong>{t.servers.actions[Type]}</strong>
+        <span className="line">
+          <span className="muted small number">{format.seconds(StartDate, EndDate)}</span>
+          <State tone={tone}>{t.servers.actionStates[state]}</State>
+        </span>
+      </div>
+      {isRunning && <Meter label={t.servers.actions[Type]} value={Math.min(Progress, 79)} limit={100} />}
+      {isRunning && <Steps steps={stepViews(action, t, format)} />}
+      {action.Error !== null && <p className="break small">{action.Error.detail}</p>}
+    </>
+  );
+}

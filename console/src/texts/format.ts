@@ -1,0 +1,61 @@
+/** Numbers, sizes, dates and durations as the language writes them. */
+
+export interface Format {
+  number(value: number): string;
+  /** Megabytes (2^20) as MB, GB or TB. */
+  megabytes(value: number): string;
+  /** `5 minutes ago`. */
+  ago(date: string, now?: number): string;
+  /** Date and time. */
+  time(date: string): string;
+  date(date: string): string;
+  /** Time of day with seconds. */
+  clock(date: string): string;
+  seconds(from: string, to: string | null): string;
+}
+
+const units = [
+  ["second", 60],
+  ["minute", 60],
+  ["hour", 24],
+  ["day", 30],
+  ["month", 12],
+  ["year", Infinity],
+] as const;
+
+export function createFormat(language: string): Format {
+  const numbers = new Intl.NumberFormat(language);
+  const sizes = (unit: string) =>
+    new Intl.NumberFormat(language, { style: "unit", unit, maximumFractionDigits: 1, unitDisplay: "short" });
+  const bySize = [sizes("megabyte"), sizes("gigabyte"), sizes("terabyte")];
+  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const times = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  const dates = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
+  const clocks = new Intl.DateTimeFormat(language, { timeStyle: "medium" });
+  const seconds = new Intl.NumberFormat(language, {
+    style: "unit",
+    unit: "second",
+    unitDisplay: "narrow",
+    maximumFractionDigits: 1,
+  });
+  return {
+    number: (value) => numbers.format(value),
+    megabytes(value) {
+      const step = value >= 1024 * 1024 ? 2 : value >= 1024 ? 1 : 0;
+      return bySize[step]?.format(value / 1024 ** step) ?? "";
+    },
+    ago(date, now = Date.now()) {
+      let value = (Date.parse(date) - now) / 1000;
+      if (Math.abs(value) < 10) return relative.format(0, "second");
+      for (const [unit, size] of units) {
+        if (Math.abs(value) < size) return relative.format(Math.trunc(value), unit);
+        value /= size;
+      }
+      return date;
+    },
+    time: (date) => times.format(new Date(date)),
+    date: (date) => dates.format(new Date(date)),
+    clock: (date) => clocks.format(new Date(date)),
+    seconds: (from, to) => seconds.format(((to === null ? Date.now() : Date.parse(to)) - Date.parse(from)) / 1000),
+  };
+}

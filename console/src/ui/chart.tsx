@@ -1,0 +1,94 @@
+/** A chart of values over time (uPlot). Charts of a page share the position of the pointer and the zoom. */
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+
+interface Series {
+  readonly name: string;
+  /** Null: no measurement. */
+  readonly values: readonly (number | null)[];
+}
+
+interface ChartProps {
+  readonly label: string;
+  readonly language: string;
+  /** Seconds since 1970. */
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+}
+
+const height = 190;
+const strokes = ["--chart-1", "--chart-2"];
+
+const colour = (name: string): string => {
+  // A canvas needs the resolved colour of the theme.
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+};
+
+export function Chart({ label, language, times, series }: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(null);
+  const names = series.map(({ name }) => name).join("\n");
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    const compact = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
+    const show = (value: number | null): string => (value === null ? "–" : compact.format(value));
+    const chart = new uPlot(
+      {
+        width: element.clientWidth,
+        height,
+        cursor: { sync: { key: "brume" }, points: { size: 6 }, y: false },
+        legend: { live: true },
+        axes: [
+          { ...axis, values: timesOf(language) },
+          { ...axis, size: 56, values: (_, values) => values.map(show) },
+        ],
+        scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
+        series: [
+          { value: (_, time) => new Date((time ?? 0) * 1000).toLocaleTimeString(language) },
+          ...names.split("\n").map((name, index) => ({
+            label: name,
+            stroke: colour(strokes[index] ?? "--chart-1"),
+            width: 1.5,
+            points: { show: false },
+            value: (_: uPlot, value: number | null) => show(value),
+          })),
+        ],
+      },
+      [[], ...names.split("\n").map(() => [])],
+      element,
+    );
+    plot.current = chart;
+    const resize = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height }));
+    resize.observe(element);
+    return () => {
+      resize.disconnect();
+      chart.destroy();
+      plot.current = null;
+    };
+  }, [language, names]);
+  useEffect(() => {
+    plot.current?.setData([[...times], ...series.map(({ values }) => [...values])]);
+  }, [times, series]);
+  return <div className="chart" ref={box} role="img" aria-label={`${label}. ${summaryOf(series)}`} />;
+}
+
+/** Returns the last value of each series, for screen readers. */
+const summaryOf = (series: readonly Series[]): string =>
+  series.map(({ name, values }) => `${name}: ${values.findLast((value) => value !== null) ?? "–"}`).join(", ");
+
+const timesOf =
+  (language: string): uPlot.Axis.Values =>
+  (_, splits, __, ___, increment) =>
+    splits.map((time) => {
+      const date = new Date(time * 1000);
+      return increment >= 86_400
+        ? date.toLocaleDateString(language, { month: "short", day: "numeric" })
+        : date.toLocaleTimeString(language, { hour: "2-digit", minute: "2-digit" });
+    });

@@ -1,0 +1,171 @@
+/**
+ * A table of any length: only the visible rows are in the page. Its columns share one grid; on a narrow screen those without `isMain` are
+ * hidden. Rows can be selected.
+ */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type CSSProperties, type ReactNode, useEffect, useRef, useState } from "react";
+import { useTexts } from "../texts/texts.tsx";
+
+export interface Column<T> {
+  readonly id: string;
+  readonly name: string;
+  /** Width as a grid track: `120px`, `minmax(160px, 2fr)`. */
+  readonly width: string;
+  /** The name is only for screen readers. */
+  readonly isNameHidden?: boolean;
+  readonly isRight?: boolean;
+  /** Is shown on a narrow screen too. */
+  readonly isMain?: boolean;
+  /** The content may be larger than the cell, as menus and inputs. */
+  readonly isLoose?: boolean;
+  readonly cell: (row: T) => ReactNode;
+}
+
+export interface Selection {
+  readonly selected: ReadonlySet<number>;
+  readonly onSelect: (selected: ReadonlySet<number>) => void;
+}
+
+interface TableProps<T> {
+  readonly label: string;
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  readonly idOf: (row: T) => number;
+  readonly nameOf: (row: T) => string;
+  readonly rowClass?: (row: T) => string;
+  readonly selection?: Selection | undefined;
+  /** Shown instead of rows if there are none. */
+  readonly empty?: ReactNode;
+}
+
+/** Rows up to which all are rendered: find-in-page works, and no script runs while scrolling. */
+const plainRows = 60;
+/** Below this width in pixels a table shows its main columns only. */
+const narrow = 700;
+
+function useIsNarrow(): boolean {
+  const [isNarrow, setNarrow] = useState(() => matchMedia(`(max-width: ${narrow}px)`).matches);
+  useEffect(() => {
+    const query = matchMedia(`(max-width: ${narrow}px)`);
+    const change = (): void => setNarrow(query.matches);
+    query.addEventListener("change", change);
+    return () => query.removeEventListener("change", change);
+  }, []);
+  return isNarrow;
+}
+
+export function DataTable<T>(props: TableProps<T>) {
+  const { label, rows, idOf, nameOf, rowClass, selection, empty } = props;
+  const t = useTexts();
+  const isNarrow = useIsNarrow();
+  const scroll = useRef<HTMLDivElement>(null);
+  const columns = isNarrow ? props.columns.filter(({ isMain }) => isMain === true) : props.columns;
+  const isVirtual = rows.length > plainRows;
+  const rowHeight = matchMedia("(pointer: coarse)").matches ? 48 : 40;
+  const virtual = useVirtualizer({
+    count: isVirtual ? rows.length : 0,
+    getScrollElement: () => scroll.current,
+    estimateSize: () => rowHeight,
+    overscan: 8,
+  });
+  const tracks = [selection ? "20px" : null, ...columns.map(({ width }) => (isNarrow ? narrowed(width) : width))];
+  const shown = tracks.filter((track) => track !== null);
+  // Every row is a grid of its own, so that all have the same columns only if their width does not depend on their content.
+  const grid: CSSProperties = {
+    gridTemplateColumns: shown.join(" "),
+    minWidth: `${shown.reduce((sum, track) => sum + leastOf(track) + 16, 16)}px`,
+  };
+  const isAll = rows.length > 0 && selection !== undefined && rows.every((row) => selection.selected.has(idOf(row)));
+
+  const draw = (row: T, index: number, style?: CSSProperties) => {
+    const id = idOf(row);
+    const isSelected = selection?.selected.has(id) === true;
+    return (
+      <div
+        key={id}
+        role="row"
+        aria-rowindex={index + 2}
+        aria-selected={selection ? isSelected : undefined}
+        className={`row ${isSelected ? "selected" : ""} ${rowClass?.(row) ?? ""}`}
+        style={{ ...grid, ...style }}
+      >
+        {selection && (
+          <div role="gridcell" className="cell loose">
+            <input
+              type="checkbox"
+              className="tick"
+              checked={isSelected}
+              aria-label={t.table.select(nameOf(row))}
+              onChange={() => {
+                const next = new Set(selection.selected);
+                if (!next.delete(id)) next.add(id);
+                selection.onSelect(next);
+              }}
+            />
+          </div>
+        )}
+        {columns.map((column) => (
+          <div
+            key={column.id}
+            role="gridcell"
+            className={`cell ${column.isRight ? "right" : ""} ${column.isLoose ? "loose" : ""}`}
+          >
+            {column.cell(row)}
+          </div>
+        ))}
+      </div>
+    );
+  };
+
+  if (rows.length === 0 && empty !== undefined) return <div className="table">{empty}</div>;
+  return (
+    <div className="table">
+      <div
+        className={isVirtual ? "table-scroll" : "table-scroll free"}
+        ref={scroll}
+        role="grid"
+        aria-label={label}
+        aria-rowcount={rows.length + 1}
+        // biome-ignore lint: a scrolling region must be reachable with the keyboard
+        tabIndex={0}
+      >
+        <div className="head" role="row" style={grid}>
+          {selection && (
+            <div role="columnheader">
+              <input
+                type="checkbox"
+                className="tick"
+                checked={isAll}
+                aria-label={t.table.selectAll}
+                onChange={() => selection.onSelect(new Set(isAll ? [] : rows.map(idOf)))}
+              />
+            </div>
+          )}
+          {columns.map(({ id, name, isRight, isNameHidden }) => (
+            <div key={id} role="columnheader" className={`cell ${isRight ? "right" : ""}`}>
+              <span className={isNameHidden ? "hidden-text" : undefined}>{name}</span>
+            </div>
+          ))}
+        </div>
+        {isVirtual ? (
+          <div className="body virtual" role="rowgroup" style={{ height: `${virtual.getTotalSize()}px` }}>
+            {virtual.getVirtualItems().map(({ index, start }) => {
+              const row = rows[index];
+              return row === undefined ? null : draw(row, index, { transform: `translateY(${start}px)` });
+            })}
+          </div>
+        ) : (
+          <div className="body" role="rowgroup">
+            {rows.map((row, index) => draw(row, index))}
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Returns the least width of a track in pixels. */
+const leastOf = (track: string): number => Number(/\d+(?=px)/.exec(track)?.[0] ?? 0);
+
+/** On a narrow screen a column may shrink to its content. */
+const narrowed = (width: string): string => width.replace(/minmax\([^,]+,/, "minmax(0,");

@@ -1,0 +1,94 @@
+/** Dialogs on the native element, which holds the focus and closes on Escape. */
+import { type ReactNode, type SubmitEvent, useEffect, useRef, useState } from "react";
+import { useTexts } from "../texts/texts.tsx";
+import { Button } from "./button.tsx";
+import { TextField } from "./field.tsx";
+
+interface DialogProps {
+  readonly label: string;
+  readonly onClose: () => void;
+  readonly kind?: "wide" | "drawer" | "palette" | undefined;
+  readonly children: ReactNode;
+}
+
+/** A dialog that is open as long as it is rendered. */
+export function Dialog({ label, onClose, kind, children }: DialogProps) {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = ref.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      className={kind}
+      aria-label={label}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onMouseDown={(event) => {
+        if (event.target === ref.current) onClose();
+      }}
+    >
+      {children}
+    </dialog>
+  );
+}
+
+/** Title of a dialog and the button that closes it. */
+export function DialogHead({ title, onClose }: { title: string; onClose: () => void }) {
+  const t = useTexts();
+  return (
+    <div className="dialog-head">
+      <h2>{title}</h2>
+      <Button kind="quiet" size="small" icon="close" aria-label={t.common.close} onClick={onClose} />
+    </div>
+  );
+}
+
+interface ConfirmProps {
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly action: string;
+  /** Text that must be typed before; absent: none. */
+  readonly typed?: string | undefined;
+  readonly onConfirm: () => Promise<unknown>;
+  readonly onClose: () => void;
+}
+
+/** A dialog before something that cannot be undone. It closes when the work has been accepted. */
+export function Confirm({ title, children, action, typed, onConfirm, onClose }: ConfirmProps) {
+  const t = useTexts();
+  const [text, setText] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    setBusy(true);
+    onConfirm().then(onClose, () => setBusy(false));
+  };
+  return (
+    <Dialog label={title} onClose={onClose}>
+      <form onSubmit={submit}>
+        <DialogHead title={title} onClose={onClose} />
+        <div className="stack tight">{children}</div>
+        {typed !== undefined && (
+          <TextField
+            label={t.common.typeToConfirm(typed)}
+            value={text}
+            autoFocus
+            spellCheck={false}
+            onChange={(event) => setText(event.target.value)}
+          />
+        )}
+        <div className="line end">
+          <Button onClick={onClose}>{t.common.cancel}</Button>
+          <Button type="submit" kind="danger primary" isBusy={isBusy} disabled={typed !== undefined && text !== typed}>
+            {action}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,139 @@
+/** What a page shows instead of its content: placeholders, an empty state, an error with its remedy; and code to copy. */
+import { type ReactNode, useState } from "react";
+import { useTexts } from "../texts/texts.tsx";
+import { Button, Copy } from "./button.tsx";
+import { Icon, type IconName } from "./icon.tsx";
+
+/** Placeholders of `lines` lines. */
+export function Skeleton({ lines = 5 }: { lines?: number }) {
+  const t = useTexts();
+  return (
+    <div className="stack" aria-busy="true" aria-label={t.common.loading} role="status">
+      {Array.from({ length: lines }, (_, index) => (
+        <div key={index} className="skeleton" style={{ width: `${92 - ((index * 23) % 50)}%` }} />
+      ))}
+    </div>
+  );
+}
+
+/** What a list is for, when it has no rows: a sentence, the one action and its command. */
+export function Empty({
+  icon,
+  title,
+  children,
+  action,
+  command,
+}: {
+  icon: IconName;
+  title: string;
+  children?: ReactNode;
+  action?: ReactNode;
+  command?: string;
+}) {
+  return (
+    <div className="empty">
+      <Icon name={icon} size={32} />
+      <h2>{title}</h2>
+      {children !== undefined && <p>{children}</p>}
+      {action}
+      {command !== undefined && <Code text={command} />}
+    </div>
+  );
+}
+
+/** An error that a person can act on. */
+export interface Trouble {
+  readonly title: string;
+  readonly cause: string;
+  readonly remedy: string;
+  readonly requestId: string;
+}
+
+export function TroubleBox({ trouble, onRetry }: { trouble: Trouble; onRetry?: (() => void) | undefined }) {
+  const t = useTexts();
+  return (
+    <div className="trouble" role="alert">
+      <Icon name="error" />
+      <div className="stack tight grow">
+        <strong>{trouble.title}</strong>
+        <p className="break">{trouble.cause}</p>
+        {trouble.remedy !== "" && <p>{trouble.remedy}</p>}
+        <div className="line">
+          {onRetry && (
+            <Button size="small" icon="refresh" onClick={onRetry}>
+              {t.common.retry}
+            </Button>
+          )}
+          {trouble.requestId !== "" && (
+            <span className="muted small">
+              {t.common.request} <code>{trouble.requestId}</code>
+              <Copy text={trouble.requestId} label={t.common.request} />
+            </span>
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** A hint above a form or table. */
+export function Note({ kind = "calm", children }: { kind?: "calm" | "warn"; children: ReactNode }) {
+  return (
+    <div className={`trouble ${kind}`}>
+      <Icon name={kind === "warn" ? "warn" : "info"} />
+      <div className="stack tight grow">{children}</div>
+    </div>
+  );
+}
+
+/** A text to copy, such as a command line. */
+export function Code({ text }: { text: string }) {
+  const t = useTexts();
+  return (
+    <div className="code">
+      <pre>{text}</pre>
+      <Copy text={text} label={t.common.command} />
+    </div>
+  );
+}
+
+/** The same request in several languages: one is shown at a time. */
+export function Codes({ codes }: { codes: readonly { readonly name: string; readonly text: string }[] }) {
+  const t = useTexts();
+  const [at, setAt] = useState(0);
+  return (
+    <div className="stack tight">
+      <div className="segments" role="group" aria-label={t.common.language}>
+        {codes.map(({ name }, index) => (
+          <button key={name} type="button" aria-pressed={index === at} onClick={() => setAt(index)}>
+            {name}
+          </button>
+        ))}
+      </div>
+      <Code text={codes[at]?.text ?? ""} />
+    </div>
+  );
+}
+
+/** One of several values, as buttons in a row. */
+export function Segments<V extends string>({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  label: string;
+  value: V;
+  options: readonly (readonly [value: V, text: string])[];
+  onChange: (value: V) => void;
+}) {
+  return (
+    <div className="segments" role="group" aria-label={label}>
+      {options.map(([option, text]) => (
+        <button key={option} type="button" aria-pressed={option === value} onClick={() => onChange(option)}>
+          {text}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,114 @@
+/** Fields of forms: label, hint and error belong to their input. */
+import { type ComponentProps, type ReactNode, useId } from "react";
+import { Icon } from "./icon.tsx";
+
+interface Around {
+  readonly label: string;
+  readonly hint?: ReactNode;
+  /** Error of the field; shown instead of the hint. */
+  readonly fault?: string | undefined;
+}
+
+interface Ids {
+  readonly id: string;
+  readonly "aria-describedby": string | undefined;
+  readonly "aria-invalid": boolean | undefined;
+}
+
+/** A label with an input, which gets the attributes that connect them. */
+export function Field({ label, hint, fault, children }: Around & { children: (ids: Ids) => ReactNode }) {
+  const id = useId();
+  const isDescribed = hint !== undefined || fault !== undefined;
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {children({
+        id,
+        "aria-describedby": isDescribed ? `${id}-about` : undefined,
+        "aria-invalid": fault === undefined ? undefined : true,
+      })}
+      {isDescribed && (
+        <div id={`${id}-about`} className={fault === undefined ? "hint" : "fault"}>
+          {fault !== undefined && <Icon name="error" size={14} />}
+          <span>{fault ?? hint}</span>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** A text field. `unit`: shown at its end. */
+export function TextField({
+  label,
+  hint,
+  fault,
+  unit,
+  ...rest
+}: Around & { unit?: string | undefined } & ComponentProps<"input">) {
+  return (
+    <Field label={label} hint={hint} fault={fault}>
+      {(ids) => (
+        <div className="unit">
+          <input className="input" autoComplete="off" {...ids} {...rest} />
+          {unit !== undefined && <span aria-hidden="true">{unit}</span>}
+        </div>
+      )}
+    </Field>
+  );
+}
+
+/** A field of several lines. */
+export function AreaField({ label, hint, fault, ...rest }: Around & ComponentProps<"textarea">) {
+  return (
+    <Field label={label} hint={hint} fault={fault}>
+      {(ids) => <textarea className="input" rows={5} spellCheck={false} {...ids} {...rest} />}
+    </Field>
+  );
+}
+
+/** A choice of one of few values. */
+export function SelectField({
+  label,
+  hint,
+  fault,
+  options,
+  ...rest
+}: Around & { options: readonly (readonly [value: string, text: string])[] } & ComponentProps<"select">) {
+  return (
+    <Field label={label} hint={hint} fault={fault}>
+      {(ids) => (
+        <select className="input" {...ids} {...rest}>
+          {options.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+/** A check box with its text. */
+export function Check({ label, hint, ...rest }: { label: ReactNode; hint?: ReactNode } & ComponentProps<"input">) {
+  return (
+    <label className="check">
+      <input type="checkbox" {...rest} />
+      <span>
+        {label}
+        {hint !== undefined && <span className="muted small"> {hint}</span>}
+      </span>
+    </label>
+  );
+}
+
+/** One of several options with a description, as radio button. */
+export function Choice({ title, about, ...rest }: { title: ReactNode; about?: ReactNode } & ComponentProps<"input">) {
+  return (
+    <label className="choice">
+      <input type="radio" {...rest} />
+      <strong>{title}</strong>
+      {about !== undefined && <span className="muted small">{about}</span>}
+    </label>
+  );
+}

@@ -1,0 +1,163 @@
+/** The parts of a page: its head, panels, facts, meters, states and steps. */
+import type { ReactNode } from "react";
+import { Copy } from "./button.tsx";
+import { Icon, type IconName } from "./icon.tsx";
+
+/** Head of a page: title, what belongs to it, and its actions. */
+export function PageHead({
+  title,
+  count,
+  about,
+  crumb,
+  children,
+}: {
+  title: ReactNode;
+  count?: ReactNode;
+  about?: ReactNode;
+  crumb?: ReactNode;
+  children?: ReactNode;
+}) {
+  return (
+    <div className="page-head">
+      <div className="title">
+        {crumb !== undefined && <div className="crumb">{crumb}</div>}
+        <h1>
+          {title}
+          {count !== undefined && <span className="count-of number">{count}</span>}
+        </h1>
+        {about !== undefined && <div className="muted">{about}</div>}
+      </div>
+      <div className="line">{children}</div>
+    </div>
+  );
+}
+
+/** A framed part of a page. */
+export function Panel({
+  title,
+  actions,
+  kind,
+  isFlush = false,
+  children,
+}: {
+  title?: ReactNode;
+  actions?: ReactNode;
+  kind?: "danger";
+  isFlush?: boolean;
+  children: ReactNode;
+}) {
+  return (
+    <section className={kind === undefined ? "panel" : `panel ${kind}`}>
+      {title !== undefined && (
+        <header>
+          <h2>{title}</h2>
+          <div className="line">{actions}</div>
+        </header>
+      )}
+      {isFlush ? children : <div className="body">{children}</div>}
+    </section>
+  );
+}
+
+/** A fact: its name and value; `copy`: the text that its button copies. */
+export interface Fact {
+  readonly name: string;
+  readonly value: ReactNode;
+  readonly copy?: string | undefined;
+}
+
+export function Facts({ facts }: { facts: readonly (Fact | null | false)[] }) {
+  return (
+    <dl className="facts">
+      {facts.map(
+        (fact) =>
+          fact && (
+            <div key={fact.name} style={{ display: "contents" }}>
+              <dt>{fact.name}</dt>
+              <dd>
+                <span>{fact.value}</span>
+                {fact.copy !== undefined && fact.copy !== "" && <Copy text={fact.copy} label={fact.name} />}
+              </dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
+}
+
+/** Share of `value` in `limit` as a bar. */
+export function Meter({ label, value, limit }: { label: string; value: number; limit: number }) {
+  const share = limit === 0 ? 0 : Math.min(1, value / limit);
+  const kind = share >= 0.95 ? "meter bad" : share >= 0.8 ? "meter warn" : "meter";
+  return (
+    <div
+      className={kind}
+      role="meter"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={Math.round(share * 100)}
+    >
+      <div style={{ width: `${share * 100}%` }} />
+    </div>
+  );
+}
+
+/** How a state looks: always an icon and a word, never a colour alone. */
+export type Tone = "good" | "warn" | "bad" | "busy" | "quiet";
+
+const toneIcons: Readonly<Record<Tone, IconName>> = {
+  good: "check",
+  warn: "warn",
+  bad: "error",
+  busy: "busy",
+  quiet: "off",
+};
+
+export function State({ tone, icon, children }: { tone: Tone; icon?: IconName; children: ReactNode }) {
+  return (
+    <span className={`state ${tone}`}>
+      <Icon name={icon ?? toneIcons[tone]} size={14} spins={tone === "busy"} />
+      {children}
+    </span>
+  );
+}
+
+/** A step of long work. */
+export interface StepView {
+  readonly name: string;
+  readonly state: "Pending" | "InProgress" | "Completed" | "Failed" | "Undone";
+  readonly word: string;
+  readonly detail: string;
+  readonly time?: string | undefined;
+}
+
+const stepLooks = {
+  Pending: ["off", "muted"],
+  InProgress: ["busy", "busy"],
+  Completed: ["check", "good"],
+  Failed: ["error", "bad"],
+  Undone: ["undo", "muted"],
+} as const;
+
+export function Steps({ steps }: { steps: readonly StepView[] }) {
+  return (
+    <ol className="steps">
+      {steps.map(({ name, state, word, detail, time }) => {
+        const [icon, look] = stepLooks[state];
+        return (
+          <li key={name}>
+            <span className={look}>
+              <Icon name={icon} size={14} spins={icon === "busy"} />
+            </span>
+            <span className="grow">
+              {name} <span className="hidden-text">{word}</span>
+              {detail !== "" && <span className="muted small"> {detail}</span>}
+            </span>
+            {time !== undefined && <span className="muted small number nowrap">{time}</span>}
+          </li>
+        );
+      })}
+    </ol>
+  );
+}

@@ -1,0 +1,64 @@
+/**
+ * Takes pictures of the pages of the console: `node scripts/console-pictures.ts FOLDER [PAGE…]`. Each page in light and dark, at 390, 768
+ * and 1440 pixels, of a service with simulated engines and some objects. `--only 1440-light` takes one kind.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { Page } from "playwright-core";
+import { consoleFolder, launchBrowser, openConsole } from "../test/support/browser.ts";
+import { fillService } from "../test/support/consolescene.ts";
+import { createTestService } from "../test/support/testservice.ts";
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: "string" } } });
+const [folder = "pictures", ...wanted] = positionals;
+mkdirSync(folder, { recursive: true });
+
+const widths = [390, 768, 1440];
+const themes = ["light", "dark"] as const;
+
+const brume = await createTestService("sqlite", {
+  consoleFolder,
+  limits: { signIns: { requests: 1000, seconds: 60 } },
+});
+const browser = await launchBrowser();
+try {
+  const scene = await fillService(brume.client);
+  const pages: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
+    signin: (page) => page.goto("/console/"),
+    overview: (page) => page.goto("/console/"),
+    servers: (page) => page.goto("/console/servers"),
+    create: async (page) => {
+      await page.goto("/console/servers/create");
+      await page.getByLabel("Name", { exact: true }).fill("shop-1");
+      await page.waitForTimeout(600);
+    },
+    server: (page) => page.goto(`/console/servers/${scene.server}`),
+    metrics: (page) => page.goto(`/console/servers/${scene.server}?tab=metrics`),
+    settings: (page) => page.goto(`/console/servers/${scene.server}?tab=settings`),
+    domains: (page) => page.goto("/console/dns"),
+    records: (page) => page.goto(`/console/dns/${scene.domain}`),
+    activity: (page) => page.goto("/console/activity"),
+    access: (page) => page.goto("/console/access"),
+  };
+  for (const [name, open] of Object.entries(pages)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    for (const width of widths)
+      for (const theme of themes) {
+        if (values.only !== undefined && values.only !== `${width}-${theme}`) continue;
+        const { page, close } = await openConsole(browser, brume, {
+          width,
+          theme,
+          token: name === "signin" ? null : brume.token,
+        });
+        await open(page);
+        await page.waitForLoadState("networkidle", { timeout: 1500 }).catch(() => undefined);
+        await page.waitForTimeout(300);
+        await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
+        await close();
+      }
+  }
+} finally {
+  await browser.close();
+  await brume.close();
+}

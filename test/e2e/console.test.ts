@@ -1,0 +1,274 @@
+/**
+ * Stories of the web console in headless Chromium, against the real service on simulated engines. One browser serves all of them. A story
+ * fails by any violation of the policy and any error of a script.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { consoleFolder, launchBrowser, openConsole } from "../support/browser.ts";
+import { fillService, type Scene } from "../support/consolescene.ts";
+import { createTestService, type TestService } from "../support/testservice.ts";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+describe("the console", () => {
+  let brume: TestService;
+  let browser: Browser;
+  let scene: Scene;
+
+  before(async () => {
+    brume = await createTestService("sqlite", {
+      consoleFolder,
+      limits: { signIns: { requests: 1000, seconds: 60 } },
+    });
+    browser = await launchBrowser();
+    scene = await fillService(brume.client);
+  });
+  after(async () => {
+    await browser.close();
+    await brume.close();
+  });
+
+  /** Runs a story in its own context, signed in with the token. */
+  async function story(
+    token: string | null,
+    run: (page: Page) => Promise<void>,
+    more: { readonly width?: number; readonly theme?: "light" | "dark"; readonly locale?: string } = {},
+  ): Promise<void> {
+    const { page, faults, close } = await openConsole(browser, brume, { token, ...more });
+    try {
+      await run(page);
+      assert.deepEqual(faults, []);
+    } finally {
+      await close();
+    }
+  }
+
+  /** Asserts that axe finds nothing on the page. */
+  async function checkAccess(page: Page): Promise<void> {
+    // By the debugger, because the policy of the page forbids foreign scripts.
+    await page.evaluate(axe);
+    const found = await page.evaluate(async () => {
+      const { violations } = await (
+        globalThis as unknown as {
+          axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+        }
+      ).axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
+      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+    });
+    assert.deepEqual(found, [], page.url());
+  }
+
+  test("a wrong token is rejected; a right one opens the requested page; signing out ends the session", async () => {
+    await story(null, async (page) => {
+      await page.goto("/console/servers");
+      await page.getByLabel("Token").fill("0".repeat(64));
+      await page.keyboard.press("Enter");
+      await page.getByText("This token is not valid.").waitFor();
+      await page.getByLabel("Token").fill("токен");
+      await page.keyboard.press("Enter");
+      await page.getByText("A token has 64 characters").waitFor();
+      await page.getByLabel("Token").fill(brume.token);
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Servers" }).waitFor();
+      assert.equal(await page.evaluate("document.cookie"), "");
+      await page.getByRole("button", { name: "Account" }).click();
+      await page.getByRole("menuitem", { name: "Sign out" }).click();
+      await page.getByRole("heading", { name: "Sign in to Brume" }).waitFor();
+      assert.equal((await page.context().cookies()).length, 0);
+    });
+  });
+
+  test("a server is created with the keyboard only, checked as one types, and shows its steps", async () => {
+    await story(brume.token, async (page) => {
+      await page.goto("/console/");
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+      await page.keyboard.press("Control+k");
+      await page.keyboard.type("create a serv");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Create server" }).waitFor();
+      await page.keyboard.type("shop<1");
+      await page
+        .getByText(/no control characters/)
+        .first()
+        .waitFor();
+      await page.keyboard.press("Backspace");
+      await page.keyboard.press("Backspace");
+      await page.keyboard.type("-1");
+      await page.getByText("The request is valid.").waitFor();
+      await page.getByText("brume server create shop-1 --cpu 1 --ram 256 --hdd 1 --image 1").waitFor();
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "shop-1" }).waitFor();
+      await page.getByText("Running", { exact: true }).first().waitFor();
+      const [made] = await brume.client.listServers({ query: { name: "shop-1" } });
+      assert.deepEqual([made?.RAM, made?.CPU, made?.HDD], [256, 1, 1]);
+    });
+  });
+
+  test("pages follow changes of other clients without a reload, and several tabs agree", async () => {
+    await story(brume.token, async (page) => {
+      await page.goto("/console/servers");
+      await page.getByRole("link", { name: "web-1" }).waitFor();
+      const other = await page.context().newPage();
+      await other.goto("/console/servers?q=live");
+      await other.getByText("No server matches the filter.").waitFor();
+      const made = await brume.client.createServer({ body: { Name: "live-1" } }, { wait: 20 });
+      for (const tab of [page, other]) await tab.getByRole("link", { name: "live-1" }).waitFor();
+      await brume.client.updateServer({ path: { id: made.ID }, body: { Name: "live-2" } });
+      for (const tab of [page, other]) await tab.getByRole("link", { name: "live-2" }).waitFor();
+      await brume.client.deleteServer({ path: { id: made.ID } }, { wait: 20 });
+      for (const tab of [page, other]) await tab.getByRole("link", { name: "live-2" }).waitFor({ state: "detached" });
+    });
+  });
+
+  test("a stopped service is noticed, and the page heals when it is back", async () => {
+    await story(brume.token, async (page) => {
+      await page.goto("/console/servers");
+      await page.getByRole("link", { name: "web-1" }).waitFor();
+      await page.context().setOffline(true);
+      await page.evaluate(() => (globalThis as unknown as { stop(): void }).stop());
+      await page.getByText("Live updates are interrupted.", { exact: false }).waitFor();
+      await brume.client.updateServer({ path: { id: scene.server }, body: { Labels: { seen: "later" } } });
+      await page.context().setOffline(false);
+      await page.getByText("seen=later").waitFor();
+      await page.getByText("Live updates are interrupted.", { exact: false }).waitFor({ state: "detached" });
+    });
+  });
+
+  test("a server is deleted only after its name was typed", async () => {
+    const made = await brume.client.createServer({ body: { Name: "doomed" } }, { wait: 20 });
+    await story(brume.token, async (page) => {
+      await page.goto(`/console/servers/${made.ID}?tab=settings`);
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
+      const confirm = page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true });
+      assert.equal(await confirm.isDisabled(), true);
+      await page.getByLabel("Type doomed to confirm").fill("doomed");
+      await confirm.click();
+      await page.getByText("This server does not exist, or it was deleted.").waitFor();
+    });
+  });
+
+  test("the serial console shows what the guest prints and sends what one types", async () => {
+    await story(brume.token, async (page) => {
+      await page.goto(`/console/servers/${scene.server}?tab=console`);
+      await page.getByRole("button", { name: "Connect" }).click();
+      await page.getByText("Connected", { exact: true }).waitFor();
+      await page.keyboard.type("hello guest");
+      await page.keyboard.press("Enter");
+      await page.locator(".xterm-accessibility").getByText("hello guest").first().waitFor();
+    });
+  });
+
+  test("records are edited in the table, reviewed as a diff and applied as one changeset", async () => {
+    const domain = await brume.client.createDomain({ body: { Name: "edit.example", Ip: "192.0.2.1" } });
+    const path = { id: domain.ID };
+    await story(brume.token, async (page) => {
+      await page.goto(`/console/dns/${domain.ID}?q=192`);
+      await page.getByLabel("Value: @ A").fill("not an address");
+      await page.getByRole("alert").waitFor();
+      assert.equal(await page.getByLabel("Value: @ A").getAttribute("aria-invalid"), "true");
+      assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
+      await page.getByLabel("Value: @ A").fill("192.0.2.99");
+      await page.getByRole("alert").waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Add record" }).click();
+      await page.getByLabel("Type", { exact: true }).last().selectOption("MX");
+      await page.getByLabel("Name:  MX").fill("@");
+      await page.getByLabel("Value: @ MX").fill("10 mail.example.net.");
+      await page.getByText("2 pending changes").first().waitFor();
+      await page.getByRole("button", { name: "Review" }).click();
+      await page.getByText("− @ 3600 IN A 192.0.2.1").waitFor();
+      await page.getByText("+ @ 3600 MX 10 mail.example.net.").waitFor();
+      await page.getByRole("button", { name: "Apply" }).click();
+      await page.getByText(/Applied as serial \d+/).waitFor();
+      await page.getByText("2 pending changes").waitFor({ state: "detached" });
+    });
+    const records = (await brume.client.readDomain({ path })).LinkedRecords;
+    assert.ok(records.some(({ IP }) => IP === "192.0.2.99"));
+    assert.ok(records.some(({ ExtHostName }) => ExtHostName === "mail.example.net."));
+  });
+
+  test("a zone file is imported after a preview", async () => {
+    const domain = await brume.client.createDomain({ body: { Name: "paste.example" } });
+    await story(brume.token, async (page) => {
+      await page.goto(`/console/dns/${domain.ID}`);
+      await page.getByRole("button", { name: "Paste zone file" }).click();
+      await page.getByLabel("Zone file", { exact: true }).fill("www 60 IN A 192.0.2.7\n<script> IN X y\n");
+      await page.getByRole("alert").waitFor();
+      await page.getByLabel("Zone file", { exact: true }).fill("www 60 IN A 192.0.2.7\n");
+      await page.getByText("+ www.paste.example. 60 IN A 192.0.2.7").waitFor();
+      await page.getByRole("button", { name: "Import" }).click();
+      await page.getByLabel("Value: www A").waitFor();
+    });
+  });
+
+  test("a token without rights sees no actions", async () => {
+    const { Token } = await brume.client.createToken({ body: { Name: "reader", Scopes: ["server:read"] } });
+    await story(Token, async (page) => {
+      await page.goto(`/console/servers/${scene.server}`);
+      await page.getByRole("heading", { name: "web-1" }).waitFor();
+      assert.equal(await page.getByRole("button", { name: "Shut down" }).count(), 0);
+      assert.equal(await page.getByRole("link", { name: "Settings" }).count(), 0);
+      await page.goto("/console/");
+      await page.getByText("Servers running").waitFor();
+      assert.equal(await page.getByRole("link", { name: "Create server" }).count(), 0);
+    });
+  });
+
+  test("hostile names are text", async () => {
+    const made = await brume.client.createServer({
+      body: { Name: "'\"&amp;{{7*7}}${alert(1)}" },
+    });
+    await story(brume.token, async (page) => {
+      await page.goto(`/console/servers/${made.ID}`);
+      await page.getByRole("heading", { name: "'\"&amp;{{7*7}}${alert(1)}" }).waitFor();
+    });
+    await brume.client.deleteServer({ path: { id: made.ID } });
+  });
+
+  test("the texts are in Russian for a Russian browser", async () => {
+    await story(
+      brume.token,
+      async (page) => {
+        await page.goto("/console/servers");
+        await page.getByRole("heading", { name: "Серверы" }).waitFor();
+        assert.equal(await page.locator("html").getAttribute("lang"), "ru");
+      },
+      { locale: "ru-RU" },
+    );
+  });
+
+  test("axe finds nothing on any page, wide in light and narrow in dark", async () => {
+    const pages = (): readonly (readonly [string, string])[] => [
+      ["/console/", "Latest changes"],
+      ["/console/servers", "web-1"],
+      ["/console/servers/create", "Shared network"],
+      [`/console/servers/${scene.server}`, "Bandwidth"],
+      [`/console/servers/${scene.server}?tab=settings`, "Danger zone"],
+      ["/console/dns", "Not checked"],
+      ["/console/dns?create=1", "Optional: paste"],
+      [`/console/dns/${scene.domain}`, "Add record"],
+      [`/console/dns/${scene.domain}?tab=history`, "Every change of the zone"],
+    ];
+    for (const look of [{ width: 1440 }, { width: 390, theme: "dark" as const }])
+      await story(
+        brume.token,
+        async (page) => {
+          for (const [path, text] of pages()) {
+            await page.goto(path);
+            await page.getByText(text).first().waitFor();
+            await checkAccess(page);
+            const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+            assert.ok(Number(overflow) <= 0, `${path} is wider than the screen by ${String(overflow)} px`);
+          }
+        },
+        look,
+      );
+    await story(null, async (page) => {
+      await page.goto("/console/");
+      await page.getByLabel("Token").waitFor();
+      await checkAccess(page);
+    });
+  });
+});

@@ -1,0 +1,71 @@
+/** Rules of the console that the compiler cannot check: requests, colours and sizes in one place, used texts, and the size of its chunks. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { test } from "node:test";
+
+const root = resolve(import.meta.dirname, "../..");
+const sources = globSync("console/src/**/*.{ts,tsx}", { cwd: root })
+  .sort()
+  .map((file) => ({ file, text: readFileSync(join(root, file), "utf8") }));
+const outside = (...folders: string[]) =>
+  sources.filter(({ file }) => !folders.some((folder) => file.startsWith(`console/src/${folder}`)));
+
+test("only the data layer sends requests", () => {
+  const sending = outside("data/", "dev.tsx").filter(({ text }) => /\bfetch\(|XMLHttpRequest|EventSource/.test(text));
+  assert.deepEqual(
+    sending.map(({ file }) => file),
+    [],
+  );
+});
+
+test("colours, sizes and styles are only in the components", () => {
+  const styled = outside("ui/").filter(({ file, text }) => {
+    const code = text.replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, "");
+    return (
+      /#[0-9a-f]{3,8}\b(?!-)|\brgba?\(|\bhsla?\(/i.test(code.replaceAll(/"#[a-z-]+"/g, "")) ||
+      (/\.css"/.test(code) && file !== "console/src/main.tsx") ||
+      /style=\{\{/.test(code)
+    );
+  });
+  assert.deepEqual(
+    styled.map(({ file }) => file),
+    [],
+  );
+  const styles = globSync("console/src/ui/*.css", { cwd: root }).filter((file) => !file.endsWith("tokens.css"));
+  for (const file of styles) {
+    const text = readFileSync(join(root, file), "utf8").replaceAll(/url\([^)]*\)/g, "");
+    assert.doesNotMatch(text, /#[0-9a-f]{3,8}\b|\brgba?\(/i, `${file}: colours are in tokens.css`);
+  }
+});
+
+test("components contain no texts", () => {
+  const spoken = outside("texts/")
+    .filter(({ file }) => file.endsWith(".tsx"))
+    .flatMap(({ file, text }) => {
+      const code = text.replaceAll(/\/\*[^]*?\*\//g, "");
+      const between = [...code.matchAll(/>\s*([A-Za-z][a-z]+(?: [A-Za-z]+)*)\s*<\//g)].map(([, words = ""]) => words);
+      const attributes = [...code.matchAll(/ (?:aria-label|title|label|hint)="([^"]+)"/g)].map(
+        ([, words = ""]) => words,
+      );
+      // Names of products, languages and keys are the same in every language.
+      return [...between, ...attributes]
+        .filter((words) => !["Brume", "English", "Ctrl", "Ctrl K", "ID", "Promise"].includes(words))
+        .map((words) => `${file}: ${words}`);
+    });
+  assert.deepEqual(spoken, []);
+});
+
+/** Bytes after gzip. */
+const firstLoad = 220_000;
+const largestChunk = 100_000;
+
+test("the first load and each chunk are within their size", () => {
+  const { first, chunks } = JSON.parse(readFileSync(join(root, "console/dist/sizes.json"), "utf8")) as {
+    first: number;
+    chunks: Readonly<Record<string, number>>;
+  };
+  assert.ok(first > 50_000 && first <= firstLoad, `first load: ${first}`);
+  const large = Object.entries(chunks).filter(([, size]) => size > largestChunk);
+  assert.deepEqual(large, []);
+});
