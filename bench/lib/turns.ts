@@ -6,7 +6,7 @@
 import { appendFileSync } from "node:fs";
 import { threadId } from "node:worker_threads";
 
-/** Milliseconds between two looks at the processor time of the thread. */
+/** Milliseconds between two readings of the processor time of the thread. */
 const period = 5;
 const shortest = 10;
 

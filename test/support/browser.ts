@@ -24,7 +24,7 @@ export function launchBrowser(): Promise<Browser> {
 }
 
 interface ConsoleOptions {
-  /** Token of the session; null: nobody is signed in. */
+  /** Token of the session; null: no user is signed in. */
   readonly token: string | null;
   readonly width?: number;
   readonly theme?: "light" | "dark";
