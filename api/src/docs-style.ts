@@ -1,4 +1,4 @@
-/** How the page of documentation looks: one column on a phone, contents beside it on a context, light or dark as the reader's system. */
+/** How the page of documentation looks: one column on a phone, contents beside it on a desktop, light or dark as the reader's system. */
 export const style = `
 :root{color-scheme:light dark;--ink:light-dark(#1c2024,#e6e8eb);--soft:light-dark(#5c6570,#9aa3ad);--page:light-dark(#fff,#14171a);
 --tint:light-dark(#f4f6f8,#1d2126);--edge:light-dark(#dfe3e8,#30363d);--link:light-dark(#0b5cad,#7db7f5)}

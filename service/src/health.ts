@@ -32,7 +32,7 @@ export interface HealthOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  readonly machines: Pick<MachineStatusCache, "look" | "lookAt">;
+  readonly machines: Pick<MachineStatusCache, "observe" | "observeServers">;
   readonly networks: Pick<NetworkStatusCache, "last">;
   readonly zones: Pick<ZonePublisher, "loadProblem">;
   readonly metrics: DnsMetrics;
@@ -71,11 +71,11 @@ export function createHealth(options: HealthOptions): Health {
     async check() {
       isDatabaseUp = await checkDatabase();
       // The engine runs no reconciler while nothing can be stored, so the VMs are observed here.
-      const machine = (store.blocked() === null ? machines.lookAt([]) : machines.look()).then(
+      const machine = (store.blocked() === null ? machines.observeServers([]) : machines.observe()).then(
         ({ ready, detail }) => ({ ready, detail }),
         () => ({ ready: false, detail: "the server driver does not respond" }),
       );
-      disk = await diskWatch.look();
+      disk = await diskWatch.measure();
       // A failed write is tried again at the next check.
       await diskEvents.report(disk, clock.now()).catch(() => {});
       await metrics.refresh();

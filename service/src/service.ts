@@ -244,7 +244,7 @@ export function createService(options: ServiceOptions): Service {
         ipv6: options.networks.publicPool6 !== null,
         async capacity(db) {
           // Without a response of the machine driver no capacity is free.
-          const status = await servers.machineStatus.lookAt([]).catch(() => null);
+          const status = await servers.machineStatus.observeServers([]).catch(() => null);
           return capacityOf(
             status?.capacity ?? { cores: 0, memory: 0, disk: 0, diskFree: 0 },
             await sumAll(db),

@@ -190,7 +190,7 @@ onSqliteFirst(
       await harness.client.deletePublicNetwork({ path: { id } }, { wait: 60 });
       await fixture.newEvents();
       await fixture.pass(20);
-      await fixture.look();
+      await fixture.pollHost();
       assert.deepEqual(
         (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
         [],

@@ -31,9 +31,9 @@ onSqliteFirst(
       /** When a second poll has begun, the first one is complete. */
       const checkDrift = async () => {
         for (let left = 2; left > 0; left--) {
-          const { looks } = router;
-          await fixture.look();
-          await until(async () => router.looks > looks);
+          const { observations } = router;
+          await fixture.pollHost();
+          await until(async () => router.observations > observations);
         }
         const limited = (await fixture.newEvents()).filter(({ Type }) => Type === "publicnetwork.limited");
         return limited.map(({ ResourceID }) => ResourceID);
@@ -54,7 +54,7 @@ onSqliteFirst(
       await harness.client.configureFirewall({ path: { id }, body: rules });
       await fixture.newEvents();
       harness.brume.router.damage(id, "firewall");
-      await fixture.look();
+      await fixture.pollHost();
       await fixture.untilEvent(({ Type, ResourceID }) => Type === "publicnetwork.applied" && ResourceID === id);
       const driftEvents = (await fixture.newEvents()).filter(
         ({ ResourceID, Resource }) => ResourceID === id && Resource === "publicnetwork",
@@ -72,8 +72,8 @@ onSqliteFirst(
         [await specOf(id), send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))],
         [true, true, false],
       );
-      await fixture.look();
-      await fixture.look();
+      await fixture.pollHost();
+      await fixture.pollHost();
       assert.deepEqual(
         (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
         [],
@@ -92,13 +92,13 @@ onSqliteFirst(
       };
       try {
         router.damage(id, "dhcp");
-        await fixture.look();
+        await fixture.pollHost();
         await until(async () => /could not be applied.*dnsmasq: the port is taken/.test(await errorOf()));
         await fixture.newEvents();
-        const { looks } = router;
+        const { observations } = router;
         for (let round = 1; round <= 3; round++) {
-          await fixture.look();
-          await until(async () => router.looks >= looks + round);
+          await fixture.pollHost();
+          await until(async () => router.observations >= observations + round);
         }
         assert.deepEqual(
           (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
@@ -108,7 +108,7 @@ onSqliteFirst(
       } finally {
         router.apply = apply;
       }
-      await fixture.look();
+      await fixture.pollHost();
       await fixture.untilApplied(id);
     });
 
@@ -129,11 +129,11 @@ onSqliteFirst(
       try {
         await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 60 } }, { wait: 0 });
         await begun.promise;
-        const { looks } = router;
-        await fixture.look();
-        await until(async () => router.looks > looks);
-        await fixture.look();
-        await until(async () => router.looks > looks + 1);
+        const { observations } = router;
+        await fixture.pollHost();
+        await until(async () => router.observations > observations);
+        await fixture.pollHost();
+        await until(async () => router.observations > observations + 1);
       } finally {
         router.apply = apply;
         end.resolve();
@@ -154,7 +154,7 @@ onSqliteFirst(
       const inner = await harness.client.createNetwork({ body: { Name: "inner" } }, { wait: 60 });
       for (const id of [made.Id, inner.ID]) await harness.brume.router.remove(id);
       await fixture.newEvents();
-      await fixture.look();
+      await fixture.pollHost();
       await until(async () => imageOf(made.Id) !== undefined && imageOf(inner.ID) !== undefined);
       await fixture.untilApplied(made.Id);
       await until(async () => (await harness.client.readNetwork({ path: { id: inner.ID } })).Error === null);
@@ -184,7 +184,7 @@ onSqliteFirst(
       const image = imageOf(id);
       assert.ok(image);
       await harness.brume.router.apply({ ...image, id: 4711 });
-      await fixture.look();
+      await fixture.pollHost();
       await until(async () => imageOf(4711) === undefined);
       assert.ok(imageOf(id) && isApplied(await fixture.read(id)));
     });
@@ -209,7 +209,7 @@ onSqliteFirst(
       const counted = await fixture.read(id);
       await fixture.newEvents();
       await harness.brume.restart();
-      await fixture.look();
+      await fixture.pollHost();
       assert.deepEqual(await harness.client.listPublicNetworks(), shown);
       assert.deepEqual(await fixture.read(id), counted);
       assert.equal(send(live), true);

@@ -34,16 +34,16 @@ onSqlite(
       events.filter(({ Resource, ParentID }) => Resource === "tunnel" && ParentID === id);
     /** Polls twice: the first poll emits these events, the second none. */
     async function observeTwice(id: number, types: readonly string[]): Promise<Event[]> {
-      await fixture.look();
+      await fixture.pollHost();
       if (types.length > 0) await fixture.untilEvent(({ Type, ParentID }) => Type === types.at(-1) && ParentID === id);
       const events = statusEvents(await fixture.newEvents(), id);
       assert.deepEqual(
         events.map(({ Type }) => Type),
         types,
       );
-      const looks = harness.brume.router.looks;
-      await fixture.look();
-      await harness.client.waitFor("readBalance", {}, { until: () => harness.brume.router.looks > looks + 1 });
+      const looks = harness.brume.router.observations;
+      await fixture.pollHost();
+      await harness.client.waitFor("readBalance", {}, { until: () => harness.brume.router.observations > looks + 1 });
       assert.deepEqual(statusEvents(await fixture.newEvents(), id), []);
       return events;
     }

@@ -1,13 +1,12 @@
 /**
  * Parsing of requests (docs/spec.md#base-address-and-paths, #order-of-checks, #authentication, #reading-the-request-body, #coercion,
- * #strict-mode, #responses, #dates-ids-names-labels, #lists), shown with domains and records: paths, order of checks, bodies, strict mode
- * and pages.
+ * #strict-mode, #responses, #dates-ids-names-labels), shown with domains and records: paths, order of checks, bodies and strict mode.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { createClient } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
-import { type Caller, onSqlite, refused, type TestResponse } from "../support/harness.ts";
+import { type Caller, onSqlite, type TestResponse } from "../support/harness.ts";
 import { dial } from "../support/httpsocket.ts";
 
 /** Returns the code of each entry of `errors`, by pointer. */
@@ -319,81 +318,6 @@ onSqlite("requests", (harness) => {
         "/Changes/0/TypeRecord": "value_not_allowed",
         "/Changes/0/op": "unknown_field",
       });
-    });
-  });
-
-  describe("pages", () => {
-    let caller: Caller;
-    const names = Array.from({ length: 7 }, (_, i) => `page${i}.example`);
-    before(async () => {
-      caller = await harness.neighbour();
-      for (const Name of names)
-        await caller.client.createDomain({ body: { Name, Labels: { odd: Name.charCodeAt(4) % 2 ? "1" : "0" } } });
-    });
-
-    test("have links with all filters", async () => {
-      const first = await caller.request("GET /dns?limit=3&records=false&NAME=page*");
-      const link = first.headers.get("link") ?? "";
-      assert.match(link, /^<\/dns\?[^>]*>; rel="next"$/);
-      for (const part of ["limit=3", "records=false", "NAME=page*", "cursor="])
-        assert.ok(decodeURIComponent(link).includes(part), link);
-      assert.equal(first.headers.get("x-total-count"), "7");
-      const second = await caller.request(`GET ${/<(.*)>/.exec(link)?.[1] ?? ""}`);
-      assert.deepEqual(
-        (second.json as Domain[]).map(({ Name }) => Name),
-        names.slice(3, 6),
-      );
-      const third = await caller.request(`GET ${/<(.*)>/.exec(second.headers.get("link") ?? "")?.[1] ?? ""}`);
-      assert.deepEqual(
-        (third.json as Domain[]).map(({ Name }) => Name),
-        names.slice(6),
-      );
-      assert.equal(third.headers.get("link"), null);
-      assert.equal((await caller.request("GET /dns?limit=7")).headers.get("link"), null);
-      assert.equal(((await caller.request("GET /dns")).json as Domain[]).length, 7);
-    });
-
-    test("have a count of the filtered objects", async () => {
-      const odd = await caller.client.raw.listDomains({ query: { label: "odd=1", limit: 1 } });
-      assert.deepEqual([odd.answer.length, odd.headers.get("x-total-count")], [1, "3"]);
-    });
-
-    test("neither skip nor repeat objects during changes", async () => {
-      const seen: string[] = [];
-      for await (const page of caller.client.pages("listDomains", { query: { limit: 2 } })) {
-        seen.push(...page.map(({ Name }) => Name));
-        if (seen.length !== 4) continue;
-        await caller.client.deleteDomain({ path: { id: page[1]?.ID ?? 0 } });
-        await caller.client.createDomain({ body: { Name: "page-late.example" } });
-      }
-      assert.deepEqual(seen, [...names, "page-late.example"]);
-    });
-
-    for (const query of [
-      "limit=0",
-      "limit=1001",
-      "limit=x",
-      "limit=1.5",
-      "cursor=nonsense",
-      "cursor=%00",
-      "label=a%3D%3D%3Db",
-      "label=a,,b",
-      "label=(",
-      "label=-a",
-      "state=Activ",
-      "state=Active,bogus",
-      "records=maybe",
-    ])
-      test(`${query} is rejected`, async () => {
-        const response = await caller.request(`GET /dns?${query}`);
-        assert.equal(response.code, "query_invalid", response.text);
-        const name = `?${query.split("=")[0]}`;
-        assert.deepEqual(errorsOf(response), { [name]: "query_invalid" });
-        assert.deepEqual(Object.keys((response.json as { ModelState: object }).ModelState), [name.slice(1)]);
-      });
-
-    test("an unknown project has no tokens", async () => {
-      await refused(harness.client.listTokens({ query: { project: 99_999 } }), "project_not_found");
     });
   });
 });

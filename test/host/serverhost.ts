@@ -105,12 +105,12 @@ export interface ServerHost {
 /** Polls until the result is true or defined; throws after `ms` milliseconds. */
 export async function until<T>(
   what: string,
-  ask: () => Promise<T | undefined | null | false>,
+  poll: () => Promise<T | undefined | null | false>,
   ms = actionTimeout,
 ): Promise<T> {
   let last: unknown;
   for (const end = Date.now() + ms; Date.now() < end; await sleep(200)) {
-    const value = await ask();
+    const value = await poll();
     if (value !== undefined && value !== null && value !== false) return value;
     last = value;
   }

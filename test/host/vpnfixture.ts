@@ -13,11 +13,11 @@ import { guard } from "../support/guard.ts";
 /** Polls until there is a result; throws after `limit` milliseconds, with the description. */
 export async function until<T>(
   what: string,
-  look: () => Promise<T | null | undefined | false>,
+  poll: () => Promise<T | null | undefined | false>,
   limit = 120_000,
 ): Promise<T> {
   for (const end = Date.now() + limit; Date.now() < end; await sleep(50)) {
-    const found = await look();
+    const found = await poll();
     if (found) return found;
   }
   throw new Error(`did not happen within ${limit} ms: ${what}`);

@@ -86,7 +86,7 @@ invariant("while nothing can be stored, the observed condition of a VM is shown"
     const server = await fixture.makeServer();
     const { condition, machineStatus } = fixture.servers;
     const seen = async () => {
-      await machineStatus.look();
+      await machineStatus.observe();
       return [condition(await fixture.row(server.id)), machineStatus.troubled()];
     };
     assert.deepEqual(await seen(), ["Normal", []]);

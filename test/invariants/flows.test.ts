@@ -337,7 +337,7 @@ invariant("a waiting step counts no attempts, and can be woken", async (store) =
   assert.deepEqual((await mustFind(store, late.id)).steps[0]?.detail, "silent so far");
   await drive(engine, alarm, async () => (await mustFind(store, late.id)).end !== null);
   assert.deepEqual((await mustFind(store, late.id)).error?.code, "ssh_not_ready");
-  assert.ok(checks >= 30 && checks <= 32, `${checks} looks`);
+  assert.ok(checks >= 30 && checks <= 32, `${checks} checks`);
   const woken = await begin(store, waitingFlow, 2, alarm.now());
   await engine.idle();
   ready = true;

@@ -34,7 +34,7 @@ export interface NetworkFixture {
   /** Advances the clock and makes the service check what is due. */
   pass(seconds: number): Promise<void>;
   /** Makes the service poll the host now: advances the clock by 6 s. */
-  look(): Promise<void>;
+  pollHost(): Promise<void>;
   /** Creates a public network with a unique name and waits until it is active. */
   network(more?: object): Promise<PublicNetwork>;
   /** Reads the network until the condition is true (at most `limit` ms). */
@@ -156,7 +156,7 @@ export function createNetworkFixture(harness: Harness, clock: MovableClock, limi
       clock.pass(seconds);
       await wake();
     },
-    look: () => fixture.pass(6),
+    pollHost: () => fixture.pass(6),
     async network(more = {}) {
       names += 1;
       const made = await harness.client.createPublicNetwork({ body: { Name: `net ${names}`, ...more } }, { wait: 60 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createPacer, createTurn, forEachInTurns } from "./turn.ts";
+import { createPacer, createTurn, forEachInTurns, readPages } from "./turn.ts";
 
 test("a slice is over after five milliseconds, and the next one starts after the event loop", async () => {
   let now = 0;
@@ -58,4 +58,19 @@ test("works that share a pacer run in order, in several turns of the event loop"
     .split("turn")
     .map((run) => run.split(" ").filter((item) => item !== "").length);
   assert.ok(Math.max(...runs) <= 2, seen.join(" "));
+});
+
+test("pages end with the first one that is not full, and none is empty", async () => {
+  for (const count of [0, 1, 3, 4, 6]) {
+    const rows = Array.from({ length: count }, (_, index) => ({ id: 10 * (index + 1) }));
+    const reads: number[] = [];
+    const pages = readPages(3, async (after) => {
+      reads.push(after);
+      return rows.filter(({ id }) => id > after).slice(0, 3);
+    });
+    const found = await Array.fromAsync(pages);
+    assert.deepEqual(found.flat(), rows);
+    assert.ok(found.every(({ length }) => length > 0));
+    assert.deepEqual(reads, [0, 30, 60].slice(0, Math.floor(count / 3) + 1));
+  }
 });

@@ -92,3 +92,21 @@ export function runAtOnce<T>(work: Generator<void, T>): T {
     if (done === true) return value;
   }
 }
+
+/**
+ * Yields the rows of a query by ascending id, page by page, in slices. `read` returns at most `size` rows with ids above `after`. It runs
+ * only when the caller has processed the page before.
+ */
+export async function* readPages<Row extends { readonly id: number }>(
+  size: number,
+  read: (after: number) => Promise<Row[]>,
+): AsyncGenerator<Row[]> {
+  const turn = createTurn();
+  for (let after = 0; ; ) {
+    const page = await read(after);
+    if (page.length > 0) yield page;
+    if (page.length < size) return;
+    after = page.at(-1)?.id ?? after;
+    if (turn.isOver()) await turn.next();
+  }
+}

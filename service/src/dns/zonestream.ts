@@ -2,7 +2,7 @@
  * Large zones as text in pieces: records are read page by page from a snapshot of the database, so that no zone is in memory as a whole
  * and all records belong to one serial.
  */
-import { createTurn } from "../base/turn.ts";
+import { createTurn, readPages } from "../base/turn.ts";
 import type { Caller, OpenBody } from "../http/handler.ts";
 import type { Reader, Snapshot } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain } from "./access.ts";
@@ -87,16 +87,8 @@ export const streamZoneFile = (stream: ZoneStream): OpenBody =>
     }
   });
 
-async function* pagesById(db: Reader, domain: number): AsyncGenerator<table.RecordRow[]> {
-  const turn = createTurn();
-  for (let after = 0; ; ) {
-    const page = await table.pageRecordsById.all(db, { domain, after, limit: pageRows });
-    if (page.length > 0) yield page;
-    if (page.length < pageRows) return;
-    after = page.at(-1)?.id ?? after;
-    if (turn.isOver()) await turn.next();
-  }
-}
+const pagesById = (db: Reader, domain: number): AsyncGenerator<table.RecordRow[]> =>
+  readPages(pageRows, (after) => table.pageRecordsById.all(db, { domain, after, limit: pageRows }));
 
 /** Yields the records in the order of a zone file. The records of one owner are in one page. */
 async function* pagesByNode(db: Reader, domain: number): AsyncGenerator<table.RecordRow[]> {

@@ -22,7 +22,7 @@ export interface DiskState extends DiskSettings {
 /** Measures the data disk. */
 export interface DiskWatch {
   /** Measures the disk and logs a change of `isLow`. Resolves to null if no disk is configured or it could never be measured. */
-  look(): Promise<DiskState | null>;
+  measure(): Promise<DiskState | null>;
 }
 
 const megabytes = (bytes: number): string => `${Math.floor(bytes / 1e6)} MB`;
@@ -40,7 +40,7 @@ export function describeDisk(state: DiskState | null): string {
 /** Creates the measurement and its metrics. Without `folder` nothing is measured. */
 export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; registry: Registry }): DiskWatch {
   const { folder, low = 0, log, registry } = options;
-  if (folder === undefined) return { look: async () => null };
+  if (folder === undefined) return { measure: async () => null };
   let last: DiskState | null = null;
   const gauge = (name: string, help: string, read: (state: DiskState) => number): void => {
     const collect = function (this: Gauge): void {
@@ -53,7 +53,7 @@ export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; reg
   gauge("brume_disk_low", "1: fewer bytes are free than the low-water mark.", ({ isLow }) => Number(isLow));
 
   return {
-    async look() {
+    async measure() {
       const found = await statfs(folder).catch(() => null);
       if (found === null) return last;
       const free = found.bavail * found.bsize;

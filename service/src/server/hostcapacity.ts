@@ -23,7 +23,7 @@ export interface HostCapacity {
 
 /** Observes the host now, and the VMs of these servers. */
 export const readHost = (context: ServerContext, ...servers: number[]): Promise<HostCapacity> =>
-  hostOf(context, context.servers.machineStatus.lookAt(servers));
+  hostOf(context, context.servers.machineStatus.observeServers(servers));
 
 /** Uses the last observation if it is recent. Sufficient where only the free capacity counts. */
 export const readHostCached = (context: ServerContext): Promise<HostCapacity> =>

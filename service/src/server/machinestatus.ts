@@ -16,9 +16,9 @@ export interface MachineStatusCache {
   /** Returns the VMs that had a problem in the last observation. */
   troubled(): readonly { readonly id: number; readonly condition: MachineTrouble }[];
   /** Observes all VMs; the observation starts after the call. Rejects if the driver fails. */
-  look(): Promise<MachinesStatus>;
+  observe(): Promise<MachinesStatus>;
   /** Observes the host and only the VMs of these servers. Rejects if the driver fails. */
-  lookAt(ids: readonly number[]): Promise<MachinesStatus>;
+  observeServers(ids: readonly number[]): Promise<MachinesStatus>;
   /** True if the driver reported a start or end of the VM since the last observation of all began, which may be older than the report. */
   hasReported(id: number): boolean;
   /** Resolves to the last observation if it is at most 6 s old, else to a new one. For requests that need only the host as a whole. */
@@ -76,7 +76,7 @@ export function createMachineStatusCache(
   }
   const observeAll = coalesce(observe);
 
-  async function observeSome(ids: readonly number[]): Promise<MachinesStatus> {
+  async function observeIds(ids: readonly number[]): Promise<MachinesStatus> {
     const status = await machines.observe(ids).catch((error: unknown) => {
       observed = null;
       throw error;
@@ -98,8 +98,8 @@ export function createMachineStatusCache(
     of: (id) => last.get(id) ?? null,
     troubled: () =>
       [...last.values()].flatMap(({ id, trouble }) => (trouble === null ? [] : { id, condition: trouble })),
-    look: observeAll,
-    lookAt: observeSome,
+    observe: observeAll,
+    observeServers: observeIds,
     takeReported() {
       const ids = [...unchecked];
       unchecked = new Set();

@@ -4,6 +4,7 @@
  * deletion this database has recorded are removed. Links of servers that do not exist are only rows, and are deleted.
  */
 import type { Log } from "../base/log.ts";
+import { readPages } from "../base/turn.ts";
 import type { HeldImage, MachineStatus, Machines } from "../drivers/machine/interface.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import { type Reader, type Store, skipIds, type Tx } from "../store/db.ts";
@@ -21,8 +22,7 @@ import {
   type OrphanRow,
   retire,
 } from "./orphantable.ts";
-import { listServerStates } from "./serverstates.ts";
-import { findAnyServer, listStrayLinks } from "./table.ts";
+import { findAnyServer, listStrayLinks, pageServerStates, statesPerPage } from "./table.ts";
 
 /** Milliseconds between runs, and milliseconds for a guest to shut down. */
 const period = 5000;
@@ -79,11 +79,14 @@ export function createOrphans(context: FlowContext): Orphans {
 
   /** Returns all objects without a row. The host is observed before the rows are read, because a row is inserted before its object. */
   async function findUnknown(): Promise<UnknownObject[]> {
-    const { ready, machines: seen } = await machineStatus.look();
+    const { ready, machines: seen } = await machineStatus.observe();
     if (!ready) throw new Error("the server driver is not ready");
     const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
     const known = new Set<number>();
-    for await (const page of listServerStates(store.read)) for (const { id } of page) known.add(id);
+    const pages = readPages(statesPerPage, (after) =>
+      pageServerStates.all(store.read, { after, limit: statesPerPage }),
+    );
+    for await (const page of pages) for (const { id } of page) known.add(id);
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
     return [
       ...seen.filter(({ id }) => !known.has(id)).map(serverOf),

@@ -6,6 +6,7 @@
 
 import { steadyOf } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { readPages } from "../base/turn.ts";
 import type { MachineStatus } from "../drivers/machine/interface.ts";
 import { defineReconciler, type Flow, type Reconciler } from "../engine/flow.ts";
 import { queue } from "../engine/task.ts";
@@ -16,8 +17,15 @@ import { emitServerEvent } from "./flow/events.ts";
 import { readTail } from "./flow/guest.ts";
 import { deathsWithin, hasJustFailed, queueReconcile } from "./flow/reconcile.ts";
 import { changeServer } from "./flow/serverrow.ts";
-import { listServerStates } from "./serverstates.ts";
-import { findAnyServer, listServerStatesOf, type ServerRow, type ServerStateRow, updateServer } from "./table.ts";
+import {
+  findAnyServer,
+  listServerStatesOf,
+  pageServerStates,
+  type ServerRow,
+  type ServerStateRow,
+  statesPerPage,
+  updateServer,
+} from "./table.ts";
 
 /** Milliseconds between observations. */
 const period = 5000;
@@ -125,9 +133,12 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
   }
 
   async function checkAll(): Promise<void> {
-    const { ready } = await machineStatus.look();
+    const { ready } = await machineStatus.observe();
     if (!ready) return;
-    for await (const page of listServerStates(store.read))
+    const pages = readPages(statesPerPage, (after) =>
+      pageServerStates.all(store.read, { after, limit: statesPerPage }),
+    );
+    for await (const page of pages)
       for (const server of page) {
         const status = machineStatus.of(server.id);
         const isSettled = (status?.trouble ?? "Normal") === server.condition && needOf(server, status) === "nothing";
@@ -137,7 +148,7 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
   }
 
   async function checkSome(ids: readonly number[]): Promise<void> {
-    const { ready, machines } = await machineStatus.lookAt(ids);
+    const { ready, machines } = await machineStatus.observeServers(ids);
     if (!ready) return;
     const statusOf = new Map(machines.map((status) => [status.id, status]));
     for (const server of await listServerStatesOf(store.read, ids))

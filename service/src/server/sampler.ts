@@ -35,7 +35,7 @@ export interface SamplerOptions {
   /** Source of the time up to which ages are counted. */
   readonly pruneTime: PruneTime;
   /** Observed status of the VMs and of the networks. */
-  readonly machines: { look(): Promise<MachinesStatus> };
+  readonly machines: { observe(): Promise<MachinesStatus> };
   readonly networks: { observe(): Promise<RouterStatus> };
 }
 
@@ -71,7 +71,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   let first: number | null = null;
 
   async function sample(): Promise<void> {
-    const [{ machines: all }, router] = await Promise.all([machines.look(), networks.observe().catch(() => null)]);
+    const [{ machines: all }, router] = await Promise.all([machines.observe(), networks.observe().catch(() => null)]);
     const at = clock.now();
     const measured = steadyOf(clock);
     const start = rowStart(at);

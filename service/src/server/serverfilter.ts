@@ -4,7 +4,7 @@
  */
 import type { Query } from "@brume/api/operation.ts";
 import type { serverOperations } from "@brume/api/server.ts";
-import { createTurn } from "../base/turn.ts";
+import { readPages } from "../base/turn.ts";
 import { takePage } from "../http/list.ts";
 import { listNetworksById } from "../network/table.ts";
 import type { Reader } from "../store/db.ts";
@@ -29,16 +29,13 @@ export async function filterServers(db: Reader, project: number, query: Filters)
     labels: (row: FilteredRow) => JSON.parse(row.labels) as Record<string, string>,
   };
   const found: FilteredRow[] = [];
-  const turn = createTurn();
-  for (let after = 0; ; ) {
-    const rows = await pageFiltered.all(db, { project, after, limit: readTogether });
+  const pages = readPages(readTogether, (after) => pageFiltered.all(db, { project, after, limit: readTogether }));
+  for await (const rows of pages) {
     const links = needsLinks ? await linksOf(db, project, rows) : null;
     const fitting = rows.filter((row) => matches(row, links?.get(row.id) ?? []));
     found.push(...takePage(fitting, filters, facets).items);
-    if (rows.length < readTogether) return found;
-    after = rows.at(-1)?.id ?? after;
-    if (turn.isOver()) await turn.next();
   }
+  return found;
 }
 
 async function linksOf(db: Reader, project: number, rows: readonly FilteredRow[]) {

@@ -80,6 +80,9 @@ export const listServersOf = async (db: Reader, project: number, ids: readonly n
 /** Columns that decide what exists on the host. */
 export type ServerStateRow = Pick<ServerRow, "id" | "state" | "is_on" | "boot" | "condition">;
 
+/** Rows of a page of `pageServerStates`: few enough that reading one takes less than 5 ms. */
+export const statesPerPage = 500;
+
 /** Returns up to `limit` servers after an id, with the columns that decide what exists on the host. */
 export const pageServerStates = prepare<{ after: number; limit: number }>()((db, p) =>
   db

@@ -45,7 +45,7 @@ export function guestSteps<Input>(context: FlowContext): [ServerStep<Input>, Ser
   const common = { time: actionLimits.waitFor * 1000, keeps: true } as const;
   /** Checks whether the guest has reported the end of its boot; the step fails with `code` if it does not. */
   async function checkGuest(subject: number, code: "ssh_not_ready" | "guest_not_ready"): Promise<Done<Facts> | Wait> {
-    const status = (await context.machineStatus.look()).machines.find(({ id }) => id === subject);
+    const status = (await context.machineStatus.observe()).machines.find(({ id }) => id === subject);
     if (status?.stage === "ready") return { detail: "ready" };
     const detail = `Server ${subject} did not report the end of its boot within ${actionLimits.waitFor} s.`;
     const overdue = stepErrorOf(code, detail, { log: await readTail(context, subject) });

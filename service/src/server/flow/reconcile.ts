@@ -46,7 +46,7 @@ export function reconcileFlow(context: FlowContext): Flow {
             const waiting = await plugIn(context, subject, nicsOf());
             if (waiting.length > 0) return waitForNetwork(subject, waiting);
           }
-          const [status] = (await context.machineStatus.lookAt([subject])).machines;
+          const [status] = (await context.machineStatus.observeServers([subject])).machines;
           // Labels the disk of an adopted server with its uuid.
           if (status !== undefined && !shouldRun && status.label?.uuid !== uuidOf(server))
             await context.machines.apply(await machineSpecFor(context, server));

@@ -44,21 +44,21 @@ export const sortAtNode = (
   b: { readonly node: string; readonly type: string; readonly id: number },
 ): number => (a.node < b.node ? -1 : a.node > b.node ? 1 : a.type < b.type ? -1 : a.type > b.type ? 1 : a.id - b.id);
 
-/** Returns the begin of the zone file: SOA and NS set. `own`: the NS records at the top; if there are none, `nameServers` are printed. */
+/** Returns the beginning of the zone file: SOA and NS set. `printed`: the NS records at the top; if there are none, `nameServers` are printed. */
 export function printTop(
   { ascii, labels }: PrintedDomain,
   soa: Soa,
   serial: number,
   nameServers: readonly string[],
-  own: readonly PrintedRecord[],
+  printed: readonly PrintedRecord[],
 ): string {
   const timers = [serial, soa.refresh, soa.retry, soa.expire, soa.minimum].join(" ");
   const top = printName(ascii);
   let text = `${top}. ${soa.ttl} IN SOA ${soa.mname}. ${printName(soa.rname)}. ${timers}${printMark(null, labels)}\n`;
   const automatic = automaticNs(ascii, nameServers);
   const auto = printMark("automatic", "{}");
-  if (own.length === 0) for (const name of nameServers) text += `${top}. ${automatic.ttl} IN NS ${name}.${auto}\n`;
-  for (const record of own) text += `${printRecord(record, ascii)}${printMark("own", record.labels ?? "{}")}\n`;
+  if (printed.length === 0) for (const name of nameServers) text += `${top}. ${automatic.ttl} IN NS ${name}.${auto}\n`;
+  for (const record of printed) text += `${printRecord(record, ascii)}${printMark("own", record.labels ?? "{}")}\n`;
   return text;
 }
 

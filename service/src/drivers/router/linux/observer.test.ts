@@ -63,7 +63,7 @@ function createMachine(count: number) {
     spec,
     broken,
     /** Observes the host, and returns the number of namespaces whose rules were read. */
-    async look() {
+    async observe() {
       const { networks } = await observer.observe();
       const missing = networks.filter(({ complete }) => !complete).map(({ id }) => id);
       return { networks, missing, visits: commands.filter((line) => line.includes(" nft ")).length };
@@ -72,19 +72,19 @@ function createMachine(count: number) {
 }
 
 test("few networks are all read at every observation", async () => {
-  const { look, broken } = createMachine(8);
-  assert.equal((await look()).visits, 8);
+  const { observe, broken } = createMachine(8);
+  assert.equal((await observe()).visits, 8);
   broken.add(5);
-  const { visits, missing } = await look();
+  const { visits, missing } = await observe();
   assert.deepEqual([visits, missing], [8, [5]]);
 });
 
 test("many networks are all read once and then in turn, while ports are counted every time", async () => {
-  const { look, broken } = createMachine(40);
-  const first = await look();
+  const { observe, broken } = createMachine(40);
+  const first = await observe();
   assert.deepEqual([first.visits, first.missing], [40, []]);
   broken.add(20);
-  const observations = [await look(), await look(), await look()];
+  const observations = [await observe(), await observe(), await observe()];
   assert.deepEqual(
     observations.map(({ visits, missing }) => [visits, missing]),
     [
@@ -101,14 +101,14 @@ test("many networks are all read once and then in turn, while ports are counted 
 });
 
 test("a network that was applied during an observation is read again at the next", async () => {
-  const { look, broken, observer, spec } = createMachine(40);
-  await look();
+  const { observe, broken, observer, spec } = createMachine(40);
+  await observe();
   broken.add(12);
-  const half = look();
+  const half = observe();
   observer.know(spec(12), "1");
   await half;
   broken.clear();
-  const { visits, missing } = await look();
+  const { visits, missing } = await observe();
   assert.deepEqual([visits, missing], [9, []]);
 });
 

@@ -154,7 +154,7 @@ test("secrets with any characters replace their placeholders", () => {
   assert.ok(fill("fortigate", odd).includes('set psksecret "a\\"b\\\\c$&d0123456789"\n'));
   assert.ok(fill("mikrotik", odd).includes('secret="a\\"b\\\\c\\$&d0123456789" '));
   assert.ok(fill("cisco", odd).includes(`pre-shared-key ${odd.sharedKey}\n`));
-  // A key that looks encoded is not taken for one.
+  // A key that resembles an encoded one is not decoded.
   assert.match(fill("strongswan", { ...plain, sharedKey: "0x12345678901234" }), /secret = 0s/);
   const [privateKey, presharedKey] = [Buffer.alloc(32, 5).toString("base64"), wireguard.presharedKey];
   const text = fillSecrets(renderPeerConfig(wireguard, near) ?? "", "wg-quick", {

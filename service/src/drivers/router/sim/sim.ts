@@ -45,7 +45,7 @@ export interface SimulatedRouter extends Router {
   /** While true, `observe` does not resolve; waiting calls resolve when it becomes false. */
   silent: boolean;
   /** Number of calls of `observe`. */
-  readonly looks: number;
+  readonly observations: number;
   /** Returns the last applied spec of each network. */
   images(): readonly NetworkSpec[];
 }
@@ -134,7 +134,7 @@ export function createSim(now: () => number): SimulatedRouter {
       for (const resolve of waiting) resolve();
       waiting = [];
     },
-    get looks() {
+    get observations() {
       return observations;
     },
     async apply(spec, onRepair) {
