@@ -9,7 +9,7 @@ import { recordSpecs } from "@brume/api/record/types.ts";
 import { requireQuota } from "../account/model/rules.ts";
 import { ApiError } from "../base/error.ts";
 import type { RecordSet, ZoneChange } from "../drivers/nameserver/interface.ts";
-import type { Tx } from "../store/db.ts";
+import { rest, type Tx } from "../store/db.ts";
 import { absolute } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
 import { type ConflictQuery, checkZone, conflictQueries, describeConflict } from "./model/rules.ts";
@@ -99,7 +99,7 @@ export async function applyChanges(
   };
   // Sent together: on PostgreSQL each statement that is awaited alone costs a round trip.
   const [changes] = await Promise.all([
-    Promise.all(effective.map((change) => write(tx, domain.id, change, serial, by.now))),
+    writeAll(tx, domain.id, effective, serial, by.now),
     table.stepDomain.run(tx, after),
   ]);
   if (!visible) return { domain: after, changes, step: null };
@@ -172,6 +172,26 @@ function requireNoConflict(
     `${conflicts.length} changes conflict with other records. The first: ${first.message}`,
     errors,
   );
+}
+
+/** Changes that are written together: it takes less than a slice. */
+const writtenTogether = 50;
+
+async function writeAll(
+  tx: Tx,
+  domainId: number,
+  changes: readonly RecordChange[],
+  serial: number,
+  now: number,
+): Promise<VersionChange[]> {
+  const written: VersionChange[] = [];
+  for (let from = 0; from < changes.length; from += writtenTogether) {
+    if (from > 0) await rest(tx);
+    const some = changes.slice(from, from + writtenTogether);
+    for (const each of await Promise.all(some.map((change) => write(tx, domainId, change, serial, now))))
+      written.push(each);
+  }
+  return written;
 }
 
 async function write(

@@ -11,17 +11,17 @@ import { requestReconcile } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import { json } from "../http/reply.ts";
-import type { Reader } from "../store/db.ts";
+import { type Reader, rest, runResting } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
 import { fullZone, nextSerial } from "./apply.ts";
 import type { Fetched } from "./migrate.ts";
 import { readAddress } from "./model/address.ts";
 import { type DomainName, readDomainName } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
-import { checkZone, describeConflict } from "./model/rules.ts";
+import { describeConflict, findConflicts } from "./model/rules.ts";
 import { automaticSoa, servedOwner, sortKey } from "./model/served.ts";
 import { domainTag, maxInEvent, printedOf, showDomain } from "./model/show.ts";
-import { parseZone, zoneFileError } from "./model/zonefile/parse.ts";
+import { readZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { printZone } from "./model/zonefile/print.ts";
 import { requireFreeName } from "./names.ts";
 import type { DnsContext } from "./recordroutes.ts";
@@ -70,20 +70,20 @@ interface Content {
   readonly report: ImportReport | null;
 }
 
-/** Collects the initial records of a domain: from `Ip`, and from the zone file or its present name servers. Throws `zone_file_invalid`. */
-function collect(
+/** Collects, with yields, the initial records of a domain: from `Ip`, and from the zone file or its present name servers. Throws `zone_file_invalid`. */
+function* collect(
   body: { readonly ZoneFile?: string },
   first: StoredRecord | null,
   domain: DomainName,
   fetched: Fetched | undefined,
   max: number,
-): Content {
+): Generator<void, Content> {
   const firstRecords = first === null ? [] : [first];
   const isFirst = (record: StoredRecord) =>
     record.type === first?.type && record.owner === "@" && record.value === first.value;
   if (body.ZoneFile !== undefined) {
-    const zone = parseZone(body.ZoneFile, domain.ascii, max);
-    const faults = checkZone([...firstRecords, ...zone.records], firstRecords.length)
+    const zone = yield* readZone(body.ZoneFile, domain.ascii, max);
+    const faults = (yield* findConflicts([...firstRecords, ...zone.records], firstRecords.length))
       .filter(
         ({ code, index }) =>
           !(code === "record_exists" && isFirst(zone.records[index - firstRecords.length] as StoredRecord)),
@@ -108,7 +108,9 @@ function collect(
       .slice(0, Math.max(0, max - firstRecords.length));
     // Fetched records that conflict with the requested address are left out.
     const conflicting = new Set(
-      checkZone([...firstRecords, ...records], firstRecords.length).map(({ index }) => index - firstRecords.length),
+      (yield* findConflicts([...firstRecords, ...records], firstRecords.length)).map(
+        ({ index }) => index - firstRecords.length,
+      ),
     );
     const accepted = records.filter((_, index) => !conflicting.has(index));
     return {
@@ -203,7 +205,8 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
         const max = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
-        const { records, labels, domainLabels, report } = collect(body, first, domain, fetched, max);
+        const content = collect(body, first, domain, fetched, max);
+        const { records, labels, domainLabels, report } = await runResting(tx, content);
         requireQuota(project.quotas, "RecordsPerDomain", 0, records.length);
 
         const now = clock.now();
@@ -233,20 +236,24 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
           };
           const id = await table.insertRecord.insert(tx, newRow);
           rows.push({ ...newRow, id: dryRun ? 0 : id });
+          await rest(tx);
         }
         const changes = rows.map((after) => ({ op: "Create" as const, before: null, after }));
         appendVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
         await requestReconcile(tx, delegation, row.id);
+        await rest(tx);
 
         const shown = dryRun ? { ...row, id: 0 } : row;
         const shownRows = dryRun ? rows.map((record) => ({ ...record, domain_id: 0 })) : rows;
         const answer = showDomain(shown, shownRows, anySerial, nameServers);
+        await rest(tx);
+        const zone = fullZone(row, rows, nameServers);
         return {
           answer,
           tag: domainTag(shown),
           changes: [changeOf("domain.created", null, answer)],
           async refresh(ms) {
-            await zones.publish(fullZone(row, rows, nameServers), ms);
+            await zones.publish(zone, ms);
             const served = zones.served(row.ascii);
             return served >= row.serial ? undefined : showDomain(row, rows, served, nameServers);
           },

@@ -6,15 +6,15 @@ import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import type { Caller, ChangeResult, Handlers, Request } from "../http/handler.ts";
 import { defaultLimit, mostParts } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
-import { flushJournals, type Reader, type Tx } from "../store/db.ts";
+import { flushJournals, type Reader, rest, runResting, type Tx } from "../store/db.ts";
 import { canSeeRecord, getDomain, requireFullDomainAccess, requireRecordAccess } from "./access.ts";
 import { applyChanges, type RecordChange, showChange } from "./apply.ts";
 import * as versions from "./changetable.ts";
 import { compareRecords, type Difference } from "./model/difference.ts";
 import { checkFields, ownerField, readRecord, type StoredRecord } from "./model/record.ts";
-import { checkZone, describeConflict } from "./model/rules.ts";
+import { describeConflict, findConflicts } from "./model/rules.ts";
 import { domainTag, storedOf } from "./model/show.ts";
-import { parseZone, zoneFileError } from "./model/zonefile/parse.ts";
+import { readZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { authorOf, awaitPublish, type DnsContext, emitRecordEvents, hideNewIds } from "./recordroutes.ts";
 import * as table from "./table.ts";
 import { type PastRecord, readVersions, showVersion, stateAt } from "./version.ts";
@@ -103,18 +103,18 @@ async function readChanges(
 const changesOf = (differences: readonly Difference[], place: { at: string; pointer: string }): RecordChange[] =>
   differences.map((difference) => ({ ...difference, ...place }));
 
-/** Throws `zone_file_invalid`, with the lines, if records of the file conflict with each other or with remaining records. */
-function requireNoConflict(
+/** Throws, with yields before, `zone_file_invalid` with the lines, if records of the file conflict with each other or with remaining records. */
+function* requireNoConflict(
   domain: table.DomainRow,
   present: readonly table.RecordRow[],
   differences: readonly Difference[],
   lines: readonly number[],
-): void {
+): Generator<void, void> {
   const removed = new Set(differences.flatMap((one) => (one.op === "Create" ? [] : [one.row.id])));
   const remaining = present.filter((row) => !removed.has(row.id)).map(storedOf);
   const written = differences.filter((one) => one.op !== "Delete");
   const records: StoredRecord[] = [...remaining, ...written.map(({ record }) => record)];
-  const faults = checkZone(records, remaining.length).map(({ index, code, other }) => {
+  const faults = (yield* findConflicts(records, remaining.length)).map(({ index, code, other }) => {
     const one = written[index - remaining.length] as (typeof written)[number];
     const conflict = { code, other: other === null ? null : (records[other] ?? null) };
     const { message } = describeConflict(one.record, conflict, domain);
@@ -182,14 +182,15 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
         const keep = request.body.Mode !== "Replace";
         const present = await table.listRecords(tx, domain.id);
         const max = mergeQuotas(JSON.parse(domain.quotas) as Partial<Quotas>).RecordsPerDomain;
-        const zone = parseZone(request.body.ZoneFile, domain.ascii, max);
+        const zone = await runResting(tx, readZone(request.body.ZoneFile, domain.ascii, max));
         // The parser stops after `max + 1` records: an incomplete result must not be imported.
         if (zone.records.length > max) requireQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
         // Unless the file marks the NS set at the top, the stored NS records there are kept.
         const compared = zone.definesTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
         const wanted = zone.records.map((record) => ({ record, labels: zone.labels.get(record) ?? null }));
         const differences = compareRecords(compared, wanted, { keep });
-        requireNoConflict(domain, present, differences, zone.lines);
+        await rest(tx);
+        await runResting(tx, requireNoConflict(domain, present, differences, zone.lines));
         return apply(request, tx, domain, changesOf(differences, { at: "/ZoneFile", pointer: "" }));
       },
     },

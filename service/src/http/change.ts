@@ -6,7 +6,7 @@ import type { OperationName } from "@brume/api/contract.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { append, type NewEvent } from "../engine/event.ts";
-import type { Store } from "../store/db.ts";
+import { rest, type Store } from "../store/db.ts";
 import { type Bound, subjectOf } from "./bind.ts";
 import type { Exchange } from "./exchange.ts";
 import type { AuditRow, Caller, ChangeResult, Request, ResourceChange } from "./handler.ts";
@@ -106,10 +106,14 @@ export async function executeChange(
       ? handler.change?.(request, tx)
       : change(tx))) as ChangeResult<unknown>;
     if (request.dryRun) throw new DryRunEnd(outcome);
+    // A change of thousands of objects has texts of megabytes.
+    await rest(tx);
     const now = clock.now();
     await append(tx, eventsOf(outcome.changes, caller, exchange.id, now, print));
+    await rest(tx);
     await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.changes[0], print));
     if (claim !== null) {
+      await rest(tx);
       reply = show(outcome, print);
       await claim.store(tx, reply, outcome.tasks ?? [], now);
     }

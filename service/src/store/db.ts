@@ -90,6 +90,15 @@ export async function lock(tx: Tx, key: string): Promise<void> {
  */
 export const rest = (tx: Tx): Promise<void> => sessionOf(tx).rest();
 
+/** Runs work of a transaction that yields where it can be interrupted, and rests there. */
+export async function runResting<T>(tx: Tx, work: Generator<void, T>): Promise<T> {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done === true) return value;
+    await rest(tx);
+  }
+}
+
 /** Placeholder of a parameter in a query that is compiled before its values are known. */
 class Placeholder {
   readonly name: string;

@@ -180,7 +180,7 @@ class PartSession implements Session {
     this.#act("select", (connection) => connection.lock(key)).catch(() => {});
   }
   async rest(): Promise<void> {
-    if (this.kind !== "sqlite" || !this.#life.turn.isOver()) return;
+    if (!this.#life.turn.isOver()) return;
     this.#life.rested = true;
     await this.#life.turn.next();
   }

@@ -9,6 +9,7 @@ import type { ErrorCode } from "@brume/api/errors.ts";
 import { limits } from "@brume/api/record/spec.ts";
 import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
 import { ApiError, errorAt, fieldError } from "../../base/error.ts";
+import { runAtOnce } from "../../base/turn.ts";
 import { answerBytes } from "./data.ts";
 import { absolute } from "./name.ts";
 import { ownerField, recordKey, type StoredRecord } from "./record.ts";
@@ -137,17 +138,25 @@ interface Cut {
   below: number;
 }
 
+/** Records between two yields. */
+const recordsTogether = 500;
+
+/** Validates a zone at once, see `findConflicts`. */
+export const checkZone = (records: readonly StoredRecord[], existing?: number): ZoneConflict[] =>
+  runAtOnce(findConflicts(records, existing));
+
 /**
- * Validates a zone: returns every record that conflicts with a previous one, in order. The first `existing` records are trusted and not
+ * Validates a zone, with yields: returns every record that conflicts with a previous one, in order. The first `existing` records are trusted and not
  * validated themselves. Takes linear time (times the depth of the names, if there are delegations).
  */
-export function checkZone(records: readonly StoredRecord[], existing = 0): ZoneConflict[] {
+export function* findConflicts(records: readonly StoredRecord[], existing = 0): Generator<void, ZoneConflict[]> {
   const nodes = new Map<string, Node>();
   const cuts = new Map<string, Cut>();
   for (const { type, owner } of records)
     if (type === "NS" && owner !== "@") cuts.set(owner.toLowerCase(), { ns: -1, below: -1 });
   const conflicts: ZoneConflict[] = [];
   for (let index = 0; index < records.length; index++) {
+    if (index % recordsTogether === recordsTogether - 1) yield;
     const record = records[index] as StoredRecord;
     const name = servedOwner(record).toLowerCase();
     let node = nodes.get(name);

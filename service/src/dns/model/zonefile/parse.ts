@@ -6,6 +6,7 @@
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { ApiError, fieldError } from "../../../base/error.ts";
 import { quote } from "../../../base/quote.ts";
+import { runAtOnce } from "../../../base/turn.ts";
 import { kindsOf, parseData, readGenericData } from "../data.ts";
 import { asciiName, isAbsolute, maxName, type NameError, refuseName, relativeTo, wireLength } from "../name.ts";
 import { recordKey, type StoredRecord } from "../record.ts";
@@ -50,12 +51,18 @@ export function zoneFileError(errors: readonly LineError[]): ApiError {
   );
 }
 
+/** Entries between two yields. */
+const entriesTogether = 100;
+
+/** Parses a zone file at once, see `readZone`. */
+export const parseZone = (text: string, domain: string, max?: number): Zone => runAtOnce(readZone(text, domain, max));
+
 /**
- * Parses the zone file of `domain` (ASCII). Duplicate records are stored once.
+ * Parses, with yields, the zone file of `domain` (ASCII). Duplicate records are stored once.
  * Stops after `max + 1` records, so that a short file with $GENERATE cannot exhaust memory.
  * Throws `zone_file_invalid`.
  */
-export function parseZone(text: string, domain: string, max = 1_000_000): Zone {
+export function* readZone(text: string, domain: string, max = 1_000_000): Generator<void, Zone> {
   const zone: Zone = { records: [], lines: [], skipped: [], labels: new Map(), domainLabels: null, definesTop: false };
   const errors: LineError[] = [];
   const seen = new Set<string>();
@@ -81,7 +88,9 @@ export function parseZone(text: string, domain: string, max = 1_000_000): Zone {
       if (state.labels !== null) zone.labels.set(result, state.labels);
     }
   };
+  let entries = 0;
   while (errors.length < maxErrors && zone.records.length <= max && next()) {
+    if (++entries % entriesTogether === 0) yield;
     const { line, tokens, isQuoted, error } = entry;
     if (error !== null) errors.push(error);
     else if (isQuoted[0] || tokens[0]?.charCodeAt(0) !== 36) add(line, readEntry(state, entry));
@@ -90,6 +99,7 @@ export function parseZone(text: string, domain: string, max = 1_000_000): Zone {
       for (const result of generate(state, entry)) {
         add(line, result);
         if (zone.records.length > max || errors.length >= maxErrors) break;
+        if (++entries % entriesTogether === 0) yield;
       }
   }
   if (errors.length > 0) throw zoneFileError(errors);
