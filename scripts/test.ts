@@ -25,12 +25,22 @@ function divide(files: readonly string[], count: number): string[][] {
   return groups.map((group) => group.files);
 }
 
-/** Returns the text of a module that runs the files one after the other. Each is a suite, so the hooks of a file apply to that file only. */
+/**
+ * Returns the text of a module that runs the files one after the other. Each is a suite, so the hooks of a file apply to that file only. A
+ * file is imported after the one before it: where two wait for the same module, the tests of one would become part of the other's suite.
+ */
 const moduleOf = (files: readonly string[]): string => `import { describe } from "node:test";
-for (const file of ${JSON.stringify(files)})
+for (const file of ${JSON.stringify(files)}) {
+  const { promise, resolve } = Promise.withResolvers();
   describe(file, async () => {
-    await import(${JSON.stringify(pathToFileURL(`${root}/`).href)} + file);
+    try {
+      await import(${JSON.stringify(pathToFileURL(`${root}/`).href)} + file);
+    } finally {
+      resolve();
+    }
   });
+  await promise;
+}
 `;
 
 /** Host tests mostly wait and the others mostly compute, so one of each starts in turn. */
@@ -45,7 +55,7 @@ function arrange(files: readonly string[]): string[][] {
   const length = Math.max(waiting.length, working.length);
   return [
     ...Array.from({ length }, (_, index) => [waiting[index] ?? [], working[index] ?? []]).flat(),
-    ...divide(files.filter(unit), processors),
+    ...divide(files.filter(unit), processors + 1),
   ].filter((group) => group.length > 0);
 }
 

@@ -1,3 +1,4 @@
+/** The identity of a guest is removed from real file systems, on the partitions of a disk. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import {
@@ -13,9 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
-import { exec } from "../../exec.ts";
-import { removeIdentity } from "./identity.ts";
-import { createDiskTools } from "./tool.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { removeIdentity } from "../../service/src/drivers/machine/disk/identity.ts";
+import { createDiskTools } from "../../service/src/drivers/machine/disk/tool.ts";
 
 const tools = await Promise.all(["mkfs.ext4", "e2fsck", "debugfs"].map((name) => exec.run([name, "-V"]))).then(
   () => "",

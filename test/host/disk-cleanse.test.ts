@@ -1,3 +1,4 @@
+/** The disk of a copy loses the identity of its source before the first start, with real file systems. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import {
@@ -14,11 +15,11 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
-import { guestImage } from "../../../../../test/support/machinelab.ts";
-import { exec } from "../../exec.ts";
-import { printImage } from "../image/manifest.ts";
-import { cleanseDisk } from "./cleanse.ts";
-import { chainOf, checkDisk, createDisks, layerName, topOf } from "./disk.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { cleanseDisk } from "../../service/src/drivers/machine/disk/cleanse.ts";
+import { chainOf, checkDisk, createDisks, layerName, topOf } from "../../service/src/drivers/machine/disk/disk.ts";
+import { printImage } from "../../service/src/drivers/machine/image/manifest.ts";
+import { guestImage } from "../support/machinelab.ts";
 
 const tools = await Promise.all(
   ["mkfs.ext4", "e2fsck", "debugfs"].map((name) => exec.run([name, "-V"])).concat(exec.run(["qemu-img", "--version"])),

@@ -1,3 +1,4 @@
+/** The layers of a disk with the real qemu-img: copies share them, a merge keeps the content, and nothing else can write to them. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -6,9 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { guestImage } from "../../../../../test/support/machinelab.ts";
-import { exec } from "../../exec.ts";
-import { printImage } from "../image/manifest.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
 import {
   allocatedOf,
   chainOf,
@@ -21,7 +20,9 @@ import {
   sizeOf,
   topOf,
   versionsOf,
-} from "./disk.ts";
+} from "../../service/src/drivers/machine/disk/disk.ts";
+import { printImage } from "../../service/src/drivers/machine/image/manifest.ts";
+import { guestImage } from "../support/machinelab.ts";
 
 const root = mkdtempSync(join(tmpdir(), "brume-disk-"));
 after(() => rmSync(root, { recursive: true }));

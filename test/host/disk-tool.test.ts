@@ -1,3 +1,4 @@
+/** The programs that read a guest's disk have no rights, no network and no file but the disk. */
 import assert from "node:assert/strict";
 import {
   chmodSync,
@@ -13,8 +14,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createExec } from "../../exec.ts";
-import { createDiskTools, fileLimit } from "./tool.ts";
+import { createExec } from "../../service/src/drivers/exec.ts";
+import { createDiskTools, fileLimit } from "../../service/src/drivers/machine/disk/tool.ts";
 
 const uid = 688_777;
 const exec = createExec();
