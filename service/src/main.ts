@@ -39,6 +39,8 @@ try {
     (error instanceof Error && (error.constructor === Error || error.name === "StorageError"));
   const text =
     isExpected || !(error instanceof Error) ? (error instanceof Error ? error.message : String(error)) : error.stack;
-  process.stderr.write(`Brume did not start: ${text}\n`);
+  const isDamaged = error instanceof Error && "isDamage" in error && error.isDamage === true;
+  const advice = isDamaged ? '. Restore a backup: "Backup and restore" in docs/operate.md' : "";
+  process.stderr.write(`Brume did not start: ${text}${advice}\n`);
   process.exit(1);
 }

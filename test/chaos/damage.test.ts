@@ -93,6 +93,20 @@ test("thousands of damaged rows in a row: all other zones are served", async () 
   }
 });
 
+test("a file that SQLite cannot open: the start ends with the way to restore", async () => {
+  const brume = await createProcess("sqlite");
+  try {
+    await brume.end("SIGTERM");
+    const file = openSync(join(brume.folder, databaseName), "r+");
+    writeSync(file, Buffer.alloc(100, 0xff), 0, 100, 0);
+    closeSync(file);
+    await assert.rejects(brume.start(), /brume\.db is damaged .*\. Restore a backup: "Backup and restore" in docs/);
+    await brume.end();
+  } finally {
+    await brume.close();
+  }
+});
+
 for (const table of ["event", "domain"])
   test(`a damaged page of ${table}: all readable data is served`, async () => {
     const brume = await createProcess("sqlite");
