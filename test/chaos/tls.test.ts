@@ -119,8 +119,9 @@ describe("TLS", () => {
 function startWith(settings: Readonly<Record<string, string>>) {
   const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
   const main = resolve(import.meta.dirname, "../../service/src/main.ts");
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const { status, stderr } = spawnSync(process.execPath, [main], {
-    env: { PATH: process.env["PATH"], BRUME_DATA: data, BRUME_SIMULATE: "1", ...settings },
+    env: { PATH, NODE_COMPILE_CACHE, BRUME_DATA: data, BRUME_SIMULATE: "1", ...settings },
     encoding: "utf8",
   });
   rmSync(data, { recursive: true });

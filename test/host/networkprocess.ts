@@ -17,6 +17,7 @@ import { showNetwork } from "../../service/src/network/model/show.ts";
 import * as table from "../../service/src/network/table.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
+import { copyAccelerator } from "../support/machinelab.ts";
 import { createLab, type Lab } from "../support/netnslab.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { announce, createServer as createGuest, link, pool, type Server } from "./routerfixture.ts";
@@ -72,6 +73,7 @@ export async function createNetworkProcess(beside?: {
 }): Promise<NetworkProcess> {
   const lab = beside?.lab ?? (await createLab());
   const folder = beside?.folder ?? mkdtempSync(join(tmpdir(), "brp-"));
+  copyAccelerator(folder);
   const tag = tagOf(folder);
   const runFolder = `/run/brume-${tag}`;
   const proxy = await openProxy(lab);

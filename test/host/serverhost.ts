@@ -5,7 +5,7 @@
  */
 
 import { spawn } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,7 +21,7 @@ import { tagOf } from "../../service/src/drivers/router/model/name.ts";
 import type { Kind } from "../support/databases.ts";
 import { guard } from "../support/guard.ts";
 import { whyNot } from "../support/hindrance.ts";
-import { findCapabilities } from "../support/machinelab.ts";
+import { copyAccelerator, findCapabilities } from "../support/machinelab.ts";
 import { createLab, type Lab, hindrance as labHindrance } from "../support/netnslab.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { createKey, type Key } from "./imageguest.ts";
@@ -40,8 +40,6 @@ const firstUid = 700_000;
 
 /** Roots of control groups: one hierarchy (v2), or one for each controller (v1). */
 const groupRoots = ["", "cpu", "memory", "pids"].map((name) => join("/sys/fs/cgroup", name));
-
-const built = resolve(import.meta.dirname, "../../.engines");
 
 /** Mounts /sys of the namespace, so that its devices are those of the simulated host, with the control groups of the real one. */
 const enter = `
@@ -135,8 +133,7 @@ export async function createServerHost(
   const tag = tagOf(folder);
   const runFolder = `/run/brume-${tag}`;
   for (const each of [folder, runFolder]) guard({ spaces: `brume-${tag}-.*`, tag, folder: each });
-  const accelerator = join(built, "accelerator.json");
-  if (existsSync(accelerator)) cpSync(accelerator, join(folder, "accelerator.json"));
+  copyAccelerator(folder);
   const script = join(lab.runFolder, "enter");
   writeFileSync(script, enter);
   const askpass = join(lab.runFolder, "askpass");

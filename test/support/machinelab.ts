@@ -40,6 +40,12 @@ async function detect(image: GuestImage, folder: string): Promise<MachineCapabil
   });
 }
 
+/** Copies the result of the accelerator trial to a new data folder, so that its first start does not boot a VM to find out. */
+export function copyAccelerator(folder: string): void {
+  const accelerator = join(built, "../accelerator.json");
+  if (existsSync(accelerator)) cpSync(accelerator, join(folder, "accelerator.json"));
+}
+
 /** The capabilities that the servers use, or the reason why there can be none here. */
 export async function findCapabilities(): Promise<{ hindrance: string } | { capabilities: MachineCapabilities }> {
   const reason = whyNot("qemu-system-x86_64", "qemu-img");
