@@ -203,6 +203,47 @@ describe("the console", () => {
     });
   });
 
+  test("a token is built, shown once, and its session ends with it", async () => {
+    await story(brume.token, async (page) => {
+      await page.goto("/console/access");
+      await page.getByRole("button", { name: "Create token" }).click();
+      await page.getByLabel("Name", { exact: true }).fill("robot");
+      await page.getByLabel("Purpose").selectOption("certificate");
+      await page.getByLabel("Domain", { exact: true }).selectOption("example.com");
+      await page.getByText("only in example.com, names _acme-challenge*").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
+      await page.getByText("Copy the token now").first().waitFor();
+      const value = (await page.getByRole("dialog").locator("pre").textContent()) ?? "";
+      assert.match(value, /^[0-9a-f]{64}$/);
+      await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+      await page.getByText("robot").waitFor();
+      const { Token } = await brume.clientOf(value).readAccount();
+      assert.deepEqual(Token.Scopes, ["dns:write"]);
+      await story(value, async (robots) => {
+        await robots.goto("/console/access");
+        await robots.getByText("this session").waitFor();
+        assert.equal(await robots.getByRole("link", { name: "Tokens" }).count(), 0);
+        await brume.client.deleteToken({ path: { id: Token.ID } });
+        await robots.getByRole("heading", { name: "Sign in to Brume" }).waitFor();
+      });
+    });
+  });
+
+  test("events appear as they happen, and can be paused", async () => {
+    await story(brume.token, async (page) => {
+      await page.goto("/console/activity?kind=domain");
+      await page.getByText("example.com", { exact: true }).first().waitFor();
+      await brume.client.createDomain({ body: { Name: "news.example" } });
+      await page.getByText("news.example").first().waitFor();
+      await page.getByRole("button", { name: "Pause" }).click();
+      await brume.client.createDomain({ body: { Name: "later.example" } });
+      await page.getByText("1 new event").waitFor();
+      assert.equal(await page.getByText("later.example").count(), 0);
+      await page.getByRole("button", { name: "Continue" }).click();
+      await page.getByText("later.example").first().waitFor();
+    });
+  });
+
   test("a token without rights sees no actions", async () => {
     const { Token } = await brume.client.createToken({ body: { Name: "reader", Scopes: ["server:read"] } });
     await story(Token, async (page) => {
@@ -249,13 +290,20 @@ describe("the console", () => {
       ["/console/dns", "Not checked"],
       ["/console/dns?create=1", "Optional: paste"],
       [`/console/dns/${scene.domain}`, "Add record"],
+      ["/console/activity", "Every change in this project"],
+      ["/console/access", "certificates"],
+      ["/console/access?tab=keys", "laptop"],
+      ["/console/access?tab=sessions", "this session"],
+      ["/console/access?tab=projects", "Usage"],
       [`/console/dns/${scene.domain}?tab=history`, "Every change of the zone"],
     ];
+    // Lists and forms of one kind look alike on a phone.
+    const onPhone = pages().filter(([path]) => !/tab=|create=1|activity/.test(path));
     for (const look of [{ width: 1440 }, { width: 390, theme: "dark" as const }])
       await story(
         brume.token,
         async (page) => {
-          for (const [path, text] of pages()) {
+          for (const [path, text] of look.width < 700 ? onPhone : pages()) {
             await page.goto(path);
             await page.getByText(text).first().waitFor();
             await checkAccess(page);

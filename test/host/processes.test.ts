@@ -179,6 +179,12 @@ console.log(JSON.stringify(written));`;
     assert.deepEqual(JSON.parse(stdout), [join(folder, "control")]);
   });
 
+  test("it serves the files of the web console", async () => {
+    const page = await fetch(`${host.brume.url}/console/`, { headers: { accept: "text/html" } });
+    const [, script = ""] = /src="([^"]*main-[^"]*)"/.exec(await page.text()) ?? [];
+    assert.deepEqual([page.status, (await fetch(host.brume.url + script)).status], [200, 200]);
+  });
+
   test("secrets of the control plane are not in the environment of the agent", () => {
     const names = (pid: number) =>
       readFileSync(`/proc/${pid}/environ`, "utf8")

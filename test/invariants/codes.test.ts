@@ -36,7 +36,6 @@ interface CodeFixture {
   /** Blocks calls to the name server until the returned function is called. */
   shutGate(): () => void;
 }
-
 type Seen = Pick<TestResponse, "status" | "code" | "text">;
 type Produce = (fixture: CodeFixture) => Promise<Seen>;
 

@@ -56,6 +56,26 @@ test("components contain no texts", () => {
   assert.deepEqual(spoken, []);
 });
 
+test("every text is used", async () => {
+  const { en } = (await import("../../console/src/texts/en.ts")) as { en: object };
+  const code = outside("texts/")
+    .map(({ text }) => text)
+    .join("\n");
+  const unused: string[] = [];
+  const walk = (value: object, path: string): void => {
+    for (const [key, text] of Object.entries(value)) {
+      const isUsed = new RegExp(`\\.${key}\\b|"${key}"|\\b${key}[,:} ]`).test(code);
+      if (typeof text === "object" && text !== null) {
+        // A table that is read by a computed key is used as a whole.
+        if (new RegExp(`\\.${key}(?:\\?)?\\[|\\b${key}\\[|= (?:\\w+\\.)*${key};`).test(code)) continue;
+        walk(text as object, `${path}${key}.`);
+      } else if (!isUsed) unused.push(path + key);
+    }
+  };
+  walk(en, "");
+  assert.deepEqual(unused, []);
+});
+
 /** Bytes after gzip. */
 const firstLoad = 220_000;
 const largestChunk = 100_000;

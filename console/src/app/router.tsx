@@ -50,7 +50,19 @@ const domain = createRoute({
   validateSearch: texts("tab", "q", "type"),
   component: lazyRouteComponent(() => import("../features/dns/detail.tsx"), "DomainDetail"),
 });
-const routeTree = root.addChildren([overview, servers, serverCreate, server, domains, domain]);
+const activity = createRoute({
+  getParentRoute: () => root,
+  path: "/activity",
+  validateSearch: texts("q", "kind"),
+  component: lazyRouteComponent(() => import("../features/activity/activity.tsx"), "Activity"),
+});
+const access = createRoute({
+  getParentRoute: () => root,
+  path: "/access",
+  validateSearch: texts("tab"),
+  component: lazyRouteComponent(() => import("../features/access/access.tsx"), "Access"),
+});
+const routeTree = root.addChildren([overview, servers, serverCreate, server, domains, domain, activity, access]);
 
 export const createAppRouter = () =>
   createRouter({

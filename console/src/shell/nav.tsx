@@ -16,6 +16,8 @@ function useEntries(): readonly Entry[] {
     { to: "/", icon: "overview", name: nav.overview },
     { to: "/servers", icon: "server", name: nav.servers },
     { to: "/dns", icon: "dns", name: nav.dns },
+    { to: "/activity", icon: "activity", name: nav.activity },
+    { to: "/access", icon: "access", name: nav.access },
   ];
 }
 

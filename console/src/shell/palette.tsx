@@ -42,6 +42,8 @@ function useEntries(): readonly Entry[] {
       page("overview", "overview", t.nav.overview, () => void go({ to: "/" })),
       page("servers", "server", t.nav.servers, () => void go({ to: "/servers" })),
       page("dns", "dns", t.nav.dns, () => void go({ to: "/dns" })),
+      page("activity", "activity", t.nav.activity, () => void go({ to: "/activity" })),
+      page("access", "access", t.nav.access, () => void go({ to: "/access" })),
       ...(mayDomains
         ? [
             page(

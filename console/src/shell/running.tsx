@@ -59,7 +59,7 @@ export function RunningActions() {
     <>
       <Button
         kind="quiet"
-        icon={running.length > 0 ? "busy" : "activity"}
+        icon={running.length > 0 ? "busy" : "wait"}
         aria-label={running.length > 0 ? t.running.open(running.length) : t.running.title}
         aria-haspopup="dialog"
         onClick={() => setOpen(true)}

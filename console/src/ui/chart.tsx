@@ -1,6 +1,7 @@
 /** A chart of values over time (uPlot). Charts of a page share the position of the pointer and the zoom. */
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
+import { useTexts } from "../texts/texts.tsx";
 
 interface Series {
   readonly name: string;
@@ -32,11 +33,18 @@ const colour = (name: string): string => {
 export function Chart({ label, language, times, series }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
+  const timeName = useTexts().activity.time;
   const names = series.map(({ name }) => name).join("\n");
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
-    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    const font = `12px ${getComputedStyle(element).fontFamily}`;
+    const axis = {
+      font,
+      stroke: colour("--muted"),
+      grid: { stroke: colour("--line"), width: 1 },
+      ticks: { show: false },
+    };
     const compact = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
     const show = (value: number | null): string => (value === null ? "–" : compact.format(value));
     const chart = new uPlot(
@@ -51,7 +59,11 @@ export function Chart({ label, language, times, series }: ChartProps) {
         ],
         scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
         series: [
-          { value: (_, time) => new Date((time ?? 0) * 1000).toLocaleTimeString(language) },
+          {
+            label: timeName,
+            value: (_, time: number | null) =>
+              time === null ? "–" : new Date(time * 1000).toLocaleTimeString(language),
+          },
           ...names.split("\n").map((name, index) => ({
             label: name,
             stroke: colour(strokes[index] ?? "--chart-1"),
@@ -72,7 +84,7 @@ export function Chart({ label, language, times, series }: ChartProps) {
       chart.destroy();
       plot.current = null;
     };
-  }, [language, names]);
+  }, [language, names, timeName]);
   useEffect(() => {
     plot.current?.setData([[...times], ...series.map(({ values }) => [...values])]);
   }, [times, series]);

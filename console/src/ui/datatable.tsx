@@ -3,7 +3,7 @@
  * hidden. Rows can be selected.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type CSSProperties, type ReactNode, useEffect, useRef, useState } from "react";
+import { type CSSProperties, type ReactNode, type RefObject, useLayoutEffect, useRef, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 
 export interface Column<T> {
@@ -40,26 +40,42 @@ interface TableProps<T> {
 
 /** Rows up to which all are rendered: find-in-page works, and no script runs while scrolling. */
 const plainRows = 60;
-/** Below this width in pixels a table shows its main columns only. */
-const narrow = 700;
+/** Pixels between two columns, and at both ends of a row. */
+const gap = 16;
 
-function useIsNarrow(): boolean {
-  const [isNarrow, setNarrow] = useState(() => matchMedia(`(max-width: ${narrow}px)`).matches);
-  useEffect(() => {
-    const query = matchMedia(`(max-width: ${narrow}px)`);
-    const change = (): void => setNarrow(query.matches);
-    query.addEventListener("change", change);
-    return () => query.removeEventListener("change", change);
-  }, []);
-  return isNarrow;
+/** Returns the width of the element in pixels, also after it has changed. */
+function useWidth(element: RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(() => innerWidth);
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (box === null) return undefined;
+    setWidth(box.clientWidth);
+    const observer = new ResizeObserver(() => setWidth(box.clientWidth));
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, [element]);
+  return width;
+}
+
+/** Returns the columns that fit: those without `isMain` are left out, the last one first. */
+function fitting<T>(columns: readonly Column<T>[], width: number): readonly Column<T>[] {
+  const shown = [...columns];
+  while (shown.reduce((sum, column) => sum + leastOf(column.width) + gap, gap) > width) {
+    const at = shown.findLastIndex(({ isMain }) => isMain !== true);
+    if (at < 0) break;
+    shown.splice(at, 1);
+  }
+  return shown;
 }
 
 export function DataTable<T>(props: TableProps<T>) {
   const { label, rows, idOf, nameOf, rowClass, selection, empty } = props;
   const t = useTexts();
-  const isNarrow = useIsNarrow();
   const scroll = useRef<HTMLDivElement>(null);
-  const columns = isNarrow ? props.columns.filter(({ isMain }) => isMain === true) : props.columns;
+  const outer = useRef<HTMLDivElement>(null);
+  const width = useWidth(outer) - (selection ? 36 : 0);
+  const columns = fitting(props.columns, width);
+  const isNarrow = columns.reduce((sum, column) => sum + leastOf(column.width) + gap, gap) > width;
   const isVirtual = rows.length > plainRows;
   const rowHeight = matchMedia("(pointer: coarse)").matches ? 48 : 40;
   const virtual = useVirtualizer({
@@ -73,7 +89,7 @@ export function DataTable<T>(props: TableProps<T>) {
   // Every row is a grid of its own, so that all have the same columns only if their width does not depend on their content.
   const grid: CSSProperties = {
     gridTemplateColumns: shown.join(" "),
-    minWidth: `${shown.reduce((sum, track) => sum + leastOf(track) + 16, 16)}px`,
+    minWidth: `${shown.reduce((sum, track) => sum + leastOf(track) + gap, gap)}px`,
   };
   const isAll = rows.length > 0 && selection !== undefined && rows.every((row) => selection.selected.has(idOf(row)));
 
@@ -117,9 +133,14 @@ export function DataTable<T>(props: TableProps<T>) {
     );
   };
 
-  if (rows.length === 0 && empty !== undefined) return <div className="table">{empty}</div>;
+  if (rows.length === 0 && empty !== undefined)
+    return (
+      <div className="table" ref={outer}>
+        {empty}
+      </div>
+    );
   return (
-    <div className="table">
+    <div className="table" ref={outer}>
       <div
         className={isVirtual ? "table-scroll" : "table-scroll free"}
         ref={scroll}

@@ -51,8 +51,8 @@ export function DomainDetail() {
                 key={name}
                 to="/dns/$id"
                 params={{ id: String(id) }}
-                search={name === "records" ? {} : { tab: name }}
-                activeProps={{ "aria-current": name === tab ? "page" : undefined }}
+                search={{ tab: name }}
+                aria-current={name === tab ? "page" : undefined}
               >
                 {t.records.tabs[name]}
               </Link>

@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { objectOf, serverOf, useEvents, wordsOf } from "../../data/eventview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { buttonClass } from "../../ui/button.tsx";
 import { Empty, Skeleton } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
 
@@ -10,9 +11,18 @@ const shown = 10;
 export function Latest() {
   const t = useTexts();
   const format = useFormat();
-  const events = useEvents();
+  // Sign-ins are no changes of what the project owns.
+  const events = useEvents()?.filter(({ Resource }) => Resource !== "session");
   return (
-    <Panel title={t.overview.lately} isFlush>
+    <Panel
+      title={t.overview.lately}
+      isFlush
+      actions={
+        <Link to="/activity" className={buttonClass("quiet", "small")}>
+          {t.overview.allActivity}
+        </Link>
+      }
+    >
       {events === undefined ? (
         <div className="body">
           <Skeleton />

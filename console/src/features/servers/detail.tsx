@@ -83,8 +83,8 @@ export function ServerDetail() {
               key={name}
               to="/servers/$id"
               params={{ id: String(id) }}
-              search={name === "summary" ? {} : { tab: name }}
-              activeProps={{ "aria-current": name === tab ? "page" : undefined }}
+              search={{ tab: name }}
+              aria-current={name === tab ? "page" : undefined}
             >
               {t.server.tabs[name]}
             </Link>

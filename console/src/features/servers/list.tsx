@@ -86,7 +86,7 @@ export function ServerList() {
       {
         id: "labels",
         name: t.common.labels,
-        width: "minmax(80px, 1fr)",
+        width: "minmax(130px, 1fr)",
         cell: ({ Labels }) =>
           Object.entries(Labels).map(([key, value]) => (
             <span key={key} className="tag">

@@ -14,8 +14,6 @@ export const shell = {
     delete: "Delete",
     create: "Create",
     save: "Save",
-    all: "All",
-    none: "None",
     name: "Name",
     labels: "Labels",
     created: "Created",
@@ -28,8 +26,6 @@ export const shell = {
     no: "No",
     typeToConfirm: (name: string) => `Type ${name} to confirm`,
     skip: "Skip to the content",
-    notAllowed: (scope: string) => `Your token does not have the scope ${scope}.`,
-    back: "Back",
   },
   table: {
     select: (name: string) => `Select ${name}`,

@@ -18,8 +18,6 @@ export const shell: Pick<
     delete: "Удалить",
     create: "Создать",
     save: "Сохранить",
-    all: "Все",
-    none: "Нет",
     name: "Имя",
     labels: "Метки",
     created: "Создан",
@@ -32,8 +30,6 @@ export const shell: Pick<
     no: "Нет",
     typeToConfirm: (name) => `Введите ${name} для подтверждения`,
     skip: "К содержанию",
-    notAllowed: (scope) => `У вашего токена нет права ${scope}.`,
-    back: "Назад",
   },
   table: {
     select: (name) => `Выбрать ${name}`,

@@ -1,0 +1,91 @@
+/** The browsers that are signed in: of the own token, for administrators of all tokens of the project. */
+import type { Session } from "@brume/api/session.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { useChange } from "../../data/change.ts";
+import { useData } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+
+export function Sessions() {
+  const t = useTexts();
+  const format = useFormat();
+  const { client, queries } = useData();
+  const { data: sessions, error, refetch } = useQuery(queriesOf(client).sessions());
+  const end = useChange((id: number) => client.deleteSession({ path: { id } }), {
+    done: () => t.access.ended,
+    // Tokens without account:admin receive no events of sessions.
+    onDone: () => void queries.invalidateQueries({ queryKey: ["session"] }),
+  });
+  const { run } = end;
+  const columns = useMemo<Column<Session>[]>(
+    () => [
+      {
+        id: "name",
+        name: t.access.browser,
+        width: "minmax(150px, 1fr)",
+        isMain: true,
+        cell: ({ Name, ID, IsCurrent }) => (
+          <>
+            {Name || `#${ID}`} {IsCurrent && <span className="tag">{t.access.current}</span>}
+          </>
+        ),
+      },
+      { id: "token", name: t.activity.token, width: "minmax(100px, 1fr)", cell: ({ TokenName }) => TokenName },
+      {
+        id: "address",
+        name: t.access.address,
+        width: "minmax(110px, 1fr)",
+        cell: ({ Address }) => <span className="mono">{Address}</span>,
+      },
+      {
+        id: "created",
+        name: t.common.created,
+        width: "130px",
+        cell: ({ DateCreate }) => <span className="muted">{format.ago(DateCreate)}</span>,
+      },
+      {
+        id: "expires",
+        name: t.access.expires,
+        width: "130px",
+        cell: ({ ExpiresAt }) => <span className="muted">{format.ago(ExpiresAt)}</span>,
+      },
+      {
+        id: "end",
+        name: t.access.endSession,
+        isNameHidden: true,
+        width: "90px",
+        isMain: true,
+        isRight: true,
+        cell: ({ ID, IsCurrent }) =>
+          IsCurrent ? null : (
+            <Button size="small" onClick={() => void run(ID).catch(() => undefined)}>
+              {t.access.endSession}
+            </Button>
+          ),
+      },
+    ],
+    [t, format, run],
+  );
+  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  return (
+    <>
+      <p className="muted">{t.access.sessionsAbout}</p>
+      {sessions === undefined ? (
+        <Skeleton />
+      ) : (
+        <DataTable
+          label={t.access.tabs.sessions}
+          columns={columns}
+          rows={sessions}
+          idOf={({ ID }) => ID}
+          nameOf={({ Name }) => Name}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,123 @@
+/** The tokens of the project. */
+import type { Token } from "@brume/api/account.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { useAccount, useData } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
+import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { CreateToken } from "./createtoken.tsx";
+
+export function Tokens() {
+  const t = useTexts();
+  const format = useFormat();
+  const { client } = useData();
+  const own = useAccount()?.Token.ID;
+  const { data: tokens, error, refetch } = useQuery(queriesOf(client).tokens());
+  const [isCreating, setCreating] = useState(false);
+  const [deleting, setDeleting] = useState<Token | null>(null);
+  const remove = useChange((token: Token) => client.deleteToken({ path: { id: token.ID } }), {
+    done: (_, { Name }) => t.access.deleted(Name),
+  });
+  const columns = useMemo<Column<Token>[]>(
+    () => [
+      { id: "name", name: t.common.name, width: "minmax(140px, 1fr)", isMain: true, cell: ({ Name }) => Name },
+      {
+        id: "scopes",
+        name: t.access.scopes,
+        width: "minmax(180px, 2fr)",
+        cell: ({ Scopes }) => (
+          <span title={Scopes.join(", ")}>
+            {Scopes.map((scope) => (
+              <span key={scope} className="tag">
+                {scope}
+              </span>
+            ))}
+          </span>
+        ),
+      },
+      {
+        id: "restriction",
+        name: t.access.restriction,
+        width: "minmax(110px, 1fr)",
+        cell: ({ DomainID, RecordPattern }) =>
+          DomainID === null ? <span className="muted">–</span> : (RecordPattern ?? `${t.access.domain} ${DomainID}`),
+      },
+      {
+        id: "used",
+        name: t.access.lastUsed,
+        width: "130px",
+        isMain: true,
+        cell: ({ LastUsedAt }) => (
+          <span className="muted">{LastUsedAt === null ? t.common.never : format.ago(LastUsedAt)}</span>
+        ),
+      },
+      {
+        id: "expires",
+        name: t.access.expires,
+        width: "120px",
+        cell: ({ ExpiresAt }) => (
+          <span className="muted">{ExpiresAt === null ? t.common.never : format.date(ExpiresAt)}</span>
+        ),
+      },
+      {
+        id: "delete",
+        name: t.common.delete,
+        isNameHidden: true,
+        width: "32px",
+        isMain: true,
+        isLoose: true,
+        cell: (token) => (
+          <Button
+            kind="quiet"
+            size="small"
+            icon="trash"
+            disabled={token.ID === own}
+            aria-label={t.access.deleteToken(token.Name)}
+            onClick={() => setDeleting(token)}
+          />
+        ),
+      },
+    ],
+    [t, format, own],
+  );
+  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  return (
+    <>
+      <div className="line apart">
+        <p className="muted">{t.access.tokensAbout}</p>
+        <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
+          {t.access.createToken}
+        </Button>
+      </div>
+      {tokens === undefined ? (
+        <Skeleton />
+      ) : (
+        <DataTable
+          label={t.access.tabs.tokens}
+          columns={columns}
+          rows={tokens}
+          idOf={({ ID }) => ID}
+          nameOf={({ Name }) => Name}
+        />
+      )}
+      {isCreating && <CreateToken onClose={() => setCreating(false)} />}
+      {deleting !== null && (
+        <Confirm
+          title={t.access.deleteToken(deleting.Name)}
+          action={t.common.delete}
+          typed={deleting.Name}
+          onConfirm={() => remove.run(deleting)}
+          onClose={() => setDeleting(null)}
+        >
+          <p>{t.access.deleteTokenAbout}</p>
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,176 @@
+/** Every change of the project, live, the newest first. The list can be paused and filtered; an event shows its object. */
+import type { Event } from "@brume/api/event.ts";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { objectOf, serverOf, useEvents, wordsOf } from "../../data/eventview.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Dialog, DialogHead } from "../../ui/dialog.tsx";
+import { Code, Empty, Skeleton } from "../../ui/feedback.tsx";
+import { Facts, PageHead } from "../../ui/page.tsx";
+
+export function Activity() {
+  const t = useTexts();
+  const format = useFormat();
+  const go = useNavigate({ from: "/activity" });
+  const { q = "", kind = "" } = useSearch({ from: "/activity" });
+  const live = useEvents();
+  const [paused, setPaused] = useState<readonly Event[] | null>(null);
+  const [shown, setShown] = useState<Event | null>(null);
+  const events = paused ?? live;
+  const text = q.trim().toLowerCase();
+  const rows = useMemo(
+    () =>
+      (events ?? []).filter(
+        (event) =>
+          (kind === "" || event.Resource === kind) &&
+          (text === "" ||
+            [objectOf(event, t), event.RequestID ?? "", event.Type, `${event.Resource}:${event.ResourceID}`].some(
+              (part) => part.toLowerCase().includes(text),
+            )),
+      ),
+    [events, kind, text, t],
+  );
+  const columns = useMemo<Column<Event>[]>(
+    () => [
+      {
+        id: "time",
+        name: t.activity.time,
+        width: "92px",
+        isMain: true,
+        cell: (event) => (
+          <time dateTime={event.Date} title={format.time(event.Date)} className="muted number">
+            {format.clock(event.Date)}
+          </time>
+        ),
+      },
+      {
+        id: "what",
+        name: t.activity.what,
+        width: "minmax(150px, 1fr)",
+        isMain: true,
+        cell: (event) => {
+          const { kind: what, verb } = wordsOf(event, t);
+          return `${what} ${verb}`;
+        },
+      },
+      {
+        id: "object",
+        name: t.activity.object,
+        width: "minmax(180px, 2fr)",
+        isMain: true,
+        cell: (event) => {
+          const server = event.Data === null ? null : serverOf(event);
+          return server === null ? (
+            objectOf(event, t)
+          ) : (
+            <Link to="/servers/$id" params={{ id: String(server) }}>
+              {objectOf(event, t)}
+            </Link>
+          );
+        },
+      },
+      {
+        id: "token",
+        name: t.activity.token,
+        width: "90px",
+        cell: ({ TokenID }) => <span className="muted">{TokenID ?? t.activity.service}</span>,
+      },
+      {
+        id: "details",
+        name: t.activity.details,
+        isNameHidden: true,
+        width: "32px",
+        isMain: true,
+        isLoose: true,
+        cell: (event) => (
+          <Button
+            kind="quiet"
+            size="small"
+            icon="info"
+            aria-label={`${t.activity.details}: ${event.Type} ${event.ID}`}
+            onClick={() => setShown(event)}
+          />
+        ),
+      },
+    ],
+    [t, format],
+  );
+  const search = (part: { q?: string; kind?: string }): void => {
+    void go({ search: (before) => ({ ...before, ...part }), replace: true });
+  };
+  const waiting = paused === null ? 0 : (live ?? []).findIndex(({ ID }) => ID === paused[0]?.ID);
+  return (
+    <>
+      <PageHead title={t.activity.title} about={t.activity.about}>
+        {waiting > 0 && <span className="muted number">{t.activity.waiting(waiting)}</span>}
+        <Button
+          icon={paused === null ? "pause" : "play"}
+          onClick={() => setPaused(paused === null ? (live ?? []) : null)}
+        >
+          {paused === null ? t.activity.pause : t.activity.resume}
+        </Button>
+      </PageHead>
+      <div className="filters">
+        <input
+          className="input"
+          type="search"
+          aria-label={t.activity.filter}
+          placeholder={t.activity.filter}
+          value={q}
+          onChange={({ target }) => search({ q: target.value })}
+        />
+        <select
+          className="input"
+          aria-label={t.activity.what}
+          value={kind}
+          onChange={({ target }) => search({ kind: target.value })}
+        >
+          <option value="">{t.activity.anyKind}</option>
+          {Object.entries(t.activity.kinds).map(([value, name]) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </div>
+      {events === undefined ? (
+        <Skeleton lines={8} />
+      ) : (
+        <DataTable
+          label={t.activity.title}
+          columns={columns}
+          rows={rows}
+          idOf={({ ID }) => ID}
+          nameOf={({ Type }) => Type}
+          empty={<Empty icon="activity" title={events.length === 0 ? t.activity.empty : t.activity.noMatch} />}
+        />
+      )}
+      {shown !== null && <EventDialog event={shown} onClose={() => setShown(null)} />}
+    </>
+  );
+}
+
+function EventDialog({ event, onClose }: { event: Event; onClose: () => void }) {
+  const t = useTexts();
+  const format = useFormat();
+  const { kind, verb } = wordsOf(event, t);
+  const title = `${kind} ${verb}`;
+  return (
+    <Dialog label={title} kind="wide" onClose={onClose}>
+      <div className="inner">
+        <DialogHead title={title} onClose={onClose} />
+        <Facts
+          facts={[
+            { name: t.activity.time, value: format.time(event.Date) },
+            { name: t.activity.object, value: `${event.Resource}:${event.ResourceID}` },
+            { name: t.activity.token, value: event.TokenID ?? t.activity.service },
+            event.RequestID !== null && { name: t.activity.request, value: event.RequestID, copy: event.RequestID },
+          ]}
+        />
+        {event.Data !== null && <Code text={JSON.stringify(event.Data, null, 2)} />}
+      </div>
+    </Dialog>
+  );
+}
