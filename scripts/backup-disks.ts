@@ -9,7 +9,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { ApiError, createClient } from "../api/src/client.ts";
 import { systemClock } from "../service/src/base/clock.ts";
 import { createLog } from "../service/src/base/log.ts";
-import { type Config, loadConfig } from "../service/src/config.ts";
+import { type Config, loadSettings } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
 import { copyDisks } from "../service/src/drivers/machine/disk/backup.ts";
@@ -77,7 +77,7 @@ const unfinished = /\.part$/;
 
 /** Backs up database, images and disks of the installation into a new folder in `folder`. Removes unfinished backups there. */
 export async function backUpAll(folder: string): Promise<void> {
-  const config = loadConfig(process.env);
+  const config = loadSettings(process.env);
   const { dataFolder, databaseUrl, backupFolder } = config;
   const tag = tagOf(dataFolder);
   let isServed = false;

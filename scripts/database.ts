@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { ParseArgsOptionsConfig } from "node:util";
 import { parseArgs } from "node:util";
 import type { Log } from "../service/src/base/log.ts";
-import { loadConfig } from "../service/src/config.ts";
+import { loadSettings } from "../service/src/config.ts";
 import type { Snapshot, Store } from "../service/src/store/db.ts";
 import { openPostgres, openPostgresSnapshot } from "../service/src/store/postgres.ts";
 import { databaseName, openSqlite, openSqliteSnapshot } from "../service/src/store/sqlite.ts";
@@ -21,7 +21,7 @@ export interface Location {
 
 /** Returns the selected database: `given`, else that of `BRUME_DATABASE` or `BRUME_DATA`. */
 export function locate(given: string | undefined): Location {
-  const { databaseUrl, dataFolder } = loadConfig(process.env);
+  const { databaseUrl, dataFolder } = loadSettings(process.env);
   const file = join(dataFolder, databaseName);
   // In the folder of two processes it is a link to the file of the control plane.
   const address = given ?? databaseUrl ?? (existsSync(file) ? realpathSync(file) : file);

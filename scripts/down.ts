@@ -7,7 +7,7 @@ import { rmSync } from "node:fs";
 import { connect } from "node:net";
 import { systemClock } from "../service/src/base/clock.ts";
 import { createLog } from "../service/src/base/log.ts";
-import { loadConfig } from "../service/src/config.ts";
+import { loadSettings } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
 import { requireNames } from "../service/src/drivers/router/linux/installations.ts";
@@ -16,7 +16,7 @@ import { tagOf } from "../service/src/drivers/router/model/name.ts";
 import { isOwnFolder } from "../service/src/server/model/imagefolder.ts";
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
-const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadConfig(process.env);
+const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadSettings(process.env);
 
 const isListening = await new Promise<boolean>((done) => {
   const socket = connect(listen.port, listen.host);

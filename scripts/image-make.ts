@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { loadConfig } from "../service/src/config.ts";
+import { loadSettings } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { openDraft, placeImage, sweepImages } from "../service/src/drivers/machine/image/folder.ts";
 import type { GuestImage } from "../service/src/drivers/machine/image/manifest.ts";
@@ -59,7 +59,7 @@ function readArguments() {
 process.stdout.on("error", () => process.exit());
 const { values, positionals } = readArguments();
 const images =
-  values.images === undefined ? join(loadConfig(process.env).dataFolder, "images") : resolve(values.images);
+  values.images === undefined ? join(loadSettings(process.env).dataFolder, "images") : resolve(values.images);
 const interrupt = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.once(signal, () => interrupt.abort(new Error("interrupted")));

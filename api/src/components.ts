@@ -180,6 +180,7 @@ export const headers: Readonly<Record<string, Json>> = {
   "Preference-Applied": header("The preferences of `Prefer` that were applied."),
   "Idempotency-Replayed": header("`true`: this is the stored response to the first request.", { const: "true" }),
   "X-Dry-Run": header("`true`: nothing was changed.", { const: "true" }),
+  "X-Simulated": header("Names of the engines that are simulated: what the response shows does not exist on the host."),
   "Retry-After": header("Seconds to wait before the next attempt.", { type: "integer", minimum: 0 }),
   "WWW-Authenticate": header("`Bearer`, with `invalid_token` if a token was sent."),
 };

@@ -110,6 +110,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
       "X-Request-Id",
       ...(op.etag ? ["ETag"] : []),
       ...(op.list ? ["Link", "X-Total-Count"] : []),
+      ...(/^(?:server|network):/.test(op.access) ? ["X-Simulated"] : []),
       ...(isRead ? [] : ["Preference-Applied", "Idempotency-Replayed", "X-Dry-Run"]),
     ];
     const common = { headers: referAll("headers", names) };

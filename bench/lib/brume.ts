@@ -41,6 +41,7 @@ export async function startBrume(
   const begun = performance.now();
   const program = start([process.execPath, join(root, "service/src/main.ts")], {
     NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
+    BRUME_CONFIG: "",
     BRUME_DATA: folder,
     BRUME_LISTEN: `127.0.0.1:${port}`,
     BRUME_DNS_LISTEN: `127.0.0.1:${dnsPort}`,

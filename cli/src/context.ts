@@ -3,7 +3,7 @@
  * its user can read. Without a context, the installation that this program belongs to is used: its token is in its data folder.
  */
 import { chmod, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Host } from "./host.ts";
 import { UsageError } from "./model/values.ts";
 
@@ -80,16 +80,32 @@ async function readLine(path: string): Promise<string | null> {
   );
 }
 
+/** Returns the data folder in the settings file of the service; null: there is no file, or it does not set the folder. */
+async function folderOfSettings({ env, installation }: Host): Promise<string | null> {
+  const usual = [...(installation === null ? [] : [join(installation, "brume.toml")]), "/etc/brume/brume.toml"];
+  const chosen = env["BRUME_CONFIG"];
+  for (const path of chosen === undefined ? usual : [chosen].filter((one) => one !== "")) {
+    const text = await readFile(path, "utf8").catch(() => null);
+    if (text === null) continue;
+    const { parse } = await import("smol-toml");
+    const { data } = parse(text);
+    return typeof data === "string" ? resolve(installation ?? "", data) : null;
+  }
+  return null;
+}
+
 /** Returns the folders that can be the data folder of the local installation. */
-function dataFolders({ env, installation }: Host): string[] {
+async function dataFolders(host: Host): Promise<string[]> {
+  const { env, installation } = host;
   const set = env["BRUME_DATA"];
   if (set !== undefined && set !== "") return [set];
-  return installation === null ? [] : [join(installation, "data")];
+  const folders = [await folderOfSettings(host), installation && join(installation, "data")];
+  return folders.filter((one) => one !== null);
 }
 
 /** Finds the local installation; null: there is none. */
 async function findLocal(host: Host): Promise<Target | null> {
-  for (const folder of dataFolders(host)) {
+  for (const folder of await dataFolders(host)) {
     const path = join(folder, "token");
     const token = await readLine(path);
     if (token === null) continue;

@@ -73,7 +73,7 @@ export function renderPage(commands: readonly Command[]): string {
     "2. the variables `BRUME_URL` and `BRUME_TOKEN`",
     "3. the variable `BRUME_CONTEXT`",
     "4. the current context (`brume context use`)",
-    "5. the installation of the clone: its token is in the data folder (`BRUME_DATA`, else `data/`)",
+    "5. the installation of the clone: its token is in the data folder (`BRUME_DATA`, else `data` in the settings file, else `data/`)",
     "",
     "Contexts are in `~/.config/brume/contexts.json`, which only its user can read. Instead of a token, a context can have a program that prints it.",
     "",

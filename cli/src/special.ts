@@ -10,6 +10,8 @@ export const loaders: Readonly<Record<string, () => Promise<{ run: Run }>>> = {
   apply: () => import("./special/cloud.ts").then((m) => ({ run: m.apply })),
   completion: () => import("./special/completion.ts").then((m) => ({ run: m.script })),
   __complete: () => import("./special/completion.ts").then((m) => ({ run: m.complete })),
+  "config check": () => import("./special/config.ts").then((m) => ({ run: m.check })),
+  "config show": () => import("./special/config.ts").then((m) => ({ run: m.show })),
   console: () => import("./special/console.ts"),
   "context add": () => import("./special/context.ts").then((m) => ({ run: m.add })),
   "context list": () => import("./special/context.ts").then((m) => ({ run: m.list })),
@@ -22,6 +24,7 @@ export const loaders: Readonly<Record<string, () => Promise<{ run: Run }>>> = {
   events: () => import("./special/events.ts"),
   export: () => import("./special/cloud.ts").then((m) => ({ run: m.exportFile })),
   "firewall get": () => import("./special/parts.ts").then((m) => ({ run: m.firewall })),
+  init: () => import("./special/init.ts"),
   logs: () => import("./special/logs.ts"),
   plan: () => import("./special/cloud.ts").then((m) => ({ run: m.plan })),
   "record list": () => import("./special/parts.ts").then((m) => ({ run: m.records })),
@@ -68,6 +71,7 @@ const file = argument("FILE", null, "A zone file (RFC 1035, section 5); `-` is s
 const contextName = argument("NAME", null, "Name of the context.");
 
 const cloudFile = flag("file", text, "The cloud file, in YAML or JSON; `-` is standard input.", { short: "f" });
+const configFile = flag("file", text, "Read this settings file instead of the usual one.", { short: "f" });
 const noPrompt = flag("yes", yes, "Do not prompt before the change.", { short: "y" });
 
 /** Commands that are no single operation. */
@@ -192,6 +196,61 @@ export const specialCommands: readonly Command[] = [
       examples: ["brume events --follow --type 'server.*,action.*'"],
     },
   ),
+  special(
+    "init",
+    "Set up the service of this host",
+    "Prompts for addresses, pools, TLS, the name of the name server and the token, and writes the settings file and the systemd unit. Every answer can be given as a flag. The service validates the file before it is written.",
+    {
+      flags: [
+        flag("listen", text, "Address and port of the API. Default `127.0.0.1:8080`."),
+        flag("tls-cert", text, "PEM file of the certificate of the API."),
+        flag("tls-key", text, "PEM file of its key."),
+        flag(
+          "dns-listen",
+          text,
+          "Address and port of the name server. Default as root: port 53 of the first address of the host.",
+        ),
+        flag("dns-names", text, "Names of the name servers, separated by commas."),
+        flag("public-address", text, "Public IPv4 address, if a router translates it."),
+        flag("public-pool", text, "Address blocks of public networks. Default `10.64.0.0/16`."),
+        flag("public-pool6", text, "IPv6 block of public networks, /56 or larger."),
+        flag("data", text, "Folder of the data. Default as root: `/var/lib/brume`."),
+        flag("token", text, "Value of the first token. Default: the service creates one."),
+        flag(
+          "file",
+          text,
+          "Path of the settings file. Default as root: `/etc/brume/brume.toml`; otherwise `brume.toml` of the clone.",
+          { short: "f" },
+        ),
+        flag(
+          "unit",
+          text,
+          "Path of the systemd unit; `none` writes none. Default as root: `/etc/systemd/system/brume.service`.",
+        ),
+        flag(
+          "dns-only",
+          yes,
+          "The unit runs only the name server and the API, without root. Servers and networks are simulated.",
+        ),
+        flag("yes", yes, "Do not prompt: what is not given gets its default.", { short: "y" }),
+      ],
+      examples: ["brume init", "brume init --yes --dns-listen 192.0.2.53:53 --dns-names ns1.example.com"],
+    },
+  ),
+  special(
+    "config check",
+    "Validate the settings of the service",
+    "Reads the settings file and the variables as the service does.",
+    {
+      flags: [configFile],
+    },
+  ),
+  special("config show", "Show the settings of the service", "Secrets are hidden.", {
+    flags: [
+      configFile,
+      flag("source", yes, "Show whether a value is the default, of a variable, or of which line of the file."),
+    ],
+  }),
   special("firewall get", "Show the firewall of a public network", "With counters of each rule.", { args: [network] }),
   special("logs", "Print the serial log of a server", "", {
     args: [server],

@@ -5,8 +5,10 @@
  */
 import { isAbsolute, resolve } from "node:path";
 import { type DnsConfig, readDns } from "./config/dns.ts";
+import { readSources, type Sources } from "./config/file.ts";
 import { type NetworkConfig, readNetwork } from "./config/network.ts";
 import { type Keep, parseKeep } from "./config/retention.ts";
+import { keyOf, type SettingName } from "./config/settings.ts";
 import {
   ConfigError,
   checkBlock,
@@ -54,6 +56,8 @@ export interface Config {
   readonly keep: Keep;
   /** Simulates servers and networks instead of creating them on the host. */
   readonly simulate: boolean;
+  /** Refuses to start with simulated servers or networks. */
+  readonly requireEngines: boolean;
   /** Capacity of the simulated host: cores, MB of memory, GB of disk. */
   readonly simulatedHost: { readonly cores: number; readonly memory: number; readonly disk: number };
   /** Variables that start with `BRUME_` and are not settings. */
@@ -77,11 +81,22 @@ function parseHost(value: string): Config["simulatedHost"] {
   return { cores: Number(cores), memory: Number(ram) * 1024, disk: Number(disk) };
 }
 
-/** Reads all settings. Throws `ConfigError` for the first invalid one. */
+/** Reads all settings from variables and the settings file. Throws an error that names the line of an invalid one. */
+export function loadSettings(environment: Environment, sources: Sources = readSources(environment)): Config {
+  try {
+    return loadConfig(sources.environment);
+  } catch (error) {
+    const place = error instanceof ConfigError ? sources.places.get(error.setting) : undefined;
+    if (place === undefined || !(error instanceof ConfigError)) throw error;
+    throw new Error(`${place}: ${error.message.replace(error.setting, keyOf(error.setting))}`, { cause: error });
+  }
+}
+
+/** Reads all settings from variables. Throws `ConfigError` for the first invalid one. */
 export function loadConfig(environment: Environment): Config {
   const settings = createSettings(environment);
   const { read, readInteger } = settings;
-  const readHex = (name: string): string | null => {
+  const readHex = (name: SettingName): string | null => {
     const value = read(name);
     if (value === undefined) return null;
     if (!/^[0-9a-f]{64}$/.test(value))
@@ -89,7 +104,7 @@ export function loadConfig(environment: Environment): Config {
     return value;
   };
   const readLocations = (): string[] => {
-    const value = read("BRUME_LOCATIONS") ?? "Local";
+    const value = read("BRUME_LOCATIONS");
     const names = parseList(value);
     const folded = new Set(names.map((name) => name.toLowerCase()));
     if (names.length === 0 || folded.size < names.length || !names.every((name) => /^[^\p{Cc}<>]{1,64}$/u.test(name)))
@@ -97,10 +112,10 @@ export function loadConfig(environment: Environment): Config {
     return names;
   };
   const locations = readLocations();
-  const level = read("BRUME_LOG") ?? "info";
+  const level = read("BRUME_LOG");
   if (!(logLevels as readonly string[]).includes(level))
     throw new ConfigError("BRUME_LOG", `one of ${logLevels.join(", ")}`, level);
-  const data = read("BRUME_DATA") ?? "data";
+  const data = read("BRUME_DATA");
   const database = read("BRUME_DATABASE") ?? null;
   if (database !== null && !/^postgres(ql)?:\/\//.test(database))
     throw new ConfigError("BRUME_DATABASE", "postgres://USER:PASSWORD@HOST/NAME", "(not shown)");
@@ -110,29 +125,30 @@ export function loadConfig(environment: Environment): Config {
     throw new ConfigError("BRUME_TLS_CERT and BRUME_TLS_KEY", "both files or neither", certificate ?? tlsKey ?? "");
 
   const config: Config = {
-    listen: parseEndpoint("BRUME_LISTEN", read("BRUME_LISTEN") ?? "127.0.0.1:8080"),
+    listen: parseEndpoint("BRUME_LISTEN", read("BRUME_LISTEN")),
     tls: certificate !== undefined && tlsKey !== undefined ? { certificate, key: tlsKey } : null,
-    lenientHttp: readInteger("BRUME_LENIENT_HTTP", 0, 1) === 1,
+    lenientHttp: readInteger("BRUME_LENIENT_HTTP", 1) === 1,
     dataFolder: isAbsolute(data) ? data : resolve(data),
     databaseUrl: database,
     token: readHex("BRUME_TOKEN"),
     key: readHex("BRUME_KEY"),
     logLevel: level as LogLevel,
-    processes: readInteger("BRUME_PROCESSES", 2, 2, 1),
+    processes: readInteger("BRUME_PROCESSES", 2, 1),
     dns: readDns(settings),
     locations,
     network: readNetwork(settings, locations.length),
     webhookAllow: parseList(read("BRUME_WEBHOOK_ALLOW") ?? "").map((item) => checkBlock("BRUME_WEBHOOK_ALLOW", item)),
     backupFolder: read("BRUME_BACKUPS") ?? null,
-    cpuOvercommit: readInteger("BRUME_CPU_OVERCOMMIT", 8, 64, 1),
+    cpuOvercommit: readInteger("BRUME_CPU_OVERCOMMIT", 64, 1),
     disk: {
-      operations: readInteger("BRUME_DISK_IOPS", 20_000, 100_000_000),
-      bandwidth: readInteger("BRUME_DISK_BANDWIDTH", 1000, 1_000_000),
+      operations: readInteger("BRUME_DISK_IOPS", 100_000_000),
+      bandwidth: readInteger("BRUME_DISK_BANDWIDTH", 1_000_000),
     },
-    diskLow: readInteger("BRUME_DISK_LOW", 1000, 100_000_000),
+    diskLow: readInteger("BRUME_DISK_LOW", 100_000_000),
     keep: parseKeep(read("BRUME_KEEP") ?? ""),
-    simulate: readInteger("BRUME_SIMULATE", 0, 1) === 1,
-    simulatedHost: parseHost(read("BRUME_SIMULATED_HOST") ?? "64/1024/65536"),
+    simulate: readInteger("BRUME_SIMULATE", 1) === 1,
+    requireEngines: readInteger("BRUME_REQUIRE_ENGINES", 1) === 1,
+    simulatedHost: parseHost(read("BRUME_SIMULATED_HOST")),
     unknown: settings.unread(),
   };
   return Object.freeze(config);

@@ -91,6 +91,11 @@ export async function openHost(
       throw error;
     },
   );
+  const simulated = [kind === "sim" && detail, found.kind === "sim" && found.detail].filter((one) => one !== false);
+  if (config.requireEngines && simulated.length > 0) {
+    await Promise.all([found.router.close(), driver.close()]);
+    throw new Error(`BRUME_REQUIRE_ENGINES is set, and engines would be simulated: ${simulated.join("; ")}`);
+  }
   // The Linux router sees new devices by itself. The simulated one is notified.
   if (found.plug !== null) driver.onDevice(found.plug);
   return {

@@ -1,19 +1,37 @@
 /**
- * Entry point. As root it starts the supervisor of two processes, the agent and the control plane; otherwise, and with
+ * Entry point. `config check` and `config show` only read the settings. As root it starts the supervisor of two processes, the agent and the control plane; otherwise, and with
  * `BRUME_PROCESSES=1`, it starts the service in this process. The supervisor calls it again with `agent` or `control`. Each part is loaded
  * only in the process that runs it.
  */
 import { createLog } from "./base/log.ts";
+import { readSources } from "./config/file.ts";
 import { ConfigError } from "./config/value.ts";
-import { type Config, loadConfig } from "./config.ts";
+import { type Config, loadConfig, loadSettings } from "./config.ts";
 
-async function start(config: Config): Promise<void> {
+/** Writes the settings with their sources as JSON. An invalid one is an error. */
+async function reportConfig(): Promise<void> {
+  const { reportSettings } = await import("./config/report.ts");
+  const [, file] = process.argv.slice(2);
+  const sources = readSources(file === undefined ? process.env : { ...process.env, BRUME_CONFIG: file });
+  const { unknown } = loadSettings(process.env, sources);
+  process.stdout.write(
+    `${JSON.stringify({ File: sources.file, Unknown: unknown, Settings: reportSettings(sources) })}\n`,
+  );
+}
+
+/** Starts the part of the service that the arguments name. Parts receive all settings as variables from the supervisor. */
+async function start(): Promise<void> {
   const [role] = process.argv.slice(2);
+  if (role === "config") return reportConfig();
+  const isPart = role === "agent" || role === "control";
+  const sources = isPart ? null : readSources(process.env);
+  const config: Config = sources === null ? loadConfig(process.env) : loadSettings(process.env, sources);
   if (role === "agent") return (await import("./launch/agent.ts")).startAgent(config);
   if (role === "control") return (await import("./launch/control.ts")).startControl(config);
-  if (role !== undefined) throw new Error(`"${role}" is not a part of the service: agent, control, or none for all`);
+  if (role !== undefined)
+    throw new Error(`"${role}" is not a part of the service: agent, control, config, or none for all`);
   if (config.processes === 2 && !config.simulate && process.platform === "linux" && process.getuid?.() === 0)
-    return (await import("./launch/start.ts")).becomeSupervisor(config, process.env);
+    return (await import("./launch/start.ts")).becomeSupervisor(config, sources?.environment ?? process.env);
   const [{ startService }, { openHost }, { readTls }] = await Promise.all([
     import("./start.ts"),
     import("./host.ts"),
@@ -31,7 +49,7 @@ async function start(config: Config): Promise<void> {
 }
 
 try {
-  await start(loadConfig(process.env));
+  await start();
 } catch (error) {
   // Errors that we throw on purpose are sentences for operators. All others are bugs and need the stack.
   const isExpected =

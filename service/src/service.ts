@@ -282,6 +282,9 @@ export function createService(options: ServiceOptions): Service {
     consoleFolder: options.consoleFolder,
     spoolFolder: options.disk?.folder ?? tmpdir(),
     lenient: options.lenientHttp,
+    simulated: Object.entries(options.engines)
+      .flatMap(([name, kind]) => (kind === "sim" ? name : []))
+      .join(", "),
     tls: options.tls,
     ...(options.limits !== undefined && { limits: options.limits }),
   });

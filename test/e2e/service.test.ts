@@ -37,6 +37,15 @@ onSqlite("the service", (harness) => {
     assert.ok(!/(?:src|href)="https?:/.test(docs.text), "no outside files");
   });
 
+  test("marks responses about servers and networks while the engines are simulated", async () => {
+    const mark = async (line: string, body?: object) => (await harness.request(line, body)).headers.get("x-simulated");
+    for (const line of ["GET /server", "GET /publicnetwork", "GET /server/77", "GET /network", "HEAD /server"])
+      assert.equal(await mark(line), "Machine, Router", line);
+    assert.equal(await mark("POST /network", { Name: "marked" }), "Machine, Router");
+    for (const line of ["GET /dns", "GET /account", "GET /healthz", "GET /unknown"])
+      assert.equal(await mark(line), null, line);
+  });
+
   test("shows metrics to administrators", async () => {
     await harness.domain();
     const response = await harness.request("GET /metrics");

@@ -16,6 +16,7 @@ async function start(folder: string, options: { terminal?: boolean; token?: stri
   const env: NodeJS.ProcessEnv = {
     PATH: process.env["PATH"],
     ...(process.env["NODE_COMPILE_CACHE"] !== undefined && { NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] }),
+    BRUME_CONFIG: "",
     BRUME_DATA: folder,
     BRUME_LISTEN: "127.0.0.1:0",
     BRUME_DNS_LISTEN: "127.0.0.1:0",
@@ -58,6 +59,24 @@ function paste(printed: string, env: NodeJS.ProcessEnv): string {
   assert.ok(line !== undefined, printed);
   return spawnSync("sh", ["-c", line], { encoding: "utf8", env }).stdout;
 }
+
+test("with BRUME_REQUIRE_ENGINES the service does not start with simulated engines", () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-start-"));
+  const env = {
+    PATH: process.env["PATH"],
+    BRUME_CONFIG: "",
+    BRUME_DATA: folder,
+    BRUME_SIMULATE: "1",
+    BRUME_REQUIRE_ENGINES: "1",
+  };
+  try {
+    const { status, stderr } = spawnSync(process.execPath, [main], { encoding: "utf8", env });
+    assert.equal(status, 1);
+    assert.match(stderr, /^Brume did not start: BRUME_REQUIRE_ENGINES is set, and engines would be simulated: /m);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
 
 test("without a terminal the token is not printed, and the printed lines work", async () => {
   const folder = join(mkdtempSync(join(tmpdir(), "brume-start-")), "it's data");

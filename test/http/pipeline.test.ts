@@ -176,7 +176,7 @@ describe("every response", () => {
       assert.equal(headers.get("X-Content-Type-Options"), "nosniff");
       assert.equal(
         headers.get("Access-Control-Expose-Headers"),
-        "ETag, Link, X-Total-Count, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Preference-Applied, Idempotency-Replayed, X-Dry-Run",
+        "ETag, Link, X-Total-Count, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Preference-Applied, Idempotency-Replayed, X-Dry-Run, X-Simulated",
       );
       assert.match(headers.get("X-Request-Id") ?? "", /^[A-Za-z0-9._-]{1,128}$/);
     });

@@ -102,7 +102,11 @@ const layers: readonly Layer[] = [
     modules: /^service\/src\/base\//,
     may: oneOf(base, under("api/src/errors.ts"), isNode, packages("pino")),
   },
-  { name: "config", modules: /^service\/src\/config(\.ts$|\/)/, may: oneOf(under(`${s}/config`), isNode) },
+  {
+    name: "config",
+    modules: /^service\/src\/config(\.ts$|\/)/,
+    may: oneOf(under(`${s}/config`), isNode, packages("smol-toml")),
+  },
   {
     name: "store",
     modules: /^service\/src\/store\//,

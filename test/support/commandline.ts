@@ -19,6 +19,8 @@ export interface Situation {
   readonly env?: Readonly<Record<string, string>>;
   /** Output and error are terminals of this width. */
   readonly terminal?: number;
+  /** Folder of the installation that the command belongs to; default: none. */
+  readonly installation?: string;
   readonly signal?: AbortSignal;
   /** Records programs instead of running them; returns the exit code. */
   readonly run?: (program: string, args: readonly string[]) => number;
@@ -52,7 +54,7 @@ export function createCommandLine(url: string, token: string): CommandLine {
     const host: Host = {
       env: { BRUME_URL: url, BRUME_TOKEN: token, ...situation.env },
       home: configFolder,
-      installation: null,
+      installation: situation.installation ?? null,
       version: "0.0.0",
       out: output((text) => {
         out += text;

@@ -69,7 +69,7 @@ const commonHeaders = {
   "x-request-id": /^[A-Za-z0-9._-]{1,128}$/,
   "access-control-allow-origin": /^\*$/,
   "access-control-expose-headers":
-    /^ETag, Link, X-Total-Count, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Preference-Applied, Idempotency-Replayed, X-Dry-Run$/,
+    /^ETag, Link, X-Total-Count, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Preference-Applied, Idempotency-Replayed, X-Dry-Run, X-Simulated$/,
   date: / GMT$/,
 };
 

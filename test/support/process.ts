@@ -84,6 +84,7 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
   const database = kind === "postgres" ? await startDatabase(kind, { migrated: false }) : null;
   const env: NodeJS.ProcessEnv = {
     ...Object.fromEntries(inherited),
+    BRUME_CONFIG: "",
     BRUME_DATA: folder,
     BRUME_TOKEN: token,
     BRUME_LISTEN: "127.0.0.1:0",

@@ -50,6 +50,7 @@ export const nouns: Readonly<Record<string, string>> = {
   action: "work on servers: list, start, cancel",
   audit: "who changed what",
   claim: "claims of domains that another project has",
+  config: "settings of the service",
   context: "installations and their tokens",
   "disk-copy": "copies of disks for a backup",
   dns: "zone files: import, export, compare",

@@ -86,7 +86,7 @@ function parseSecondary(setting: string, value: string, keys: readonly TransferK
 
 /** Reads the settings of the name server. Throws `ConfigError` for the first invalid one. */
 export function readDns({ read, readInteger }: Settings): DnsConfig {
-  const nameText = read("BRUME_DNS_NAMES") ?? "ns1.brume.internal";
+  const nameText = read("BRUME_DNS_NAMES");
   const parsed = parseList(nameText).map(readName);
   const names = parsed.filter((name) => name !== null);
   if (parsed.length === 0 || parsed.length > 13 || names.length < parsed.length)
@@ -101,10 +101,10 @@ export function readDns({ read, readInteger }: Settings): DnsConfig {
   const resolvers = read("BRUME_DNS_RESOLVERS");
 
   return {
-    listen: parseEndpoint("BRUME_DNS_LISTEN", read("BRUME_DNS_LISTEN") ?? "127.0.0.1:5353"),
+    listen: parseEndpoint("BRUME_DNS_LISTEN", read("BRUME_DNS_LISTEN")),
     names,
-    rateLimit: readInteger("BRUME_DNS_RATE_LIMIT", 200, 1_000_000),
-    queryLimit: readInteger("BRUME_DNS_QUERY_LIMIT", 20_000, 10_000_000),
+    rateLimit: readInteger("BRUME_DNS_RATE_LIMIT", 1_000_000),
+    queryLimit: readInteger("BRUME_DNS_QUERY_LIMIT", 10_000_000),
     transfer: {
       addresses: parseList(read("BRUME_DNS_TRANSFER") ?? "").map((item) => checkBlock("BRUME_DNS_TRANSFER", item)),
       keys,

@@ -62,11 +62,8 @@ function readPool(name: string, item: string, family: 4 | 6, longest: number): s
 }
 
 /** Reads the settings of networks for this number of locations. Throws `ConfigError` for the first invalid one. */
-export function readNetwork({ read, readInteger }: Settings, locations: number): NetworkConfig {
-  const publicChoice = read("BRUME_PUBLIC_POOL");
-  const publicPools = parseList(publicChoice ?? "10.64.0.0/16").map((item) =>
-    readPool("BRUME_PUBLIC_POOL", item, 4, 28),
-  );
+export function readNetwork({ read, readInteger, isSet }: Settings, locations: number): NetworkConfig {
+  const publicPools = parseList(read("BRUME_PUBLIC_POOL")).map((item) => readPool("BRUME_PUBLIC_POOL", item, 4, 28));
   const sharedChoice = read("BRUME_SHARED_POOL");
   const sharedPools =
     sharedChoice === undefined
@@ -81,7 +78,7 @@ export function readNetwork({ read, readInteger }: Settings, locations: number):
   const choice6 = read("BRUME_PUBLIC_POOL6");
   const publicPool6 = choice6 === undefined ? null : readPool("BRUME_PUBLIC_POOL6", choice6, 6, 56);
 
-  const natText = read("BRUME_NAT") ?? "always";
+  const natText = read("BRUME_NAT");
   const nat = natModes.find((mode) => mode === natText);
   if (nat === undefined) throw new ConfigError("BRUME_NAT", `one of ${natModes.join(", ")}`, natText);
   const publicAddress = read("BRUME_PUBLIC_ADDRESS") ?? null;
@@ -93,21 +90,21 @@ export function readNetwork({ read, readInteger }: Settings, locations: number):
     publicPool6,
     sharedPools,
     pools: [
-      { setting: "BRUME_PUBLIC_POOL", blocks: publicPools, isChosen: publicChoice !== undefined },
+      { setting: "BRUME_PUBLIC_POOL", blocks: publicPools, isChosen: isSet("BRUME_PUBLIC_POOL") },
       { setting: "BRUME_SHARED_POOL", blocks: sharedPools, isChosen: sharedChoice !== undefined },
       { setting: "BRUME_PUBLIC_POOL6", blocks: publicPool6 === null ? [] : [publicPool6], isChosen: true },
     ],
     nat,
     publicAddress,
-    wireguardPort: readInteger("BRUME_WIREGUARD_PORT", 51_820, 65_535, 1024),
+    wireguardPort: readInteger("BRUME_WIREGUARD_PORT", 65_535, 1024),
     forwarders: parseList(read("BRUME_GUEST_DNS") ?? "").map((item) => {
       if (isIP(item)) return item;
       throw new ConfigError("BRUME_GUEST_DNS", "addresses of name servers with commas", item);
     }),
     limits: {
-      network: readInteger("BRUME_NETWORK_CONNECTIONS", 65_536, 10_000_000, 100),
-      server: readInteger("BRUME_SERVER_CONNECTIONS", 16_384, 10_000_000, 100),
-      packets: readInteger("BRUME_SERVER_PACKETS", 200_000, 100_000_000, 100),
+      network: readInteger("BRUME_NETWORK_CONNECTIONS", 10_000_000, 100),
+      server: readInteger("BRUME_SERVER_CONNECTIONS", 10_000_000, 100),
+      packets: readInteger("BRUME_SERVER_PACKETS", 100_000_000, 100),
     },
     opened: parseList(read("BRUME_GUEST_REACH") ?? "").map((item) => checkBlock("BRUME_GUEST_REACH", item)),
   };

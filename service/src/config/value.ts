@@ -1,5 +1,6 @@
 /** Reading of single settings: texts, integers, and values that several settings share, such as endpoints and blocks of addresses. */
 import { isIP, isIPv6 } from "node:net";
+import { type DefaultName, type SettingName, settings } from "./settings.ts";
 
 /** Host name or address, and port. */
 export interface Endpoint {
@@ -9,19 +10,26 @@ export interface Endpoint {
 
 /** A setting has an invalid value. Its message is a sentence for the operator. */
 export class ConfigError extends Error {
+  /** Name of its variable. */
+  readonly setting: string;
+
   constructor(name: string, expected: string, actual: string) {
     super(`${name} must be ${expected}, not "${actual}".`);
     this.name = "ConfigError";
+    this.setting = name;
   }
 }
 
-/** Reads settings by name from the environment, and remembers which names were read. */
+/** Reads settings by name from the environment. */
 export interface Settings {
-  /** Returns the trimmed value; undefined if it is missing or empty. */
-  read(name: string): string | undefined;
-  /** Returns an integer from `minimum` (default 0) to `maximum`, or `otherwise` if the setting is missing. */
-  readInteger(name: string, otherwise: number, maximum: number, minimum?: number): number;
-  /** Returns the names of the environment that start with `BRUME_` and were not read. */
+  /** Returns the trimmed value, or the default of the setting; undefined: it has neither. */
+  read(name: DefaultName): string;
+  read(name: SettingName): string | undefined;
+  /** Returns an integer from `minimum` (default 0) to `maximum`. */
+  readInteger(name: DefaultName, maximum: number, minimum?: number): number;
+  /** Returns whether the setting has a value that is not its default. */
+  isSet(name: SettingName): boolean;
+  /** Returns the names of the environment that start with `BRUME_` and are no settings. */
   unread(): string[];
 }
 
@@ -30,22 +38,18 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Creates a reader of the settings in the environment. `readInteger` throws `ConfigError` for other values. */
 export function createSettings(environment: Environment): Settings {
-  const used = new Set<string>();
-  const read = (name: string): string | undefined => {
-    used.add(name);
-    const value = environment[name]?.trim();
-    return value === "" ? undefined : value;
-  };
+  const given = (name: SettingName): string => environment[name]?.trim() ?? "";
+  const read = (name: SettingName): string | undefined => given(name) || settings[name].value;
   return {
-    read,
-    readInteger(name, otherwise, maximum, minimum = 0) {
-      const value = read(name);
-      if (value === undefined) return otherwise;
+    read: read as Settings["read"],
+    isSet: (name) => given(name) !== "",
+    readInteger(name, maximum, minimum = 0) {
+      const value = read(name) ?? "";
       if (!/^\d{1,9}$/.test(value) || Number(value) > maximum || Number(value) < minimum)
         throw new ConfigError(name, `an integer from ${minimum} to ${maximum}`, value);
       return Number(value);
     },
-    unread: () => Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
+    unread: () => Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !(name in settings)),
   };
 }
 

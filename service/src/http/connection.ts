@@ -40,12 +40,17 @@ export interface ConnectionTools {
   readonly noteRate: NoteRate;
   readonly tracker: ConnectionTracker;
   readonly brake: Brake;
+  /** Engines that are simulated, for `X-Simulated`; empty: none. */
+  readonly simulated: string;
   /** Adds to the number of running requests. */
   readonly count: (change: 1 | -1) => void;
 }
 
 /** Pipelined requests that may wait. At this number reading pauses until half of them are served. */
 const mostWaiting = 64;
+
+/** Returns whether the response is about servers or networks, so that simulated engines matter. */
+const isSimulated = (bound: Exchange["bound"]): boolean => /^(?:server|network):/.test(bound?.operation.access ?? "");
 
 /** Serves the requests of all connections of `server`. */
 export function serveConnection(server: Server, tools: ConnectionTools): void {
@@ -136,6 +141,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     const { request, response, connection, head, headers } = exchange;
     if (exchange.applied !== "") headers.push("Preference-Applied", exchange.applied);
     if (exchange.dryRun) headers.push("X-Dry-Run", "true");
+    if (tools.simulated !== "" && isSimulated(exchange.bound)) headers.push("X-Simulated", tools.simulated);
     // A cached response is sent before the parser has reached the end of a request without a body.
     const unread = !request.complete && hasBody(head);
     // A body of unknown length, or one that the client may not send now, is not waited for.

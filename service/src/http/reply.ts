@@ -28,7 +28,7 @@ export interface Reply {
 export const json = "application/json; charset=utf-8";
 
 const exposed =
-  "ETag, Link, X-Total-Count, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Preference-Applied, Idempotency-Replayed, X-Dry-Run";
+  "ETag, Link, X-Total-Count, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Preference-Applied, Idempotency-Replayed, X-Dry-Run, X-Simulated";
 
 /** Creates a response with status 200. */
 export function success(type: string | null, body: string, headers: readonly string[] = []): Reply {

@@ -106,6 +106,8 @@ export interface HttpOptions {
   readonly serverMetrics?: () => AsyncIterable<string>;
   /** Folder of the built web console; absent: there is none. */
   readonly consoleFolder?: string | undefined;
+  /** Engines that are simulated, for `X-Simulated`; empty: none. */
+  readonly simulated?: string;
   /** Folder for the files of large responses. Default: the temporary folder of the host. */
   readonly spoolFolder?: string;
   /** Certificate chain and key as PEM; null: no TLS. */
@@ -239,6 +241,7 @@ export function createHttp(options: HttpOptions): Http {
     log,
     stop,
     requestIds: options.requestIds ?? createRequestIds(randomBytes(6).toString("hex")),
+    simulated: options.simulated ?? "",
     noteAudit: refusals.note,
     recordUnknown: metrics.timer("none"),
     noteRate,

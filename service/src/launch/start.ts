@@ -5,7 +5,7 @@ import { flushCompileCache } from "node:module";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createLog, type Log } from "../base/log.ts";
-import type { Endpoint } from "../config/value.ts";
+import type { Endpoint, Environment } from "../config/value.ts";
 import type { Config } from "../config.ts";
 import { createExec, type Exec } from "../drivers/exec.ts";
 import { requireNames } from "../drivers/router/linux/installations.ts";
@@ -55,7 +55,7 @@ function codeStamp(): string {
 }
 
 /** Prepares the start, and replaces this program by the supervisor. Returns only by an error. */
-export async function becomeSupervisor(config: Config, environment: NodeJS.ProcessEnv): Promise<never> {
+export async function becomeSupervisor(config: Config, environment: Environment): Promise<never> {
   const { dataFolder, databaseUrl, tls } = config;
   const tag = tagOf(dataFolder);
   const exec = createExec();

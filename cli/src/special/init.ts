@@ -1,0 +1,197 @@
+/** `brume init`: the first set-up. Questions, or flags, become the settings file and the systemd unit. */
+import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { networkInterfaces } from "node:os";
+import { dirname, join } from "node:path";
+import { type SettingTexts, settingsFile, unitFile } from "../model/setup.ts";
+import { UsageError } from "../model/values.ts";
+import { confirm } from "../perform.ts";
+import { isOn, type Run, type Session, textFlag } from "../session.ts";
+import { readReport, serviceOf } from "./config.ts";
+
+/** A question: the flag that answers it, the key of the setting, and the meaning in the file. */
+interface Question {
+  readonly flag: string;
+  readonly key: string;
+  readonly text: string;
+  readonly meaning: string;
+  readonly usual: (given: SettingTexts) => string;
+}
+
+/** Returns the first IPv4 address of an interface that is not the loopback. */
+const ownAddress = (): string =>
+  Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one !== undefined && one.family === "IPv4" && !one.internal)?.address ?? "127.0.0.1";
+
+const isLocal = (listen: string) => /^(127\.|localhost:|\[::1\]|\d+$)/.test(listen);
+const none = () => "";
+
+const questions = (isRoot: boolean, installation: string): readonly Question[] => [
+  {
+    flag: "data",
+    key: "data",
+    text: "Folder of the data",
+    meaning: "database, keys, images",
+    usual: () => (isRoot ? "/var/lib/brume" : join(installation, "data")),
+  },
+  {
+    flag: "listen",
+    key: "listen",
+    text: "Address and port of the API",
+    meaning: "address and port of the API",
+    usual: () => "127.0.0.1:8080",
+  },
+  {
+    flag: "tls-cert",
+    key: "tls_cert",
+    text: "TLS: file of the certificate in PEM; empty: HTTP",
+    meaning: "certificate of the API",
+    usual: none,
+  },
+  { flag: "tls-key", key: "tls_key", text: "TLS: file of its key", meaning: "key of the certificate", usual: none },
+  {
+    flag: "dns-listen",
+    key: "dns_listen",
+    text: "Address and port of the name server",
+    meaning: "address and port of the name server",
+    usual: () => (isRoot ? `${ownAddress()}:53` : "127.0.0.1:5353"),
+  },
+  {
+    flag: "dns-names",
+    key: "dns_names",
+    text: "Name of this name server, such as ns1.example.com",
+    meaning: "names in the NS set of every domain",
+    usual: none,
+  },
+  {
+    flag: "public-address",
+    key: "public_address",
+    text: "Public IPv4 address, if a router translates it; empty: that of the host",
+    meaning: "address in the configurations of VPN peers",
+    usual: none,
+  },
+  {
+    flag: "public-pool",
+    key: "public_pool",
+    text: "Address blocks of public networks",
+    meaning: "blocks for public networks",
+    usual: () => "10.64.0.0/16",
+  },
+  {
+    flag: "public-pool6",
+    key: "public_pool6",
+    text: "IPv6 block of public networks; empty: no IPv6",
+    meaning: "IPv6 block for networks",
+    usual: none,
+  },
+  {
+    flag: "token",
+    key: "token",
+    text: "First token, 64 hexadecimal digits; empty: created at the first start",
+    meaning: "value of token 1",
+    usual: none,
+  },
+];
+
+/** Returns whether a question is left out because of an earlier answer. */
+function isNeedless({ key }: Question, given: SettingTexts): boolean {
+  if (key === "tls_cert") return isLocal(given["listen"] ?? "");
+  return key === "tls_key" && (given["tls_cert"] ?? "") === "";
+}
+
+async function ask(session: Session, all: readonly Question[]): Promise<SettingTexts> {
+  const { host } = session;
+  const given: Record<string, string> = {};
+  for (const question of all) {
+    const flag = textFlag(session, question.flag);
+    const usual = question.usual(given);
+    if (flag !== undefined) given[question.key] = flag;
+    else if (isNeedless(question, given)) continue;
+    else if (session.options.yes) given[question.key] = usual;
+    else
+      given[question.key] =
+        (await host.input.ask(`${question.text}${usual === "" ? "" : ` [${usual}]`}: `)).trim() || usual;
+  }
+  return given;
+}
+
+/** Writes a file that only its owner can read, at once and completely. */
+async function writePrivate(path: string, text: string, mode: number): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const part = `${path}.${process.pid}`;
+  try {
+    await writeFile(part, text, { mode });
+    await chmod(part, mode);
+    await rename(part, path);
+  } finally {
+    await rm(part, { force: true });
+  }
+}
+
+/** Returns what the operator does next. */
+function nextSteps(given: SettingTexts, unit: string | null): string[] {
+  const { dns_listen: dns = "", dns_names: names = "" } = given;
+  const address = dns.replace(/:\d+$/, "");
+  const glue = names.split(",")[0]?.trim() ?? "";
+  return [
+    "",
+    "Next:",
+    unit === null
+      ? "  npm start"
+      : `  systemctl daemon-reload && systemctl enable --now ${unit.split("/").at(-1) ?? ""}`,
+    "  brume doctor",
+    ...(glue === ""
+      ? []
+      : [
+          `  At the registrar of your domain: name server ${glue}, glue record ${address}. Port 53 must be reachable with UDP and TCP.`,
+        ]),
+  ];
+}
+
+/** `brume init`. */
+export const run: Run = async (session) => {
+  const { host, print, options } = session;
+  const { folder, node } = serviceOf(host);
+  if (!options.yes && (!host.input.isTerminal || !host.err.isTerminal))
+    throw new UsageError(
+      "There is no terminal for the questions.",
+      "Answer with flags, and add --yes: the other settings get their defaults.",
+    );
+  const isRoot = process.getuid?.() === 0;
+  const all = questions(isRoot, folder);
+  const given = await ask(session, all);
+  const path = textFlag(session, "file") ?? (isRoot ? "/etc/brume/brume.toml" : join(folder, "brume.toml"));
+  const text = settingsFile(given, Object.fromEntries(all.map(({ key, meaning }) => [key, meaning])));
+  const draft = `${path}.new`;
+  await writePrivate(draft, text, 0o600);
+  try {
+    await readReport(host, draft);
+  } catch (error) {
+    if (error instanceof UsageError)
+      throw new UsageError(error.message.replaceAll(draft, path), "Nothing was changed. Correct the answer.");
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+  const place = textFlag(session, "unit") ?? (isRoot ? "/etc/systemd/system/brume.service" : "");
+  const unit = place === "" || place === "none" ? null : place;
+  const files: [string, string, number][] = [
+    [path, text, 0o600],
+    ...(unit === null
+      ? []
+      : [
+          [
+            unit,
+            unitFile({ installation: folder, node, settings: path, dnsOnly: isOn(session, "dns-only") }),
+            0o644,
+          ] satisfies [string, string, number],
+        ]),
+  ];
+  for (const [name, content, mode] of files) {
+    const old = await readFile(name, "utf8").catch(() => null);
+    if (old !== null && old !== content) await confirm(session, `Replace ${name}`);
+    await writePrivate(name, content, mode);
+    print.note(`${name} is written.`);
+  }
+  print.lines(nextSteps(given, unit));
+};

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { loadSettings } from "../config.ts";
+import { readSources, readToml } from "./file.ts";
+import { reportSettings } from "./report.ts";
+import { keyOf, renderSettings, settingNames } from "./settings.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "brume-settings-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const path = join(folder, "brume.toml");
+
+/** Reads settings of a file with this text, and of variables. */
+function load(text: string, environment: Record<string, string> = {}) {
+  writeFileSync(path, text);
+  return loadSettings({ BRUME_CONFIG: path, ...environment });
+}
+
+test("the reference contains the table of settings, and the code reads no other ones", () => {
+  const page = readFileSync(new URL("../../../docs/operate.md", import.meta.url), "utf8");
+  assert.ok(page.includes(`\n${renderSettings()}\n`), "run: node scripts/settings-reference.ts");
+  assert.equal(new Set(settingNames.map(keyOf)).size, settingNames.length);
+  const { unknown } = loadSettings({
+    BRUME_CONFIG: "",
+    BRUME_PORT: "1",
+    ...Object.fromEntries(settingNames.map((name) => [name, ""])),
+  });
+  assert.deepEqual(unknown, ["BRUME_PORT"]);
+});
+
+test("a file sets each kind of value, flat or in tables, and variables win", () => {
+  const text = `listen = "127.0.0.1:1"
+lenient_http = true
+locations = ["a", "b"]
+wireguard_port = 50000
+[dns]
+listen = "127.0.0.1:2" # comment
+names = ["ns1.example.com", "ns2.example.com"]
+[public]
+pool = "192.0.2.0/24"
+`;
+  const config = load(text, { BRUME_LISTEN: "127.0.0.1:9", BRUME_NAT: "" });
+  assert.deepEqual([config.listen.port, config.lenientHttp, config.locations], [9, true, ["a", "b"]]);
+  assert.deepEqual([config.dns.listen.port, config.dns.names.length, config.network.wireguardPort], [2, 2, 50_000]);
+  assert.deepEqual(config.network.publicPools, ["192.0.2.0/24"]);
+  assert.deepEqual(config.unknown, []);
+});
+
+test("every error of a file names its line", () => {
+  const cases: [string, RegExp][] = [
+    ["\nlisten = 1\nnat = 'maybe'", /brume\.toml:3: nat must be one of never/],
+    ["[dns]\nlissten = 'a'", /brume\.toml:2: there is no setting "dns_lissten"\. Did you mean dns_listen\?$/],
+    ["xyzzy = 1", /brume\.toml:1: there is no setting "xyzzy"\.$/],
+    ["dns_listen = '1'\n[dns]\nlisten = '2'", /brume\.toml:[13]: dns_listen is set twice\.$/],
+    ["nat = 'a'\nnat = 'b'", /brume\.toml:2:\d+: /],
+    ["listen = ", /brume\.toml:1:\d+: /],
+    ["locations = [{ a = 1 }]", /brume\.toml:1: locations must be a text/],
+  ];
+  for (const [text, expected] of cases) assert.throws(() => load(text), { message: expected }, text);
+  assert.throws(
+    () => loadSettings({ BRUME_CONFIG: join(folder, "none.toml") }),
+    /The settings file .*none\.toml does not exist\./,
+  );
+  assert.throws(
+    () => load("key = 'short'"),
+    (error: Error) => !error.message.includes("short"),
+  );
+});
+
+test("without BRUME_CONFIG the first default place with a file is used, and an empty text means none", () => {
+  writeFileSync(path, "log = 'warn'");
+  const places = [join(folder, "none.toml"), path];
+  assert.equal(readSources({}, places).environment["BRUME_LOG"], "warn");
+  assert.equal(readSources({ BRUME_CONFIG: "" }, places).file, null);
+  assert.equal(readToml("[dns]\nlisten='1'", "x").get("BRUME_DNS_LISTEN")?.place, "x:2");
+});
+
+test("the report shows each value with its source and hides secrets", () => {
+  writeFileSync(path, `nat = "never"\ntoken = "${"a".repeat(64)}"\n`);
+  const sources = readSources({ BRUME_CONFIG: path, BRUME_LOG: "warn", BRUME_DATABASE: "postgres://u:secret@h/n" });
+  const report = reportSettings(sources);
+  const of = (name: string) => report.find(({ Setting }) => Setting === name);
+  assert.deepEqual([of("nat")?.Value, of("nat")?.Source], ["never", `${path}:1`]);
+  assert.deepEqual([of("token")?.Value, of("token")?.Source], ["(hidden)", `${path}:2`]);
+  assert.deepEqual([of("log")?.Source, of("listen")?.Source, of("backups")?.Value], ["variable", "default", null]);
+  assert.doesNotMatch(JSON.stringify(report), /aaaa|secret@/);
+});

@@ -1,0 +1,138 @@
+/** The first set-up: `brume init` writes a settings file and a unit that work, and `brume config` shows and validates the settings. */
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { type CommandLine, createCommandLine, type Situation } from "../support/commandline.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const env = { BRUME_URL: "", BRUME_TOKEN: "", BRUME_CONFIG: "" };
+const capture = (program: string, args: readonly string[]) =>
+  execFileSync(program, args, {
+    encoding: "utf8",
+    stdio: "pipe",
+    env: { PATH: process.env["PATH"], BRUME_CONFIG: "" },
+  });
+const here: Situation = { installation: root, env, capture };
+
+let cli: CommandLine;
+let settings: string;
+let unit: string;
+before(() => {
+  cli = createCommandLine("", "");
+  settings = join(cli.home, "etc/brume.toml");
+  unit = join(cli.home, "etc/brume.service");
+});
+after(() => cli.close());
+
+const init = (more: readonly string[], situation: Situation = {}) =>
+  cli(["init", "--file", settings, "--unit", unit, ...more], { ...here, ...situation });
+
+/** Returns the values of a unit by their key; a key may occur several times. */
+function parseUnit(text: string): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const line of text.split("\n")) {
+    if (line === "" || line.startsWith("#") || /^\[\w+\]$/.test(line)) continue;
+    const [, key = "", value = ""] = /^([A-Z]\w+)=(.+)$/.exec(line) ?? assert.fail(`not a line of a unit: ${line}`);
+    found.set(key, [...(found.get(key) ?? []), value]);
+  }
+  return found;
+}
+
+test("flags alone are enough, and the service starts with the command line of the unit", async () => {
+  const data = join(cli.home, "data of brume");
+  const flags = [
+    "--listen",
+    "127.0.0.1:0",
+    "--dns-listen",
+    "127.0.0.1:0",
+    "--dns-names",
+    "ns1.example.com",
+    "--data",
+    data,
+  ];
+  const { code, out, err } = await init([...flags, "--yes", "--dns-only"]);
+  assert.equal(code, 0, err);
+  assert.match(out, /At the registrar of your domain: name server ns1\.example\.com, glue record 127\.0\.0\.1\./);
+  assert.deepEqual([statSync(settings).mode & 0o777, statSync(unit).mode & 0o777], [0o600, 0o644]);
+  const parsed = parseUnit(readFileSync(unit, "utf8"));
+  assert.deepEqual(parsed.get("LoadCredential"), [`brume.toml:${settings}`]);
+  assert.deepEqual(parsed.get("AmbientCapabilities"), ["CAP_NET_BIND_SERVICE"]);
+  const [program = "", ...args] = (parsed.get("ExecStart")?.[0] ?? "").split(" ");
+  appendFileSync(settings, "simulate = true\n");
+  const variables = { PATH: process.env["PATH"], BRUME_CONFIG: settings };
+  const service = spawn(program, args, {
+    cwd: parsed.get("WorkingDirectory")?.[0],
+    env: variables,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    const file = join(data, "url");
+    for await (const _ of service.stdout) if (existsSync(file)) break;
+    // The command line finds the token through the settings file.
+    const local = { ...here, env: { ...env, BRUME_CONFIG: settings } };
+    assert.equal((await cli("domain create first.example --quiet", local)).code, 0);
+    assert.match((await cli("domain list -o json", local)).out, /"ns1\.example\.com"/);
+  } finally {
+    service.kill();
+    await once(service, "exit");
+  }
+});
+
+test("on a terminal every answer is prompted for, with its default", async () => {
+  const answers = [
+    "0.0.0.0:8443",
+    "/etc/ssl/a.pem",
+    "/etc/ssl/a.key",
+    "192.0.2.53:53",
+    "ns1.example.com",
+    "",
+    "192.0.2.64/26",
+    "",
+    "",
+  ];
+  const { code, err } = await init(["--data", join(cli.home, "data")], { terminal: 80, input: [...answers, "y", "y"] });
+  assert.equal(code, 0, err);
+  assert.match(err, /Address and port of the API \[127\.0\.0\.1:8080\]: TLS: file of the certificate/);
+  const text = readFileSync(settings, "utf8");
+  assert.match(text, /\nlisten = "0\.0\.0\.0:8443"\n/);
+  assert.match(text, /\n# certificate of the API\ntls_cert = "\/etc\/ssl\/a\.pem"\n/);
+  assert.match(text, /\npublic_pool = "192\.0\.2\.64\/26"\n/);
+  assert.doesNotMatch(text, /token|public_address/);
+  const parsed = parseUnit(readFileSync(unit, "utf8"));
+  assert.deepEqual([parsed.get("KillMode"), parsed.get("User")], [["process"], undefined]);
+  assert.deepEqual(parsed.get("Environment"), [`BRUME_CONFIG=${settings} BRUME_REQUIRE_ENGINES=1`]);
+});
+
+test("an invalid answer changes nothing, and an existing file is replaced only after a prompt", async () => {
+  const text = readFileSync(settings, "utf8");
+  const wrong = await init(["--yes", "--public-pool", "192.0.2.0/31"]);
+  assert.equal(wrong.code, 2);
+  assert.match(
+    wrong.err,
+    /brume\.toml:\d+: public_pool must be IPv4 blocks of \/8 to \/28.*\nremedy: Nothing was changed/,
+  );
+  const declined = await init(["--data", "x"], { terminal: 80, input: [...Array<string>(8).fill(""), "n"] });
+  assert.match(declined.err, /Replace .*brume\.toml\? \[y\/N\] .*Declined/s);
+  assert.match((await init([])).err, /no terminal for the questions/);
+  assert.equal((await cli("init --yes", { env })).code, 2);
+  assert.equal(readFileSync(settings, "utf8"), text);
+});
+
+test("config check names the line of an error, and config show the source of each value", async () => {
+  mkdirSync(join(cli.home, "etc"), { recursive: true });
+  writeFileSync(settings, `nat = "never"\nkey = "${"b".repeat(64)}"\n`);
+  const valid = await cli(["config", "check", "-f", settings], here);
+  assert.equal(valid.out, `Valid: 2 settings, file ${settings}.\n`, valid.err);
+  const shown = await cli(["config", "show", "--source", "-f", settings], here);
+  assert.match(shown.out, /^SETTING +VALUE +SOURCE\n/);
+  assert.match(shown.out, /\nnat +never +.*brume\.toml:1\n/);
+  assert.match(shown.out, /\nkey +\(hidden\) +.*brume\.toml:2\n/);
+  assert.match(shown.out, /\nlog +info +default\n/);
+  writeFileSync(settings, "[dns]\nlisten = 'x y'\n");
+  const invalid = await cli(["config", "check", "-f", settings], here);
+  assert.deepEqual([invalid.code, invalid.out], [2, ""]);
+  assert.match(invalid.err, /error: .*brume\.toml:2: dns_listen must be an address and a port/);
+});
