@@ -17,6 +17,7 @@ import { type Contract, contract } from "@brume/api/contract.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import type { Server } from "@brume/api/server.ts";
 import { type Addresses, contains, parseAddresses } from "../service/src/base/address.ts";
+import { quoteShell } from "../service/src/base/quote.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const begun = performance.now();
@@ -127,7 +128,7 @@ function caller(client: Client) {
     const address = path.replaceAll(/\{(\w+)\}/g, (_, key: string) => String(input.path?.[key]));
     const verb = method === "GET" || method === "POST" ? "" : `-X ${method} `;
     const prefer = options.wait === undefined ? "" : `-H 'Prefer: wait=${options.wait}' `;
-    const data = input.body === undefined ? "" : ` -d '${JSON.stringify(input.body).replaceAll("'", "'\\''")}'`;
+    const data = input.body === undefined ? "" : ` -d ${quoteShell(JSON.stringify(input.body))}`;
     command(`brume ${prefer}${verb}$api${address}${data}`);
     const call = client[name] as unknown as (input: object, options: object) => Promise<Awaited<ReturnType<Client[N]>>>;
     return call(input, { ...options, signal });

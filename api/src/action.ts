@@ -57,9 +57,6 @@ export const waitFors = ["Power", "Ssh", "Guest"] as const;
 /** Condition that completes a boot. */
 export type WaitFor = (typeof waitFors)[number];
 
-/** Actions that end with a running guest and accept `WaitFor`. */
-export const waitingTypes = ["Create", "Copy", "Rebuild", "PowerOn", "PowerReboot", "RebootGuestOS"] as const;
-
 /** Server state as the rules see it: `Active` as on or off, or one of the other states. */
 export type ServerStanding = "on" | "off" | "Blocked" | "Deleting" | "Failed";
 

@@ -65,7 +65,7 @@ export interface Config {
 }
 
 /** Levels of the log, the most important first. */
-export const logLevels = ["error", "warn", "info", "debug"] as const;
+const logLevels = ["error", "warn", "info", "debug"] as const;
 /** A value of `logLevels`. */
 export type LogLevel = (typeof logLevels)[number];
 

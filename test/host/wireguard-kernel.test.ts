@@ -8,7 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/router/interface.ts";
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
-import { createKernel, createUserspace, type Kind } from "../../service/src/drivers/router/wireguard/device.ts";
+import { createKernel, createUserspace, type DeviceKind } from "../../service/src/drivers/router/wireguard/device.ts";
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { wireguardTunnel } from "../support/tunnelspec.ts";
@@ -33,7 +33,7 @@ async function whyNotKernel(): Promise<string | false> {
 
 const kernelIsUnable = await whyNotKernel();
 if (kernelIsUnable) console.log(`WireGuard in the kernel: not tried, ${kernelIsUnable}`);
-const suites: readonly (readonly [Kind, string | false])[] = [
+const suites: readonly (readonly [DeviceKind, string | false])[] = [
   ["userspace", unable],
   ["kernel", kernelIsUnable],
 ];

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../../service/src/store/db.ts";
 import { flushJournals, journal, lock, prepare, StorageError } from "../../service/src/store/db.ts";
-import type { Kind } from "../../service/src/store/session.ts";
+import type { DatabaseKind } from "../../service/src/store/session.ts";
 import type { Database } from "../support/databases.ts";
 import { databases, startDatabase } from "../support/databases.ts";
 import { insertEvent } from "../support/writer.ts";
@@ -377,7 +377,7 @@ storeInvariant("a closed store rejects writes and completes those that it accept
   assert.deepEqual(await readSubjects((await open()).read), range(20));
 });
 
-const onlyPostgres: readonly Kind[] = ["postgres"];
+const onlyPostgres: readonly DatabaseKind[] = ["postgres"];
 
 storeInvariant(
   "a lost connection is a StorageError, and the next write has a new one",

@@ -6,7 +6,7 @@
 import { randomInt } from "node:crypto";
 import { Resolver } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
-import { type Server, sendQuery } from "./exchange.ts";
+import { type DnsServer, sendQuery } from "./exchange.ts";
 import { decodeData } from "./model/data.ts";
 import type { Message, WireRecord } from "./model/wire.ts";
 
@@ -155,7 +155,7 @@ async function addressesOf(
   resolver: NameResolver,
   port: number,
   isInner: boolean,
-): Promise<Server[]> {
+): Promise<DnsServer[]> {
   const none = (): string[] => [];
   const found = await Promise.all(
     names.slice(0, maxServers).map(async (name) => {

@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { type Message, readMessage, writeQuery } from "./model/wire.ts";
 
 /** A name server to query. */
-export interface Server {
+export interface DnsServer {
   /** Host name, for messages. */
   readonly name: string;
   /** IPv4 or IPv6. */
@@ -16,7 +16,7 @@ export interface Server {
 }
 
 /** The question of a message, of class IN. */
-export interface Query {
+export interface DnsQuestion {
   readonly id: number;
   /** ASCII, without final dot. */
   readonly name: string;
@@ -28,8 +28,8 @@ export interface Query {
  * each, or before `signal` aborts.
  */
 export async function sendQuery(
-  server: Server,
-  query: Query,
+  server: DnsServer,
+  query: DnsQuestion,
   waitMs: number,
   signal: AbortSignal,
 ): Promise<Message | null> {
@@ -43,7 +43,12 @@ export async function sendQuery(
   return full;
 }
 
-function sendByUdp(server: Server, query: Query, waitMs: number, signal: AbortSignal): Promise<Message | null> {
+function sendByUdp(
+  server: DnsServer,
+  query: DnsQuestion,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<Message | null> {
   if (signal.aborted) return Promise.resolve(null);
   return new Promise((resolve) => {
     const socket = createSocket(server.address.includes(":") ? "udp6" : "udp4");
@@ -77,8 +82,8 @@ export type ExchangeError = "unreachable" | "silent" | "broken" | null;
  * and with `broken` at an invalid message or one that does not match the query.
  */
 export function exchange(
-  server: Server,
-  query: Query,
+  server: DnsServer,
+  query: DnsQuestion,
   idleMs: number,
   signal: AbortSignal,
   take: (message: Message) => boolean,
@@ -117,7 +122,7 @@ export function exchange(
 }
 
 /** Later messages of a transfer may leave the question out (RFC 5936 section 2.2.1). */
-const isAnswerTo = ({ isAnswer, id, question }: Message, query: Query): boolean =>
+const isAnswerTo = ({ isAnswer, id, question }: Message, query: DnsQuestion): boolean =>
   isAnswer &&
   id === query.id &&
   (question === null || (question.type === query.type && question.name.toLowerCase() === query.name));

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Server } from "./exchange.ts";
+import type { DnsServer } from "./exchange.ts";
 import { fetchZone } from "./migrate.ts";
 import { decodeData } from "./model/data.ts";
 import { checkZone } from "./model/rules.ts";
@@ -39,7 +39,7 @@ interface Behaviour {
 }
 
 /** Runs `use` against a name server that behaves so. */
-async function withServer<T>({ answer, transfer }: Behaviour, use: (server: Server) => Promise<T>): Promise<T> {
+async function withServer<T>({ answer, transfer }: Behaviour, use: (server: DnsServer) => Promise<T>): Promise<T> {
   const reply = (bytes: Buffer, tcp: boolean): Buffer | null => {
     const { id, questions } = codec.decode(bytes);
     const outcome = answer(questions[0]?.name ?? "", questions[0]?.type ?? "", tcp);

@@ -8,7 +8,7 @@ import { Resolver } from "node:dns/promises";
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { recordSpecs } from "@brume/api/record/types.ts";
 import ipaddr from "ipaddr.js";
-import { exchange, type Server, sendQuery } from "./exchange.ts";
+import { type DnsServer, exchange, sendQuery } from "./exchange.ts";
 import { decodeData } from "./model/data.ts";
 import { asciiName } from "./model/name.ts";
 import { recordKey, type StoredRecord } from "./model/record.ts";
@@ -35,7 +35,7 @@ export interface FetchOptions {
   /** Addresses of resolvers; empty: none; null: those of the host. */
   readonly resolvers?: readonly string[] | null;
   /** Name servers to use instead of those that the resolver finds. */
-  readonly servers?: readonly Server[];
+  readonly servers?: readonly DnsServer[];
   /** Returns ids of queries: 0 to 65535. */
   readonly random?: () => number;
 }
@@ -109,7 +109,7 @@ function resolverOf({ resolvers = null }: FetchOptions): NameResolver | null {
   return resolver;
 }
 
-async function findServers(domain: string, resolver: NameResolver | null, signal: AbortSignal): Promise<Server[]> {
+async function findServers(domain: string, resolver: NameResolver | null, signal: AbortSignal): Promise<DnsServer[]> {
   if (resolver === null) return [];
   const none = (): string[] => [];
   const expired = new Promise<string[]>((resolve) => signal.addEventListener("abort", () => resolve([])));
@@ -131,12 +131,12 @@ async function findServers(domain: string, resolver: NameResolver | null, signal
 /** Returns the servers that serve the domain, the fastest first. */
 async function findAlive(
   domain: string,
-  servers: readonly Server[],
+  servers: readonly DnsServer[],
   waitMs: number,
   signal: AbortSignal,
   random: () => number,
-): Promise<Server[]> {
-  const alive: Server[] = [];
+): Promise<DnsServer[]> {
+  const alive: DnsServer[] = [];
   await Promise.all(
     servers.slice(0, maxServers).map(async (server) => {
       const answer = await sendQuery(server, { id: random(), name: domain, type: soaType }, waitMs, signal);
@@ -152,7 +152,7 @@ const axfrType = 252;
 /** Transfers the zone into the collector. Resolves to whether it was complete (from SOA to SOA). */
 async function transfer(
   domain: string,
-  server: Server,
+  server: DnsServer,
   collector: Collector,
   idleMs: number,
   signal: AbortSignal,
@@ -177,7 +177,7 @@ async function transfer(
 /** Sends all queries, `atOnce` at a time, each to up to three servers in turn. Resolves to the number of answered queries. */
 async function queryAll(
   questions: readonly { readonly name: string; readonly type: RecordType }[],
-  servers: readonly Server[],
+  servers: readonly DnsServer[],
   collector: Collector,
   waitMs: number,
   signal: AbortSignal,
@@ -188,7 +188,7 @@ async function queryAll(
   const worker = async (): Promise<void> => {
     for (const { name, type } of waiting) {
       for (let attempt = 0; attempt < 3 && !signal.aborted; attempt++) {
-        const server = servers[attempt % servers.length] as Server;
+        const server = servers[attempt % servers.length] as DnsServer;
         const answer = await sendQuery(server, { id: random(), name, type: recordSpecs[type].code }, waitMs, signal);
         // NXDOMAIN (rcode 3) is an answer too.
         if (answer === null || (answer.rcode !== 0 && answer.rcode !== 3)) continue;

@@ -99,7 +99,7 @@ const options = {
 } as const;
 
 /** Returns whether the name (ASCII, lower case) is a public suffix. No project may create it: it would exclude all names below. */
-export function isPublicSuffix(ascii: string): boolean {
+function isPublicSuffix(ascii: string): boolean {
   if (ascii === "home.arpa") return false;
   const { publicSuffix, isIcann, isPrivate } = parse(ascii, options);
   return publicSuffix === ascii && (isIcann === true || isPrivate === true);

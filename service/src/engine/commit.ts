@@ -24,11 +24,11 @@ export function notifyTopic(tx: Tx, topic: Topic): void {
 }
 
 /** Hides this transaction from `commits()`, because no API response shows its rows: reconcilers store their runs every few seconds. */
-export function skipFreshness(tx: Tx): void {
+export function hideCommit(tx: Tx): void {
   (tx as ObservedTx)[topicsKey]?.push("hidden");
 }
 
-/** Returns whether `skipFreshness` was called for the transaction. */
+/** Returns whether `hideCommit` was called for the transaction. */
 export const isHidden = (tx: Tx): boolean => (tx as ObservedTx)[topicsKey]?.includes("hidden") === true;
 
 /** Wraps a store so that its commits notify listeners. Listeners must not throw. */

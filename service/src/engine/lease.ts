@@ -6,7 +6,7 @@
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../store/db.ts";
 import { prepare } from "../store/db.ts";
-import { notifyTopic, skipFreshness } from "./commit.ts";
+import { hideCommit, notifyTopic } from "./commit.ts";
 import { isIn } from "./task.ts";
 import type { Row } from "./view.ts";
 
@@ -57,7 +57,7 @@ export async function claim(store: Store, { names, limit, lease, now, until }: C
       .where("due_at", "<=", now)
       .returningAll()
       .execute();
-    if (rows.every(({ state }) => state === "Keeping")) skipFreshness(tx);
+    if (rows.every(({ state }) => state === "Keeping")) hideCommit(tx);
     return rows;
   });
 }

@@ -13,7 +13,7 @@ import type { Attempt } from "./attempt.ts";
 import { attempt } from "./attempt.ts";
 import { createStepMeter, moveLive } from "./clockstep.ts";
 import type { ObservedStore } from "./commit.ts";
-import { skipFreshness } from "./commit.ts";
+import { hideCommit } from "./commit.ts";
 import type { Flow, ReconcileResult, Reconciler, Run, Wait } from "./flow.ts";
 import { pauseAfter } from "./flow.ts";
 import { commit, LostLease, promote, remove } from "./lease.ts";
@@ -323,7 +323,7 @@ export async function runReconciler(
 
 /** Writes the reconciler's rows before the task row. Handlers lock in the same order (rows, then request), so they cannot deadlock. */
 async function storeRun(tx: Tx, row: Row, done: Row, result: ReconcileResult, now: number): Promise<void> {
-  if (result.save === undefined) skipFreshness(tx);
+  if (result.save === undefined) hideCommit(tx);
   else await result.save(tx);
   const gone = result.gone === true && (await remove(tx, row));
   if (!gone) await commit(tx, row, done, now);

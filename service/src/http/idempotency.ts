@@ -12,7 +12,7 @@ import { prepare, type Store, type Tx } from "../store/db.ts";
 import type { Reply } from "./reply.ts";
 
 /** Milliseconds for which a key is stored. */
-export const keyLife = 24 * 60 * 60 * 1000;
+const keyLife = 24 * 60 * 60 * 1000;
 
 /** The table of keys, for the job that deletes old rows. */
 export const storedKeys = { name: "key", table: "idempotency", key: ["project_id", "key"], date: "date" } as const;

@@ -122,7 +122,7 @@ export function createNetworks(options: NetworkOptions) {
 }
 
 /** Shifts stored deadlines by the step of the system clock, so that the remaining time stays the same. */
-export async function shiftTimes(tx: Tx, step: ClockStep): Promise<void> {
+async function shiftTimes(tx: Tx, step: ClockStep): Promise<void> {
   const { from, to } = dueBefore(step);
   await tx
     .updateTable("network")
@@ -139,7 +139,7 @@ export async function shiftTimes(tx: Tx, step: ClockStep): Promise<void> {
 }
 
 /** Limits stored deadlines to the longest possible ones, in case the clock was ahead. `quarantine`: milliseconds, of retired blocks. */
-export async function clampTimes(tx: Tx, now: number, quarantine: number): Promise<void> {
+async function clampTimes(tx: Tx, now: number, quarantine: number): Promise<void> {
   const latest = now + firewallLimits.confirmSeconds.maximum * 1000;
   await tx.updateTable("network").set({ confirm_by: latest }).where("confirm_by", ">", latest).execute();
   await tx

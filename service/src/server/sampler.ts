@@ -7,7 +7,7 @@ import { type Clock, steadyOf } from "../base/clock.ts";
 import { createTurn, forEachInTurns } from "../base/turn.ts";
 import type { MachineStatus, MachinesStatus } from "../drivers/machine/interface.ts";
 import type { NetworkStatus, RouterStatus } from "../drivers/router/interface.ts";
-import { skipFreshness } from "../engine/commit.ts";
+import { hideCommit } from "../engine/commit.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
 import { prepare, type Reader, type Store, type Tx } from "../store/db.ts";
@@ -120,7 +120,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
       const part = rows.slice(from, from + savedTogether);
       const ids = { first: part[0]?.[0] ?? 0, last: part.at(-1)?.[0] ?? 0 };
       await store.write(async (tx) => {
-        skipFreshness(tx);
+        hideCommit(tx);
         const servers = new Set((await serversBetween.all(tx, ids)).map(({ id }) => id));
         for (const [server, { start, figures }] of part)
           if (servers.has(server))
@@ -231,7 +231,7 @@ const thinnedTogether = 200;
 
 /** Deletes some rows that are too old, and reduces some rows of more than a day to one point. Resolves to the larger number of both. */
 async function thin(tx: Tx, now: number): Promise<number> {
-  skipFreshness(tx);
+  hideCommit(tx);
   const { numAffectedRows = 0n } = await sql`delete from sample where (server_id, start) in
     (select server_id, start from sample where start < ${now - rowLife} order by start
       limit ${sql.lit(thinnedTogether)})`.execute(tx);

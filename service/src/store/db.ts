@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { Compilable, DeleteResult, Expression, InsertResult, Kysely, Selectable, UpdateResult } from "kysely";
 import { sql } from "kysely";
 import type { Tables } from "./schema.ts";
-import type { Journal, Kind, Row } from "./session.ts";
+import type { DatabaseKind, Journal, Row } from "./session.ts";
 import { sessionOf } from "./session.ts";
 
 /** Query builder for reads. It sees only committed state and never waits for a writer. */
@@ -20,7 +20,7 @@ export type Processes = "one" | "many";
 
 /** An open database. */
 export interface Store {
-  readonly kind: Kind;
+  readonly kind: DatabaseKind;
   /**
    * Number of processes that can write to this database while it is open here. `one`: only this process, so its own commits are all
    * changes. `many`: others can commit without notification, so changes must also be found by polling.
@@ -174,7 +174,7 @@ export function prepare<P extends object>(): <O>(
   build: (db: Reader, p: Parameter<P>) => Compilable<O>,
 ) => Prepared<P, O> {
   return <O>(build: (db: Reader, p: Parameter<P>) => Compilable<O>) => {
-    const compiled: Partial<Record<Kind, Plan>> = {};
+    const compiled: Partial<Record<DatabaseKind, Plan>> = {};
     const compile = (db: Reader): Plan => {
       const query = build(db, (place) => sql.val(new Placeholder(place)) as Expression<never>).compile();
       return { sql: query.sql, name: nameOf(query.sql), values: query.parameters };

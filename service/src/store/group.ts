@@ -23,10 +23,10 @@ import { StorageError } from "./db.ts";
 import type { Health } from "./health.ts";
 import { type Entry, statementsOf } from "./journal.ts";
 import type { Tables } from "./schema.ts";
-import type { Journal, Kind, Row, Session } from "./session.ts";
+import type { DatabaseKind, Journal, Row, Session } from "./session.ts";
 
 /** Most parts in one commit, so that reads and sockets are served under any load. */
-const largestGroup: Readonly<Record<Kind, number>> = { sqlite: 512, postgres: 128 };
+const largestGroup: Readonly<Record<DatabaseKind, number>> = { sqlite: 512, postgres: 128 };
 
 /** Tries of one group. The pause before the second is 5 ms, and doubles each time. */
 const tries = 6;
@@ -81,7 +81,7 @@ interface Outcome {
 const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
 
 /** Writes the journal entries and empties the list. The lock keeps the ids of all processes in the order of commits. */
-async function writeEntries(kind: Kind, connection: WriteConnection, entries: Entry[]): Promise<void> {
+async function writeEntries(kind: DatabaseKind, connection: WriteConnection, entries: Entry[]): Promise<void> {
   if (entries.length === 0) return;
   const statements = statementsOf(entries.splice(0), kind);
   await Promise.all([
@@ -100,7 +100,7 @@ interface Life {
 
 /** Session of one part, valid while the part runs. After the first error all statements fail, on both databases. */
 class PartSession implements Session {
-  readonly kind: Kind;
+  readonly kind: DatabaseKind;
   readonly #connection: WriteConnection;
   readonly #earlier: Entry[];
   /** The last statement that was sent. Earlier ones have ended before it. */
@@ -114,7 +114,7 @@ class PartSession implements Session {
   readonly #life: Life;
 
   /** `earlier`: unwritten journal entries of earlier parts. */
-  constructor(kind: Kind, connection: WriteConnection, earlier: Entry[], life: Life) {
+  constructor(kind: DatabaseKind, connection: WriteConnection, earlier: Entry[], life: Life) {
     this.kind = kind;
     this.#connection = connection;
     this.#earlier = earlier;
@@ -202,7 +202,7 @@ export interface Writer {
 
 /** What a writer needs of its database. */
 export interface WriterOptions {
-  readonly kind: Kind;
+  readonly kind: DatabaseKind;
   /** Runs `use` with the only connection that writes. */
   readonly connected: <T>(use: (connection: WriteConnection) => Promise<T>) => Promise<T>;
   /** Creates the Kysely object of a session. */

@@ -6,7 +6,7 @@
  * cause a deadlock.
  */
 
-import type { Journal, Kind } from "./session.ts";
+import type { DatabaseKind, Journal } from "./session.ts";
 
 /** A queued row. */
 export interface Entry {
@@ -25,9 +25,9 @@ export interface Statement {
 /** Numbers of rows in one statement. Few sizes, so that few statements stay prepared. */
 const sizes = [16, 4, 1];
 
-const mark: Record<Kind, (n: number) => string> = { sqlite: () => "?", postgres: (n) => `$${n}` };
+const mark: Record<DatabaseKind, (n: number) => string> = { sqlite: () => "?", postgres: (n) => `$${n}` };
 
-function textOf({ table, columns, texts }: Journal, kind: Kind, size: number): string {
+function textOf({ table, columns, texts }: Journal, kind: DatabaseKind, size: number): string {
   const known = texts.get(`${kind} ${size}`);
   if (known !== undefined) return known;
   const tuples = Array.from({ length: size }, (_, row) =>
@@ -39,7 +39,7 @@ function textOf({ table, columns, texts }: Journal, kind: Kind, size: number): s
 }
 
 /** Returns the INSERT statements of the entries for this kind of database. Each journal keeps the order of its entries. */
-export function* statementsOf(entries: readonly Entry[], kind: Kind): Generator<Statement, void> {
+export function* statementsOf(entries: readonly Entry[], kind: DatabaseKind): Generator<Statement, void> {
   for (const [journal, rows] of Map.groupBy(entries, (entry) => entry.journal)) {
     for (let at = 0; at < rows.length; ) {
       const size = sizes.find((each) => at + each <= rows.length) ?? 1;

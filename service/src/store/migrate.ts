@@ -12,7 +12,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import type { Store, Tx } from "./db.ts";
 import { lock } from "./db.ts";
-import type { Kind } from "./session.ts";
+import type { DatabaseKind } from "./session.ts";
 import { sessionOf } from "./session.ts";
 
 /** One migration: its number, name, checksum and SQL. */
@@ -24,7 +24,7 @@ export interface Migration {
   readonly checksum: string;
 }
 
-const words: Record<Kind, Readonly<Record<string, string>>> = {
+const words: Record<DatabaseKind, Readonly<Record<string, string>>> = {
   sqlite: {
     id: "INTEGER PRIMARY KEY AUTOINCREMENT",
     int: "INTEGER",
@@ -42,7 +42,7 @@ const words: Record<Kind, Readonly<Record<string, string>>> = {
 };
 
 /** Returns the SQL of a migration for one kind of database. Throws on an unknown placeholder. */
-export function render(text: string, kind: Kind): string {
+export function render(text: string, kind: DatabaseKind): string {
   return text.replace(/\{\{(.*?)\}\}/g, (placeholder, word: string) => {
     const replacement = words[kind][word];
     if (replacement === undefined) throw new Error(`unknown placeholder ${placeholder}`);

@@ -8,8 +8,8 @@ import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult } 
 import { DefaultQueryExecutor, Kysely } from "kysely";
 import type { Tables } from "./schema.ts";
 
-/** Kind of database. */
-export type Kind = "sqlite" | "postgres";
+/** The database program of a store. */
+export type DatabaseKind = "sqlite" | "postgres";
 
 /** A row as a plain object; integers are numbers on both databases, blobs are `Uint8Array`. */
 export type Row = Record<string, unknown>;
@@ -25,7 +25,7 @@ export interface Journal {
 
 /** Runs SQL. With a `name`, PostgreSQL keeps the statement prepared under it. */
 export interface Session {
-  readonly kind: Kind;
+  readonly kind: DatabaseKind;
   all(sql: string, values: readonly unknown[], name?: string): Promise<Row[]>;
   first(sql: string, values: readonly unknown[], name?: string): Promise<Row | undefined>;
   /** Resolves to the number of rows inserted, updated or deleted. */

@@ -12,7 +12,7 @@ import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Sender } from "../drivers/webhook/interface.ts";
-import { type ObservedStore, skipFreshness } from "../engine/commit.ts";
+import { hideCommit, type ObservedStore } from "../engine/commit.ts";
 import type { EventRow, Feed } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import { type EventRange, findEvents, insertDeliveries } from "./enqueue.ts";
@@ -92,7 +92,7 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
   /** Writes without invalidating cached responses: none of them contains deliveries. */
   const write: ObservedStore["write"] = (change) =>
     store.write((tx) => {
-      skipFreshness(tx);
+      hideCommit(tx);
       return change(tx);
     });
 

@@ -1,6 +1,6 @@
 /** Schemas of results about servers. Their fields are described at the types of the same names in `drivers/machine/interface.ts`. */
 import { Type } from "typebox";
-import { boolean, count, id, integer, many, measure, nullable, oneOf, only, prose, time } from "./values.ts";
+import { boolean, count, id, many, measure, nullable, oneOf, only, prose, time } from "./values.ts";
 
 /** How a run of a server ended. */
 export const Exit = only({ reason: oneOf(["order", "guest", "host", "died"]), at: time(), detail: prose() });
@@ -78,6 +78,3 @@ export const ImageSize = only({ gb: measure(), bytes: measure(), identity: Ident
 
 /** Bytes done and, if known, the total. */
 export const Progress = only({ done: measure(), total: nullable(measure()) });
-
-/** GB in results are integers from 0. */
-export const gigabytes = () => integer(0, 1 << 24);

@@ -5,7 +5,7 @@
 import type { RecordSpec } from "@brume/api/record/spec.ts";
 import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
 import type { RecordData } from "../../drivers/nameserver/interface.ts";
-import { type Kind, kinds } from "./kind.ts";
+import { type KindDefinition, kinds } from "./kind.ts";
 import { type NameError, refuseName } from "./name.ts";
 
 /** The part of a record that determines its data. */
@@ -16,7 +16,7 @@ interface Data {
 
 /** Structure of the values of a type, computed once. */
 interface Form {
-  readonly kinds: readonly Kind[];
+  readonly kinds: readonly KindDefinition[];
   /** Number of parts of a value: the labels in front of the owner, if the type has them, and the fields. */
   readonly parts: number;
   /** Index of the first field: 1 if labels in front of the owner are the first part, else 0. */
@@ -39,7 +39,7 @@ const forms = Object.fromEntries(recordTypes.map((type) => [type, formOf(recordS
 >;
 
 /** Returns the kinds of the fields of a type. */
-export const kindsOf = (type: RecordType): readonly Kind[] => forms[type].kinds;
+export const kindsOf = (type: RecordType): readonly KindDefinition[] => forms[type].kinds;
 
 /** Splits a value into its parts: `[preference, exchange]` of an MX, `[_service._proto, priority, weight, port, target]` of an SRV. */
 export function partsOf({ type, value }: Data): string[] {
@@ -70,20 +70,20 @@ export function valueKey(type: RecordType, value: string): string {
 /** Converts the data of a record for the name server driver. */
 export function recordData({ type, value }: Data): RecordData {
   const { kinds: own, parts, first } = forms[type];
-  if (parts === 1) return [(own[0] as Kind).toData(value)];
+  if (parts === 1) return [(own[0] as KindDefinition).toData(value)];
   const words = partsOf({ type, value });
   const data: RecordData[number][] = [];
-  for (let i = 0; i < own.length; i++) data.push((own[i] as Kind).toData(words[first + i] ?? ""));
+  for (let i = 0; i < own.length; i++) data.push((own[i] as KindDefinition).toData(words[first + i] ?? ""));
   return data;
 }
 
 /** Returns the bytes of the record in an answer, with its owner compressed and all other names in full (RFC 1035 section 4.1). */
 export function answerBytes({ type, value }: Data): number {
   const { kinds: own, parts, first } = forms[type];
-  if (parts === 1) return 12 + (own[0] as Kind).size(value);
+  if (parts === 1) return 12 + (own[0] as KindDefinition).size(value);
   const words = partsOf({ type, value });
   let size = 12;
-  for (let i = 0; i < own.length; i++) size += (own[i] as Kind).size(words[first + i] ?? "");
+  for (let i = 0; i < own.length; i++) size += (own[i] as KindDefinition).size(words[first + i] ?? "");
   return size;
 }
 
@@ -144,7 +144,7 @@ export function parseData(
   readName: (word: string) => string | NameError,
 ): string | NameError {
   const { kinds: own } = forms[type];
-  const last = own.at(-1) as Kind;
+  const last = own.at(-1) as KindDefinition;
   const count = own.length;
   if (last.takesRest ? words.length < count - 1 : words.length !== count)
     return refuseName(
@@ -153,7 +153,7 @@ export function parseData(
     );
   const fields: string[] = [];
   for (let i = 0; i < count; i++) {
-    const kind = own[i] as Kind;
+    const kind = own[i] as KindDefinition;
     const field = kind.parse(i === 0 ? words : words.slice(i), readName);
     if (typeof field === "string") fields.push(field);
     else if (kind.max === undefined || kind === last) return field;

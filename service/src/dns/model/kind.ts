@@ -25,7 +25,7 @@ import { decodeName } from "./wire.ts";
 type Decoded = { readonly value: string | NameError; readonly end: number } | null;
 
 /** How the fields of one kind are checked, printed, parsed and decoded. */
-export interface Kind {
+export interface KindDefinition {
   /** The noun in errors of zone files: `target`. */
   readonly noun: string;
   /** The description in errors of missing and invalid fields: `a host name`. */
@@ -68,7 +68,7 @@ const plain = {
   describe: identity,
 };
 
-function numberKind(width: 1 | 2 | 4): Kind {
+function numberKind(width: 1 | 2 | 4): KindDefinition {
   const max = 2 ** (8 * width) - 1;
   const pattern = new RegExp(`^\\d{1,${String(max).length}}$`);
   const read = (text: string): string | null =>
@@ -88,7 +88,7 @@ function numberKind(width: 1 | 2 | 4): Kind {
   };
 }
 
-function addressKind(family: 4 | 6): Kind {
+function addressKind(family: 4 | 6): KindDefinition {
   const read = family === 4 ? readIPv4 : readIPv6;
   const width = family === 4 ? 4 : 16;
   const meaning = family === 4 ? "an IPv4 address, four decimal numbers" : "an IPv6 address";
@@ -110,7 +110,7 @@ function addressKind(family: 4 | 6): Kind {
   };
 }
 
-const name: Kind = {
+const name: KindDefinition = {
   ...plain,
   noun: "target",
   meaning: "a host name",
@@ -139,7 +139,7 @@ const tooLong = (bytes: number): NameError =>
   refuseName("too_long", `must be at most ${stringBytes} bytes long, and has ${bytes}`);
 
 /** One string. Stored in quotes with blanks escaped, so that it is one word. */
-const string: Kind = {
+const string: KindDefinition = {
   ...plain,
   noun: "string",
   meaning: "the text",
@@ -170,7 +170,7 @@ const string: Kind = {
   describe: quoteString,
 };
 
-const strings: Kind = {
+const strings: KindDefinition = {
   ...plain,
   noun: "text",
   meaning: "the text",
@@ -200,7 +200,7 @@ const strings: Kind = {
   describe: (shown) => shown.slice(0, -1),
 };
 
-const text: Kind = {
+const text: KindDefinition = {
   ...plain,
   noun: "value",
   meaning: "the value",
@@ -216,7 +216,7 @@ const text: Kind = {
   describe: quoteString,
 };
 
-function bytesKind(encoding: "hex" | "base64"): Kind {
+function bytesKind(encoding: "hex" | "base64"): KindDefinition {
   const name = encoding === "hex" ? "hexadecimal" : "base64";
   const read = (given: string): string | null => {
     const bytes = Buffer.from(given, encoding);
@@ -241,7 +241,7 @@ function bytesKind(encoding: "hex" | "base64"): Kind {
 }
 
 /** All kinds, by the name that the record specs use. The name server encodes exactly these. */
-export const kinds: Readonly<Record<FieldKind, Kind>> = {
+export const kinds: Readonly<Record<FieldKind, KindDefinition>> = {
   u8: numberKind(1),
   u16: numberKind(2),
   u32: numberKind(4),
@@ -253,7 +253,7 @@ export const kinds: Readonly<Record<FieldKind, Kind>> = {
   text,
   hex: bytesKind("hex"),
   base64: bytesKind("base64"),
-} satisfies Record<EncodedKind, Kind>;
+} satisfies Record<EncodedKind, KindDefinition>;
 
 /** Returns the text, or null if the bytes are not UTF-8. */
 const utf8 = (bytes: Buffer): string | null => (isUtf8(bytes) ? bytes.toString() : null);

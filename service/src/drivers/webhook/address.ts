@@ -8,7 +8,7 @@ import ipaddr from "ipaddr.js";
 type Block = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
 /** Parses a block (`ff00::/8`) or a single address. Throws on anything else. */
-export function parseAllowed(text: string): Block {
+function parseAllowed(text: string): Block {
   return text.includes("/")
     ? ipaddr.parseCIDR(text)
     : [ipaddr.parse(text), ipaddr.parse(text).kind() === "ipv4" ? 32 : 128];

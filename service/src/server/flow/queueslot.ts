@@ -20,7 +20,7 @@ interface QueueSlotInput {
 export type QueueSlotFlow = Flow<QueueSlotInput, Facts>;
 
 /** Stored in task rows, so it keeps its value; so does the name of its step. */
-export const queueSlotName = "server.turn";
+const queueSlotName = "server.turn";
 
 /** Milliseconds to wait for a full queue of the source. */
 const longest = 4 * 3_600_000;

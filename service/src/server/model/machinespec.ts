@@ -34,7 +34,7 @@ export function uuidOf({ id, created }: Pick<ServerRow, "id" | "created">): stri
 }
 
 /** Returns the instance id for cloud-init. It changes with a rebuild or a copy, so that the guest is configured again. */
-export const instanceOf = (server: ServerRow): string => `i-${uuidOf(server)}-${server.disk_version}`;
+const instanceOf = (server: ServerRow): string => `i-${uuidOf(server)}-${server.disk_version}`;
 
 /** Returns the salt of the password hash. It is not secret, but different for each guest. */
 export const saltOf = (server: ServerRow): Uint8Array => digest(instanceOf(server)).subarray(0, 16);

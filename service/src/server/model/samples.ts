@@ -4,7 +4,7 @@
  */
 
 /** Series, in the order in which they are stored. */
-export const figureNames = ["Cpu", "MemoryUsed", "DiskRead", "DiskWrite", "NetIn", "NetOut"] as const;
+const figureNames = ["Cpu", "MemoryUsed", "DiskRead", "DiskWrite", "NetIn", "NetOut"] as const;
 /** A value of `figureNames`. */
 export type FigureName = (typeof figureNames)[number];
 const width = figureNames.length;

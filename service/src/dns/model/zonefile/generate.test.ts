@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseZone } from "./parse.ts";
+import { findConflicts } from "../rules.ts";
+import { parseZone, readZone } from "./parse.ts";
 
 const lines = (text: string) =>
   parseZone(text, "example.com").records.map(({ type, owner, ttl, value }) => `${owner} ${ttl} ${type} ${value}`);
@@ -19,4 +20,21 @@ test("$GENERATE", () => {
   assert.deepEqual(lines('$GENERATE 1-2 @ MX "1$ m$"'), ["@ 3600 MX 11 m1.example.com", "@ 3600 MX 12 m2.example.com"]);
   assert.deepEqual(lines('$GENERATE 1-1 a TXT "costs $$ $ \\$"'), ["a 3600 TXT costs $ 1 $"]);
   assert.deepEqual(lines("$GENERATE 26-26 ${0,4,n} A 10.0.0.1"), ["a.1 3600 A 10.0.0.1"]);
+});
+
+test("a long zone file is read and validated with many interruptions", () => {
+  const countSteps = <T>(work: Generator<void, T>): [T, number] => {
+    for (let count = 0; ; count++) {
+      const { done, value } = work.next();
+      if (done === true) return [value, count];
+    }
+  };
+  const lines = Array.from({ length: 3000 }, (_, index) => `h${index} 300 IN A 192.0.2.${index % 250}`);
+  const [written, steps] = countSteps(readZone(lines.join("\n"), "example.com"));
+  const [generated, others] = countSteps(readZone("$GENERATE 0-2999 h$ 300 A 192.0.2.1", "example.com"));
+  assert.deepEqual([written.records.length, generated.records.length], [3000, 3000]);
+  assert.ok(steps >= 20 && others >= 20, `${steps}, ${others}`);
+  const [conflicts, checks] = countSteps(findConflicts(written.records));
+  assert.deepEqual(conflicts, []);
+  assert.ok(checks >= 5, `${checks}`);
 });

@@ -9,10 +9,10 @@ import type { RecordType } from "@brume/api/dns.ts";
 import fc from "fast-check";
 import type { ApiError } from "../../../base/error.ts";
 import { recordKey, type StoredRecord } from "../record.ts";
-import { checkZone, findConflicts } from "../rules.ts";
+import { checkZone } from "../rules.ts";
 import { automaticSoa } from "../served.ts";
 import { checkText } from "../text.ts";
-import { parseZone, readZone } from "./parse.ts";
+import { parseZone } from "./parse.ts";
 import { type PrintedRecord, printZone } from "./print.ts";
 
 const origin = "example.com";
@@ -391,21 +391,4 @@ test("another parser accepts a printed zone", { skip: checker ? false : none }, 
   } finally {
     rmSync(folder, { recursive: true });
   }
-});
-
-test("a long zone file is read and validated with many interruptions", () => {
-  const countSteps = <T>(work: Generator<void, T>): [T, number] => {
-    for (let count = 0; ; count++) {
-      const { done, value } = work.next();
-      if (done === true) return [value, count];
-    }
-  };
-  const lines = Array.from({ length: 3000 }, (_, index) => `h${index} 300 IN A 192.0.2.${index % 250}`);
-  const [written, steps] = countSteps(readZone(lines.join("\n"), "example.com"));
-  const [generated, others] = countSteps(readZone("$GENERATE 0-2999 h$ 300 A 192.0.2.1", "example.com"));
-  assert.deepEqual([written.records.length, generated.records.length], [3000, 3000]);
-  assert.ok(steps >= 20 && others >= 20, `${steps}, ${others}`);
-  const [conflicts, checks] = countSteps(findConflicts(written.records));
-  assert.deepEqual(conflicts, []);
-  assert.ok(checks >= 5, `${checks}`);
 });

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { syncPath } from "../../../base/fsync.ts";
 
 /** The file that lists the content of a copy. */
-export const listName = "files.json";
+const listName = "files.json";
 
 /** Paths in a copy, by the key of the source file. */
 type List = Readonly<Record<string, string>>;

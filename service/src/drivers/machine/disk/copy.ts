@@ -141,7 +141,7 @@ export interface ImageOptions {
 }
 
 /** Detail of an image whose identity was kept on purpose. */
-export const keptIdentity = "it was kept as it is";
+const keptIdentity = "it was kept as it is";
 
 /** Writes the disk into one file, without the guest's identity if it can be removed. */
 async function exportDisk(

@@ -200,7 +200,7 @@ export interface Disks {
 }
 
 /** UEFI variables as before the first boot. */
-export const emptyVariables = "/usr/share/OVMF/OVMF_VARS_4M.fd";
+const emptyVariables = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 
 /** Milliseconds in which processes of a killed service end and release their locks on files. */
 const lockTimeout = 5000;

@@ -34,7 +34,7 @@ export const copyFolder = (servers: string, id: number): string => join(servers,
 const emptyLayerBytes = 4 * 65_536;
 
 /** Removes all copies, also incomplete ones. Returns the ids of their servers. */
-export function removeCopies(servers: string): readonly number[] {
+function removeCopies(servers: string): readonly number[] {
   const entries = readdirSync(servers).filter((name) => /^[0-9]+\.copy(\.part)?$/.test(name));
   for (const entry of entries) rmSync(join(servers, entry), { recursive: true, force: true });
   return [...new Set(entries.map((entry) => Number.parseInt(entry, 10)))];

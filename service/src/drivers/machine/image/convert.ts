@@ -81,7 +81,7 @@ export async function findBoot(exec: Exec, folder: string, disk: string): Promis
 }
 
 /** Returns the boot method from the first sector of a disk. */
-export function bootFromSector(sector: Buffer): "disk" | "uefi" {
+function bootFromSector(sector: Buffer): "disk" | "uefi" {
   const hasCode = sector.subarray(0, 440).some((byte) => byte !== 0);
   const isProtective = sector[510] === 0x55 && sector[511] === 0xaa && sector[450] === 0xee;
   return !hasCode && isProtective ? "uefi" : "disk";

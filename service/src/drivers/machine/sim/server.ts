@@ -40,7 +40,7 @@ export interface Power {
 }
 
 /** A server as it is stored: these names are keys in the file (see state.ts). */
-export interface Server {
+export interface SimulatedServer {
   readonly id: number;
   label: Label | null;
   disks: Disk[];
@@ -53,7 +53,7 @@ export interface Server {
 }
 
 /** An image or a snapshot, as it is stored. */
-export interface Image {
+export interface SimulatedImage {
   readonly name: string;
   readonly gb: number;
   readonly content: string;
@@ -62,7 +62,7 @@ export interface Image {
 }
 
 /** Returns a server without disks. */
-export const newServer = (id: number): Server => ({
+export const newServer = (id: number): SimulatedServer => ({
   id,
   label: null,
   disks: [],
@@ -75,13 +75,13 @@ export const newServer = (id: number): Server => ({
 const allSame = { cpus: "same", memory: "same", disk: "same", share: "same", nics: "same" } as const;
 
 /** Returns the current run, or null while the server is off. */
-export const runningOf = (server: Server | undefined): Power | null => {
+export const runningOf = (server: SimulatedServer | undefined): Power | null => {
   const power = server?.power ?? null;
   return power === null || power.exit !== null ? null : power;
 };
 
 /** Applies a spec to a server, like `Machines.apply`. */
-export function changeServer(server: Server | undefined, machine: MachineSpec): ApplyResults {
+export function changeServer(server: SimulatedServer | undefined, machine: MachineSpec): ApplyResults {
   const { cpus, memory, share, disk, nics } = machine;
   const target = server?.disks.find((one) => one.version === disk.version);
   const grows = target !== undefined && target.gb < disk.gb;
@@ -126,7 +126,7 @@ const usageOf = (on: Power, now: number): Usage => ({
 
 /** Returns the status of a server. `hasSpace`: the host has free disk space. */
 export function showServer(
-  server: Server,
+  server: SimulatedServer,
   now: number,
   stage: (power: Power) => BootStage,
   hasSpace: boolean,

@@ -30,11 +30,11 @@ import {
   changeServer,
   createConsole,
   type Disk,
-  type Image,
   newServer,
   type Power,
   runningOf,
-  type Server,
+  type SimulatedImage,
+  type SimulatedServer,
   showServer,
 } from "./server.ts";
 import { openSimulatedState } from "./state.ts";
@@ -86,7 +86,7 @@ export interface SimulatedMachines extends MachineDriver {
   /** Returns the content of the disk in use; null if there is none. */
   read(id: number): string | null;
   /** Returns the contents of images and snapshots. */
-  images(): readonly Pick<Image, "content" | "isKept">[];
+  images(): readonly Pick<SimulatedImage, "content" | "isKept">[];
 }
 
 const defaultCapacity: Capacity = { cores: 64, memory: 2 ** 20, disk: 65_536, diskFree: 65_536 };
@@ -96,7 +96,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
   const { now, bootTime = 0, boots = Infinity, accelerator = "tcg", capacity = defaultCapacity, file } = options;
   let free = capacity.diskFree;
   let closed: string | null = null;
-  const state = openSimulatedState<Server, Image>(file);
+  const state = openSimulatedState<SimulatedServer, SimulatedImage>(file);
   const { servers, images } = state;
   // Files of earlier releases may lack fields.
   for (const [id, server] of servers) servers.set(id, { ...newServer(id), ...server });
@@ -143,7 +143,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
   }
 
   function writeLabel(
-    server: Server,
+    server: SimulatedServer,
     { uuid, name = "", cpus, memory }: MachineSpec,
     image = server.label?.image ?? "",
   ): void {

@@ -9,18 +9,18 @@ import { RCODE, type Records, recordsOf } from "../wire/message.ts";
 import { lowerCase, relativeTo } from "../wire/name.ts";
 
 /** Most CNAMEs that are followed for one response. */
-export const CHAIN_LIMIT = 8;
+const CHAIN_LIMIT = 8;
 
 /** Kinds of responses, for rate limits and counters. */
 export const KINDS = ["data", "wildcard", "negative", "referral", "refused"] as const;
 /** A value of `KINDS`. */
-export type Kind = (typeof KINDS)[number];
+export type AnswerKind = (typeof KINDS)[number];
 
 /** The records of a response. */
 export interface Answer {
   readonly rcode: number;
   readonly authoritative: boolean;
-  readonly kind: Kind;
+  readonly kind: AnswerKind;
   /** The zone of the question; undefined when it is in none of ours (REFUSED). */
   readonly zone: Zone | undefined;
   /** Whether all records come from that zone; the response then is valid until the zone changes. */
@@ -49,7 +49,7 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
   }
   let zone: Zone | undefined = first;
   let name = question;
-  let kind: Kind = "data";
+  let kind: AnswerKind = "data";
   let rcode: number = RCODE.NOERROR;
   let authoritative = true;
   let local = true;

@@ -4,10 +4,10 @@
  * addresses in the additional section, truncation) is left to `answer.ts`, and both write the same bytes.
  */
 import { bytesOf, ownerEnd, ownerStart, setsSize } from "../builtin/table.ts";
-import { findSetIn, type Place, SET_HEADER, seek, sizeAt, TYPE, type Zone } from "../builtin/zone.ts";
+import { findSetIn, type NamePlace, SET_HEADER, seek, sizeAt, TYPE, type Zone } from "../builtin/zone.ts";
 import type { Zones } from "../builtin/zones.ts";
 import { CLASS_IN, createWriter, HEADER, OPT_SIZE, type Query, questionName, RCODE } from "../wire/message.ts";
-import { type Kind, soaOf } from "./answer.ts";
+import { type AnswerKind, soaOf } from "./answer.ts";
 
 /** The name of the record is the question's: a pointer behind the header. */
 const POINTER = 0xc000 | HEADER;
@@ -20,7 +20,7 @@ export interface Direct {
   /** Bytes of the response. */
   end: number;
   rcode: number;
-  kind: Kind;
+  kind: AnswerKind;
   zone: Zone | undefined;
 }
 
@@ -54,7 +54,7 @@ export function createDirect(zones: Zones): AnswerDirectly {
   let isUsed = false;
   /** Where the records of the response end. */
   let written = 0;
-  const place: Place = { exists: false, address: 0, cut: -1, wildcard: false };
+  const place: NamePlace = { exists: false, address: 0, cut: -1, wildcard: false };
 
   const tailOf = (zone: Zone, packet: Buffer, query: Query): Buffer => {
     const { end } = query;

@@ -10,7 +10,7 @@ import type { Catalog } from "../transfer/catalog.ts";
 import type { Notifier } from "../transfer/notify.ts";
 import { imageOf, transferZone } from "../transfer/transfer.ts";
 import type { Transfers } from "../transfer/transfers.ts";
-import { inScope, type Key, type Signer, sign, signatureSize, verify } from "../transfer/tsig.ts";
+import { inScope, type Signer, sign, signatureSize, type TsigKey, verify } from "../transfer/tsig.ts";
 import {
   CLASS_IN,
   createWriter,
@@ -39,7 +39,7 @@ export interface ResponderOptions {
   readonly queries?: Limiter | null;
   /** Whether to limit loopback too, whose addresses cannot be forged from outside. */
   readonly limitLoopback: boolean;
-  readonly keys: ReadonlyMap<string, Key>;
+  readonly keys: ReadonlyMap<string, TsigKey>;
   /** Returns whether this address may transfer all zones without a key. */
   readonly mayTransfer: (address: string) => boolean;
   readonly catalog?: Catalog | null;

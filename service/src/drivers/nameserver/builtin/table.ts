@@ -13,7 +13,7 @@ import { LOWER } from "../wire/name.ts";
 const CHUNK = 1 << 18;
 const FIRST_CHUNK = 512;
 /** From this size a chunk can be read by another thread. */
-export const SHARED_FROM = 1 << 16;
+const SHARED_FROM = 1 << 16;
 const ENTRY = 13;
 /** Bits of an address below the number of the chunk: multiples of 4 bytes in it. */
 const OFFSET_BITS = 16;

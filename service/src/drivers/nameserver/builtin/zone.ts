@@ -228,7 +228,7 @@ function remove(zone: Zone, owner: Uint8Array, from: number, to: number): void {
 }
 
 /** The result of a lookup in bytes; reused for one lookup after the other. */
-export interface Place {
+export interface NamePlace {
   /** Whether the name exists, also without data. */
   exists: boolean;
   /** The entry with its sets; 0: none. */
@@ -242,7 +242,7 @@ export interface Place {
  * Finds the relative name at `from` to `to`. It walks down from the apex, so that a delegation hides the names below it, and ends at the
  * closest encloser, whose `*` is the only applicable wildcard (RFC 1034 section 4.3.2, RFC 4592 section 3.3).
  */
-export function seek(zone: Zone, name: Uint8Array, from: number, to: number, place: Place): void {
+export function seek(zone: Zone, name: Uint8Array, from: number, to: number, place: NamePlace): void {
   const { table } = zone;
   place.cut = -1;
   place.wildcard = false;

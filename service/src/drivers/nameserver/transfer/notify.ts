@@ -10,7 +10,7 @@ import { isNewer, TYPE, type Zone } from "../builtin/zone.ts";
 import { CLASS_IN, HEADER, OPCODE, parseQuery, RCODE, soaSerial } from "../wire/message.ts";
 import { nameOf, textOf } from "../wire/name.ts";
 import { createSecondary, findSecondary, type Job, type Secondary, type SecondaryState } from "./secondary.ts";
-import { inScope, type Key, type Signer, sign, verify } from "./tsig.ts";
+import { inScope, type Signer, sign, type TsigKey, verify } from "./tsig.ts";
 
 /** First and longest pause, and the time after which notifications for a zone end; the secondary refreshes much earlier by itself. */
 const PAUSE_MS = { first: 1000, most: 300_000 };
@@ -27,7 +27,7 @@ const PORTION = 100;
 export interface Target {
   readonly host: string;
   readonly port: number;
-  readonly key: Key | null;
+  readonly key: TsigKey | null;
 }
 
 /** A zone to announce: name, owner and serial. */
@@ -42,7 +42,7 @@ export interface Notifier {
   /** Handles a packet from a NOTIFY socket. */
   receive(packet: Buffer, host: string, port: number): void;
   /** Records that a client at this address, which signed with this key or none, has the serial, or only queried it. */
-  noteClient(name: string, serial: number, has: "has" | "queried", address: string, key: Key | null): void;
+  noteClient(name: string, serial: number, has: "has" | "queried", address: string, key: TsigKey | null): void;
   observe(): readonly SecondaryState[];
   close(): void;
 }
@@ -243,7 +243,7 @@ function request(zone: string, id: number, opcode: number): Buffer {
 }
 
 /** Returns a key by its name, null without a name. Throws a RangeError for an unknown name. */
-export function keyOf(keys: ReadonlyMap<string, Key>, name: string | undefined): Key | null {
+export function keyOf(keys: ReadonlyMap<string, TsigKey>, name: string | undefined): TsigKey | null {
   if (name === undefined) return null;
   const key = keys.get(nameOf(name.replace(/\.$/, "")));
   if (key === undefined) throw new RangeError(`there is no TSIG key "${name}"`);

@@ -3,13 +3,13 @@
  */
 
 import { isNewer } from "../builtin/zone.ts";
-import type { Key, Signer } from "./tsig.ts";
+import type { Signer, TsigKey } from "./tsig.ts";
 
 /** Where a secondary listens, and the key of its messages. */
 export interface SecondaryTarget {
   readonly host: string;
   readonly port: number;
-  readonly key: Key | null;
+  readonly key: TsigKey | null;
 }
 
 /** A zone whose serial a secondary has not confirmed. Times in milliseconds. */
@@ -118,7 +118,7 @@ export function createSecondary(target: SecondaryTarget): Secondary {
  * Returns the secondary with this address and key, or null. Several at one address are distinguished by their keys; an ambiguous match is
  * null.
  */
-export function findSecondary(all: readonly Secondary[], address: string, key: Key | null): Secondary | null {
+export function findSecondary(all: readonly Secondary[], address: string, key: TsigKey | null): Secondary | null {
   const here = all.filter(({ target }) => target.host === address);
   const near = here.length > 0 ? here : key === null ? [] : all;
   const found = near.length === 1 && here.length === 1 ? near : near.filter(({ target }) => target.key === key);

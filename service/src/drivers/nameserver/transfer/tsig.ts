@@ -26,7 +26,7 @@ export interface Scope {
 }
 
 /** A key that signs messages (RFC 8945), with its secret decoded. */
-export interface Key {
+export interface TsigKey {
   readonly name: string;
   readonly algorithm: string;
   readonly hash: string;
@@ -51,7 +51,7 @@ export function inScope({ zones, groups }: Scope, zone: Pick<Zone, "name" | "gro
 }
 
 /** Creates a key from its configuration. Throws a RangeError for an unknown algorithm, a bad name or an empty secret. */
-export function createKey({ name, algorithm, secret, only = null }: KeyOptions): Key {
+export function createKey({ name, algorithm, secret, only = null }: KeyOptions): TsigKey {
   const hash = HASHES.get(algorithm.toLowerCase());
   if (hash === undefined)
     throw new RangeError(`TSIG algorithm "${algorithm}" must be one of ${[...HASHES.keys()].join(", ")}`);
@@ -73,7 +73,7 @@ interface Signature {
 }
 
 /** Returns the size of a response's signature in bytes. */
-export function signatureSize(key: Key): number {
+export function signatureSize(key: TsigKey): number {
   const mac = createHmac(key.hash, "").digest().length;
   return key.name.length + 1 + 10 + key.algorithm.length + 1 + 16 + mac;
 }
@@ -112,7 +112,13 @@ function readSignature(packet: Buffer, start: number): Signature | null {
 
 type Variables = Pick<Signature, "time" | "fudge" | "error" | "other">;
 
-function digest(key: Key, message: Buffer, prior: Buffer | null, variables: Variables, timersOnly: boolean): Buffer {
+function digest(
+  key: TsigKey,
+  message: Buffer,
+  prior: Buffer | null,
+  variables: Variables,
+  timersOnly: boolean,
+): Buffer {
   const hmac = createHmac(key.hash, key.secret);
   if (prior !== null) hmac.update(Buffer.from([prior.length >> 8, prior.length & 0xff])).update(prior);
   hmac.update(message);
@@ -129,7 +135,12 @@ function digest(key: Key, message: Buffer, prior: Buffer | null, variables: Vari
   return hmac.update(other).digest();
 }
 
-function append(message: Buffer, names: Pick<Key, "name" | "algorithm">, mac: Buffer, variables: Variables): Buffer {
+function append(
+  message: Buffer,
+  names: Pick<TsigKey, "name" | "algorithm">,
+  mac: Buffer,
+  variables: Variables,
+): Buffer {
   const { time, fudge, error, other } = variables;
   const rdata = names.algorithm.length + 1 + 16 + mac.length + other.length;
   const record = Buffer.alloc(names.name.length + 1 + 10 + rdata);
@@ -153,7 +164,7 @@ function append(message: Buffer, names: Pick<Key, "name" | "algorithm">, mac: Bu
 
 /** The key of a signature, and the MAC that it continues: that of the request for a response, that of the previous message in a transfer. */
 export interface Signer {
-  readonly key: Key;
+  readonly key: TsigKey;
   readonly prior: Buffer | null;
 }
 
@@ -180,7 +191,7 @@ export type TsigVerdict =
 export function verify(
   packet: Buffer,
   start: number,
-  keys: ReadonlyMap<string, Key>,
+  keys: ReadonlyMap<string, TsigKey>,
   now: number,
   prior: Buffer | null = null,
 ): TsigVerdict {

@@ -74,9 +74,9 @@ export interface Ipsec {
 }
 
 /** The device of libipsec, created by charon. */
-export const ipsecDevice = "ipsec0";
+const ipsecDevice = "ipsec0";
 /** The largest packet in bytes that fits into libipsec's packets. */
-export const ipsecMtu = 1400;
+const ipsecMtu = 1400;
 /** Routing table, consulted before charon's own table 220, whose routes have no MTU. */
 const routingTable = 219;
 

@@ -47,7 +47,7 @@ const carrying = new Set(["INSTALLED", "REKEYING", "UPDATING"]);
 const numberOf = (section: Message, key: string): number => Number(text(section, key)) || 0;
 
 /** Returns the children that transport packets, of all associations of a tunnel. */
-export function childrenUp(associations: readonly Message[]): readonly Message[] {
+function childrenUp(associations: readonly Message[]): readonly Message[] {
   return associations
     .filter((association) => text(association, "state") === "ESTABLISHED" || text(association, "state") === "REKEYING")
     .flatMap((association) => sections(association["child-sas"] as Message | undefined).map(([, child]) => child))

@@ -60,7 +60,7 @@ function desiredRoutes({ device, routes }: Routing, nextHop: string): Map<string
 }
 
 /** The actual routes and rules. */
-export interface Found {
+export interface FoundRouting {
   readonly routes: readonly FoundRoute[];
   readonly rules: readonly FoundRule[];
   /** The default route of the main table without its destination, "" if there is none. */
@@ -68,7 +68,7 @@ export interface Found {
 }
 
 /** Renders lines for `ip -batch` that bring the table to the desired state; correct entries are not touched. */
-export function renderRoutes(routing: Routing, found: Found): readonly string[] {
+export function renderRoutes(routing: Routing, found: FoundRouting): readonly string[] {
   const { table, cidr, routes } = routing;
   const desired = desiredRoutes(routing, found.nextHop);
   const present = new Map(found.routes.map((route) => [route.dst ?? "", route]));

@@ -19,12 +19,12 @@ import {
   type Active,
   activeOf,
   generationLine,
-  type Kind,
   kinds,
   listingOf,
   removalText,
   staleOf,
   swap,
+  type TableKind,
 } from "../nft/swap.ts";
 import { createTranslation } from "../nft/translation.ts";
 import type { Capabilities } from "./detect.ts";
@@ -159,7 +159,7 @@ export function createLinux(options: LinuxOptions): Router {
   }
 
   /** Returns the tables that differ from the texts. `altered`: another program has changed the tables since the last check. */
-  function stale(texts: Texts, found: NamespaceState | null, altered: boolean): readonly Kind[] {
+  function stale(texts: Texts, found: NamespaceState | null, altered: boolean): readonly TableKind[] {
     return kinds.filter((kind) => {
       const active = found === null ? null : activeOf(found, kind);
       if (found === null || altered || active === null || active.digest !== digestOf(texts[kind])) return true;
@@ -169,10 +169,10 @@ export function createLinux(options: LinuxOptions): Router {
   }
 
   /** Activates all replaced tables in one step, then removes the tables that packets no longer pass. */
-  async function load(network: number, texts: Texts, found: NamespaceState | null, replaced: readonly Kind[]) {
+  async function load(network: number, texts: Texts, found: NamespaceState | null, replaced: readonly TableKind[]) {
     const space = spaceOf(network);
-    const active = (kind: Kind) => (found === null ? null : activeOf(found, kind));
-    const idle = (kind: Kind) => (found === null ? [] : staleOf(found, kind));
+    const active = (kind: TableKind) => (found === null ? null : activeOf(found, kind));
+    const idle = (kind: TableKind) => (found === null ? [] : staleOf(found, kind));
     const swaps = replaced.map((kind) => swap(kind, texts[kind], active(kind), idle(kind)));
     const tidy = kinds.filter((kind) => !replaced.includes(kind)).map((kind) => removalText(kind, idle(kind)));
     await nft(space, [...swaps.map(({ first }) => first), ...tidy].join(""));

@@ -99,7 +99,7 @@ export function readRoutes(json: string): string[] {
 type Counters = Map<string, Map<string, Count>>;
 
 /** Parses `nft -j list counters` into `counters`. */
-export function readCounters(json: string, counters: Counters = new Map()): Counters {
+function readCounters(json: string, counters: Counters = new Map()): Counters {
   for (const row of list(record(JSON.parse(json))["nftables"])) {
     if (row["counter"] === undefined) continue;
     const counter = record(row["counter"]);

@@ -14,7 +14,7 @@ import { createIpsec } from "../ipsec/ipsec.ts";
 import { tagOf } from "../model/name.ts";
 import type { Limits } from "../nft/connectionlimits.ts";
 import { createSim } from "../sim/sim.ts";
-import { chooseHolder, type Kind } from "../wireguard/device.ts";
+import { chooseHolder, type DeviceKind } from "../wireguard/device.ts";
 import { createWireguard } from "../wireguard/wireguard.ts";
 import { type Capabilities, detect } from "./detect.ts";
 import { claimHost, type Pool } from "./installations.ts";
@@ -140,7 +140,7 @@ function within({ network, server, packets }: Limits): Limits {
   return { network: perNetwork, server: Math.min(server, Math.ceil(perNetwork / 4)), packets };
 }
 
-function describe(found: Capabilities, offers: RouterStart["offers"], holder: Kind | null): string[] {
+function describe(found: Capabilities, offers: RouterStart["offers"], holder: DeviceKind | null): string[] {
   const lines = ["networks  one namespace each, nftables"];
   const not = (name: string): string => found.trials.find((trial) => trial.name.includes(name))?.detail ?? "";
   if (!found.bandwidth) lines.push("          without bandwidth limits: tc cannot do it here");

@@ -12,7 +12,7 @@ import { hostTable, uplinkOf, uplinkPrefix } from "../model/name.ts";
 import { digestOf, tableText } from "./firewall.ts";
 
 /** Renders the table. `opened`: addresses and blocks that guests may reach although they are the host's or closed. */
-export function hostText(tag: string, opened: readonly string[]): string {
+function hostText(tag: string, opened: readonly string[]): string {
   const closed = closedExcept(opened);
   const sets = ([4, 6] as const).map((family) => ({
     family,

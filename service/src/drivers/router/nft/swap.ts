@@ -11,10 +11,10 @@ import type { NamespaceState } from "../linux/snapshot.ts";
 import { digestOf } from "./firewall.ts";
 
 /** Kinds of tables of a network: firewall, `guard.ts`, `sourcelock.ts`, `connectionlimits.ts`. */
-export type Kind = "edge" | "guard" | "lock" | "flows";
-export const kinds: readonly Kind[] = ["edge", "guard", "lock", "flows"];
+export type TableKind = "edge" | "guard" | "lock" | "flows";
+export const kinds: readonly TableKind[] = ["edge", "guard", "lock", "flows"];
 
-const isOf = (kind: Kind, name: string): boolean => name.startsWith(kind) && /^\d$/.test(name.slice(kind.length));
+const isOf = (kind: TableKind, name: string): boolean => name.startsWith(kind) && /^\d$/.test(name.slice(kind.length));
 
 /** A table in force: its name in the kernel and the digest of the text that it was loaded from. */
 export interface Active {
@@ -29,7 +29,7 @@ const digestIn = (counters: ReadonlyMap<string, Count>): string =>
   [...counters.keys()].find((name) => name.startsWith("d_"))?.slice(2) ?? "";
 
 /** Returns the table of this kind that is in force, or null. */
-export function activeOf(found: NamespaceState, kind: Kind): Active | null {
+export function activeOf(found: NamespaceState, kind: TableKind): Active | null {
   for (const [name, counters] of found.counters) {
     const digest = digestIn(counters);
     if (isOf(kind, name) && digest !== "" && !counters.has(PAST)) return { name, digest };
@@ -38,7 +38,7 @@ export function activeOf(found: NamespaceState, kind: Kind): Active | null {
 }
 
 /** Returns the counters of the table in force. */
-export const countersOf = (found: NamespaceState, kind: Kind): ReadonlyMap<string, Count> | undefined =>
+export const countersOf = (found: NamespaceState, kind: TableKind): ReadonlyMap<string, Count> | undefined =>
   found.counters.get(activeOf(found, kind)?.name ?? "");
 
 /** The texts that replace a table. */
@@ -52,10 +52,10 @@ export interface Swap {
   readonly active: Active;
 }
 
-const familyOf = (kind: Kind): string => (kind === "lock" ? "bridge" : "inet");
+const familyOf = (kind: TableKind): string => (kind === "lock" ? "bridge" : "inet");
 
 /** Renders the deletion of tables. */
-export const removalText = (kind: Kind, names: readonly string[]): string =>
+export const removalText = (kind: TableKind, names: readonly string[]): string =>
   names.map((name) => `delete table ${familyOf(kind)} ${name}\n`).join("");
 
 /** Text size in characters from which a table counts as large, about two thousand rules. */
@@ -66,13 +66,13 @@ const large = 2 ** 18;
  * takes longer than waiting for every packet in flight, as flushing a chain does. The flushed chain of `edge` is the one that packets
  * enter, and without rules it allows them.
  */
-const sleepLine = (kind: Kind, name: string, isLarge: boolean): string =>
+const sleepLine = (kind: TableKind, name: string, isLarge: boolean): string =>
   kind === "edge" && isLarge
     ? `flush chain inet ${name} forward`
     : `add table ${familyOf(kind)} ${name} { flags dormant; }`;
 
 /** Renders a swap. `old`: the table in force. `stale`: names of tables of the kind that are neither in force nor wanted. */
-export function swap(kind: Kind, text: string, old: Active | null, stale: readonly string[]): Swap {
+export function swap(kind: TableKind, text: string, old: Active | null, stale: readonly string[]): Swap {
   const family = familyOf(kind);
   const name = old?.name === `${kind}0` ? `${kind}1` : `${kind}0`;
   const digest = digestOf(text);
@@ -100,7 +100,7 @@ export const listingOf = (found: NamespaceState, name: string): string =>
   found.rules.split(/^(?=table )/m).find((text) => new RegExp(`^table \\w+ ${name} \\{`).test(text)) ?? "";
 
 /** Returns the tables of the kind that are not in force. */
-export function staleOf(found: NamespaceState, kind: Kind): string[] {
+export function staleOf(found: NamespaceState, kind: TableKind): string[] {
   const active = activeOf(found, kind)?.name;
   const tables = [...found.rules.matchAll(/^table \w+ (\w+) \{/gm)].map(([, name = ""]) => name);
   return tables.filter((name) => isOf(kind, name) && name !== active);

@@ -11,7 +11,7 @@ import { parseDump, renderConfig } from "./config.ts";
 import { type PeerState, parseDevice, renderDevice, requestDevice, type WireguardDevice, watchDevice } from "./uapi.ts";
 
 /** The namespace and the name of a device. */
-export interface Place {
+export interface DevicePlace {
   readonly namespace: string;
   /** Unique on the host, because all installations share the folder of sockets; at most 15 characters. */
   readonly device: string;
@@ -22,17 +22,17 @@ export interface Holder {
   /** Name in log lines. */
   readonly name: string;
   /** Reads the device. Rejects when it does not exist or does not respond within `limit` milliseconds. */
-  read(place: Place, limit?: number): Promise<WireguardDevice<PeerState>>;
+  read(place: DevicePlace, limit?: number): Promise<WireguardDevice<PeerState>>;
   /** Creates the device. */
-  start(place: Place): Promise<void>;
+  start(place: DevicePlace): Promise<void>;
   /** Changes the device from `present` to `desired`. */
-  set(place: Place, desired: WireguardDevice, present: WireguardDevice): Promise<void>;
+  set(place: DevicePlace, desired: WireguardDevice, present: WireguardDevice): Promise<void>;
   /** Ends the sessions of these peers, by public key. */
-  forget(place: Place, peers: readonly string[]): Promise<void>;
+  forget(place: DevicePlace, peers: readonly string[]): Promise<void>;
   /** Removes the device and its files. An unknown device is ignored. */
-  stop(place: Place): Promise<void>;
+  stop(place: DevicePlace): Promise<void>;
   /** Calls `lost` once when the device is gone. Returns a function that stops watching. */
-  watch(place: Place, lost: () => void): () => void;
+  watch(place: DevicePlace, lost: () => void): () => void;
 }
 
 const program = "wireguard-go";
@@ -44,7 +44,7 @@ export const socketOf = (device: string): string => `/var/run/wireguard/${device
 /** Creates the driver for wireguard-go. Each namespace gets a folder in `runFolder` for the output of the process. */
 export function createUserspace(exec: Exec, runFolder: string): Holder {
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
-  const set = async ({ device }: Place, request: string): Promise<void> => {
+  const set = async ({ device }: DevicePlace, request: string): Promise<void> => {
     if (request !== "") await requestDevice(socketOf(device), request);
   };
   return {
@@ -94,10 +94,10 @@ const peerToRemove = (publicKey: string) => ({
 /** Creates the driver for the kernel. `wg` also configures a wireguard-go that was started before the kernel supported WireGuard. */
 export function createKernel(exec: Exec, runFolder: string): Holder {
   const before = createUserspace(exec, runFolder);
-  const folderOf = ({ namespace }: Pick<Place, "namespace">): string => join(runFolder, namespace, "wireguard");
-  const wg = ({ namespace }: Place, args: readonly string[], options: { timeout?: number } = {}) =>
+  const folderOf = ({ namespace }: Pick<DevicePlace, "namespace">): string => join(runFolder, namespace, "wireguard");
+  const wg = ({ namespace }: DevicePlace, args: readonly string[], options: { timeout?: number } = {}) =>
     exec.run(["ip", "netns", "exec", namespace, "wg", ...args], options);
-  const forget = async (place: Place, peers: readonly string[]): Promise<void> => {
+  const forget = async (place: DevicePlace, peers: readonly string[]): Promise<void> => {
     const args = peers.flatMap((peer) => ["peer", peer, "remove"]);
     if (args.length > 0) await wg(place, ["set", place.device, ...args]);
   };
@@ -141,7 +141,7 @@ export function createKernel(exec: Exec, runFolder: string): Holder {
 }
 
 /** Who processes the packets: the kernel's module, or `wireguard-go`. */
-export type Kind = "kernel" | "userspace";
+export type DeviceKind = "kernel" | "userspace";
 
 /** Chooses the kind of devices on this host; null: neither is available. */
 export function chooseHolder(has: {
@@ -149,7 +149,7 @@ export function chooseHolder(has: {
   /** Programs that are installed. */
   readonly wg: boolean;
   readonly wireguardGo: boolean;
-}): Kind | null {
+}): DeviceKind | null {
   if (has.kernel && has.wg) return "kernel";
   return has.wireguardGo ? "userspace" : null;
 }

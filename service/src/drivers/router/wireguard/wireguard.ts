@@ -11,12 +11,12 @@ import { createSerialQueue, type SerialQueue } from "../../../base/serialqueue.t
 import type { Exec } from "../../exec.ts";
 import type { TunnelStatus, WireguardTunnel } from "../interface.ts";
 import { ensureRoutes, removeRoutes } from "../ipsec/tunnelroutes.ts";
-import { createKernel, createUserspace, type Kind, type Place } from "./device.ts";
+import { createKernel, createUserspace, type DeviceKind, type DevicePlace } from "./device.ts";
 import { type Handshake, isAlive, noteHandshake, type PeerHistory, splitEndpoint, statusOf } from "./status.ts";
 import type { PeerState, WireguardDevice, WireguardPeer } from "./uapi.ts";
 
 /** The edge of a network: its device and its IPv4 block. */
-export interface WireguardEdge extends Place {
+export interface WireguardEdge extends DevicePlace {
   readonly cidr: string;
 }
 
@@ -32,7 +32,7 @@ export interface WireguardOptions {
   /** Parent folder for the files of each namespace. */
   readonly runFolder: string;
   /** Kind of the devices, `userspace` by default. */
-  readonly holder?: Kind;
+  readonly holder?: DeviceKind;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** A monotonic clock in milliseconds. */
@@ -58,7 +58,7 @@ export interface Wireguard {
 }
 
 /** The largest packet in bytes that fits into WireGuard's packets over IPv4 and IPv6. */
-export const wireguardMtu = 1420;
+const wireguardMtu = 1420;
 const routingTable = 221;
 const retryAfter = 5000;
 /** WireGuard repeats a handshake after five seconds. With this pause a peer that is configured a moment later is connected within three. */
@@ -105,7 +105,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
     }, after).unref();
   };
 
-  const stop = async (place: Place): Promise<void> => {
+  const stop = async (place: DevicePlace): Promise<void> => {
     await devices.stop(place);
     await removeRoutes(exec, place.namespace, routingTable);
   };
