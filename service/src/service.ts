@@ -329,19 +329,19 @@ export function createService(options: ServiceOptions): Service {
   }, checkPeriod);
   healthTimer.unref();
 
-  /** Writes the rows of a start. With a full disk it tries again later, because reads and DNS must work without it. */
-  async function writeStartRows(): Promise<void> {
+  /**
+   * Runs work of a start. If the database cannot store or read it, tries again later: reads and DNS must work with a full disk or a damaged
+   * table.
+   */
+  async function atStart(what: string, work: () => Promise<void>): Promise<void> {
     try {
-      await syncOperatorImages(store, await images.listOperatorImages(), clock.now());
-      await networks.begin();
+      await work();
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
-      log("error", `Could not store operator images and networks at the start; retrying in ${checkPeriod / 1000} s.`, {
-        error,
-      });
+      log("error", `Could not store ${what} at the start; retrying in ${checkPeriod / 1000} s.`, { error });
       const again = (): void => {
         if (state !== "stopping")
-          writeStartRows().catch((cause: unknown) =>
+          atStart(what, work).catch((cause: unknown) =>
             log("error", "The start could not be completed.", { error: cause }),
           );
       };
@@ -349,14 +349,18 @@ export function createService(options: ServiceOptions): Service {
     }
   }
 
+  async function writeStartRows(): Promise<void> {
+    await syncOperatorImages(store, await images.listOperatorImages(), clock.now());
+    await networks.begin();
+  }
+
   return {
     async listen(host, port) {
-      await servers.noteOrphans().catch((error: unknown) => {
-        if (error instanceof StorageError) throw error;
-        log("error", "Could not search the host for orphans; the next check tries again.", { error });
-      });
+      await atStart("sums of servers and orphans", servers.noteOrphans).catch((error: unknown) =>
+        log("error", "Could not search the host for orphans; the next check tries again.", { error }),
+      );
       const address = await http.listen(host, port);
-      await writeStartRows();
+      await atStart("operator images and networks", writeStartRows);
       await zones.loaded;
       await health.check();
       engine.run();

@@ -107,12 +107,13 @@ test("a file that SQLite cannot open: the start ends with the way to restore", a
   }
 });
 
-for (const table of ["event", "domain"])
+for (const table of ["event", "domain", "server"] as const)
   test(`a damaged page of ${table}: all readable data is served`, async () => {
     const brume = await createProcess("sqlite");
     const file = join(brume.folder, databaseName);
     try {
       await brume.client.createDomain({ body: { Name: "damage.test", Ip: "192.0.2.7" } });
+      await brume.client.createServer({ body: { Name: "damage", RAM: 256, HDD: 1 } });
       await brume.end("SIGTERM");
       damage(file, table);
       // The service may read the damaged page before or after it is ready.
@@ -126,14 +127,19 @@ for (const table of ["event", "domain"])
       assert.match(detailOf(state, "database"), /^damaged: table .*Backup and restore/);
       assert.ok(detailOf(state, "database").includes(file), "the file is named");
       assert.equal((await brume.client.listSshKeys({})).length, 0);
-      if (table === "event") {
+      if (table !== "domain") {
         assert.equal((await brume.client.listDomains({})).length, 1);
         const dnsClient = await openDnsClient(brume.dns);
         assert.deepEqual(await lookUp(dnsClient, "damage.test"), ["192.0.2.7"]);
         dnsClient.close();
       }
-      const reading = table === "event" ? brume.client.listEvents({}) : brume.client.listDomains({});
-      await assert.rejects(reading, (error) => error instanceof ApiError && error.code === "storage_unavailable");
+      const { client } = brume;
+      const read = {
+        event: () => client.listEvents({}),
+        domain: () => client.listDomains({}),
+        server: () => client.listServers({}),
+      };
+      await assert.rejects(read[table](), (error) => error instanceof ApiError && error.code === "storage_unavailable");
       const lines = brume.log.filter(({ msg }) => msg.includes("damaged"));
       assert.ok(lines.length <= 3, `${lines.length} lines about the damage`);
     } finally {
@@ -151,6 +157,7 @@ test("a start on a full disk: reads and DNS work, and the log reports it", async
   const filler = join(folder, "filler");
   try {
     await brume.client.createDomain({ body: { Name: "full.test", Ip: "192.0.2.7" } });
+    await brume.client.createServer({ body: { Name: "full", RAM: 256, HDD: 1 } });
     await brume.end("SIGTERM");
     const handle = openSync(filler, "w");
     for (const size of [65_536, 4096, 1])
@@ -162,6 +169,7 @@ test("a start on a full disk: reads and DNS work, and the log reports it", async
     closeSync(handle);
     await brume.start();
     assert.equal((await brume.client.listDomains({})).length, 1);
+    assert.equal((await brume.client.listServers({})).length, 1);
     const dnsClient = await openDnsClient(brume.dns);
     assert.deepEqual(await lookUp(dnsClient, "full.test"), ["192.0.2.7"]);
     dnsClient.close();
