@@ -13,7 +13,7 @@ import { openSealer } from "./account/key.ts";
 import { parseAddresses } from "./base/address.ts";
 import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
-import { releaseMemory } from "./base/memory.ts";
+import { limitNewSpace, releaseMemory } from "./base/memory.ts";
 import { ensureSecretFile } from "./base/secretfile.ts";
 import type { Config } from "./config.ts";
 import { createZonePublisher } from "./dns/publisher.ts";
@@ -52,6 +52,7 @@ export async function startService(
   config: Config,
   { log, folder, tls, introduces, openHost }: Surroundings,
 ): Promise<void> {
+  limitNewSpace();
   for (const name of config.unknown) log("warn", `${name} is set, but Brume has no setting of this name.`);
   await mkdir(folder, { recursive: true, mode: 0o700 }).catch(throwNaming("BRUME_DATA"));
   const kept = config.token === null ? ensureSecretFile(folder, "token") : null;

@@ -3,7 +3,7 @@
  * load of a million records at a start, because it expects more of it. Node has no call for that, only the function that V8 offers to
  * tests.
  */
-import { setFlagsFromString } from "node:v8";
+import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /** Heaps up to this size in bytes are left as they are. */
@@ -18,4 +18,21 @@ export function releaseMemory(): void {
   const collect = runInNewContext("gc") as Collect;
   setFlagsFromString("--no-expose-gc");
   collect({ type: "major", execution: "sync", flavor: "last-resort" });
+}
+
+/** Bytes from which on the space of new objects no longer grows: two halves of 16 MB. V8 would let it grow to 128 MB, and keep that. */
+const mostNew = 32 * 2 ** 20;
+/** Milliseconds between two checks. The space doubles at most once per collection of new objects. */
+const checkPeriod = 50;
+
+/** Keeps the space of new objects small from now on, in all threads. It holds what a request needs, also that for a large one. */
+export function limitNewSpace(): void {
+  let isFixed = false;
+  const check = (): void => {
+    const size = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space")?.space_size ?? 0;
+    if (size >= mostNew === isFixed) return;
+    isFixed = !isFixed;
+    setFlagsFromString(`--semi-space-growth-factor=${isFixed ? 1 : 2}`);
+  };
+  setInterval(check, checkPeriod).unref();
 }

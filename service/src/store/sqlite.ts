@@ -227,11 +227,11 @@ export async function openSqlite(
           writing.script("PRAGMA auto_vacuum = INCREMENTAL");
         writing.script(`
           PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
-          PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32000`);
+          PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8000`);
         const mode = writing.first("PRAGMA journal_mode", []);
         if (mode?.["journal_mode"] !== "wal") throw new StorageError(`${file}: this file system does not allow WAL`);
         const reading = connect(path, { readOnly: true, inMemory });
-        reading.script("PRAGMA cache_size = -32000; PRAGMA trusted_schema = OFF");
+        reading.script("PRAGMA cache_size = -16000; PRAGMA trusted_schema = OFF");
         reading.first("select count(*) from sqlite_schema", []);
         return { writing, reading };
       } catch (error) {
