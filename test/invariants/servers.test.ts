@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { findProject, updateProject } from "../../service/src/account/table.ts";
 import { find, list } from "../../service/src/engine/task.ts";
 import { insertLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
-import { deathsWithin } from "../../service/src/server/flow/reconcile.ts";
+import { crashesWithin } from "../../service/src/server/flow/reconcile.ts";
 import { showAction } from "../../service/src/server/model/show.ts";
 import { sumProject } from "../../service/src/server/sumtable.ts";
 import { findAnyServer } from "../../service/src/server/table.ts";
@@ -21,7 +21,7 @@ serverInvariant(
       await pass(minute);
     }
     // In the database: a restart of the service does not forget them.
-    assert.equal((await deathsWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
+    assert.equal((await crashesWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
     fixture.machines.kill(id);
     await until(async () => (await server(id)).is_on === 0);
     await pass(minute);
@@ -78,7 +78,7 @@ serverInvariant(
       await until(() => isOn(id));
       await pass(minute);
     }
-    assert.equal((await deathsWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
+    assert.equal((await crashesWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
   },
 );
 

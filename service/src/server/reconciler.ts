@@ -15,7 +15,7 @@ import type { FlowContext } from "./flow/context.ts";
 import { errorFor } from "./flow/error.ts";
 import { emitServerEvent } from "./flow/events.ts";
 import { readTail } from "./flow/guest.ts";
-import { deathsWithin, hasJustFailed, queueReconcile } from "./flow/reconcile.ts";
+import { crashesWithin, hasJustFailed, queueReconcile } from "./flow/reconcile.ts";
 import { changeServer } from "./flow/serverrow.ts";
 import {
   findAnyServer,
@@ -36,7 +36,7 @@ const restartTime = 600_000;
 const reconcilePause = 60_000;
 
 /** Most servers that are observed without all others. */
-const mostAlone = 500;
+const mostSelected = 500;
 
 /** What a server needs, see `needOf`. */
 export type Need = "nothing" | "reconcile" | "off" | "restart";
@@ -78,7 +78,7 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
     if (server === undefined || server.state !== seen.state || server.is_on !== seen.is_on || server.boot !== seen.boot)
       return;
     const died = need === "restart" ? (status?.exit?.at ?? 0) : null;
-    const before = died === null ? new Set<number>() : await deathsWithin(tx, server.id, clock.now(), restartTime);
+    const before = died === null ? new Set<number>() : await crashesWithin(tx, server.id, clock.now(), restartTime);
     const staysOff = died !== null && !isRestarted(died, before);
     if (died !== null && !before.has(died))
       await noteCrash(tx, server, staysOff, before.size + 1, status?.exit?.detail ?? "", output);
@@ -167,7 +167,7 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
     async run() {
       const ids = machineStatus.takeReported();
       const now = steadyOf(clock);
-      const isComplete = ids.length === 0 || ids.length > mostAlone || now - completed >= period;
+      const isComplete = ids.length === 0 || ids.length > mostSelected || now - completed >= period;
       if (!isComplete) {
         await checkSome(ids);
         return { at: clock.now() + period - (now - completed) };

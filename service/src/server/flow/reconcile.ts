@@ -98,7 +98,7 @@ export async function queueReconcile(
 const newest = 100;
 
 /** Returns the times of the crashes after which a restart was queued within the last `time` ms. */
-export async function deathsWithin(
+export async function crashesWithin(
   db: Reader,
   server: number,
   now: number,
