@@ -2,8 +2,9 @@
  * Actions of servers: their types, the steps of each, and the server states in which each is allowed (docs/spec.md#action,
  * #server-states). The rules, the flows and the API reference read these tables.
  */
-import { type Static, Type } from "typebox";
-import { boolean, date, id, integer, list, nullable, optional, optionalId, text, word } from "./common.ts";
+import type { Static } from "typebox";
+import { boolean, date, id, integer, list, nullable, object, optional, optionalId, text, word } from "./common.ts";
+import { forms } from "./form.ts";
 import { MachineError } from "./work.ts";
 
 /** `NeedMoney` is part of the original API and never used, because nothing is billed. */
@@ -125,34 +126,37 @@ export const actionLimits = {
   waitFor: 600,
 } as const;
 
-const Step = Type.Object(
-  {
-    Name: text(),
-    State: word(["Pending", "InProgress", "Completed", "Failed", "Undone"]),
-    StartDate: nullable(date()),
-    EndDate: nullable(date()),
-    Detail: text({ description: "One sentence about the progress or the reason of a failure; may be empty." }),
-  },
-  { title: "Step" },
-);
+const Step = object("Step", "One step of an action.", {
+  Name: text({ description: "Name of the step, such as `Boot`." }),
+  State: word(["Pending", "InProgress", "Completed", "Failed", "Undone"], {
+    description:
+      "`Pending`: not started. `InProgress`: running. `Completed`: done. `Failed`: failed for good. `Undone`: undone after a later step failed.",
+  }),
+  StartDate: nullable(date({ description: "When the step started. `null`: not started." })),
+  EndDate: nullable(date({ description: "When the step ended. `null`: not ended." })),
+  Detail: text({ description: "One sentence about the progress or the reason of a failure; may be empty." }),
+});
 
 /** An action: the progress of work on a server. */
-export const Action = Type.Object(
-  {
-    ID: id(),
-    Type: word(actionTypes),
-    State: word(actionStates),
-    StartDate: date({ description: "When the action was accepted." }),
-    EndDate: nullable(date()),
-    ServerID: id(),
-    Progress: integer(0, 100, {
-      description: "Percent. It never decreases and is 100 exactly when `State` is `Completed`.",
-    }),
-    Steps: list(Step),
-    Error: nullable(MachineError),
-  },
-  { title: "Action" },
-);
+export const Action = object("Action", "The progress of work on a server.", {
+  ID: id({ description: "Id of the action." }),
+  Type: word(actionTypes, {
+    description:
+      "What the action does. `Create`, `Resize`, `Copy`, `Rebuild` and `Delete` are started by other operations than the request for an action.",
+  }),
+  State: word(actionStates, {
+    description:
+      "`Postponed`: waits for earlier actions of the server. `InProgress`: runs. `Completed`: done. `Failed`: failed and undone. `Canceled`: ended by a client or by a later action.",
+  }),
+  StartDate: date({ description: "When the action was accepted." }),
+  EndDate: nullable(date({ description: "When the action ended. `null`: it has not ended." })),
+  ServerID: id({ description: "Id of the server." }),
+  Progress: integer(0, 100, {
+    description: "Percent. It never decreases and is 100 exactly when `State` is `Completed`.",
+  }),
+  Steps: list(Step, { description: "Steps in their order." }),
+  Error: nullable(MachineError),
+});
 /** TypeScript type of this schema. */
 export type Action = Static<typeof Action>;
 
@@ -165,22 +169,91 @@ export const waitForField = optional(
 );
 
 /** Request for an action on a server. */
-export const ActionInput = Type.Object({
-  Type: word(requestTypes),
-  NetworkID: optionalId({ description: "A network in the location of the server, or the shared network." }),
-  NetworkLinkID: optionalId({ description: "Id of the link, instead of `NetworkID`." }),
-  Bandwidth: optional(integer(1, 10_000, { description: "Mbit/s in each direction." })),
-  IP: optional(
-    text({ maxLength: 64, description: "A free address of the network. Default: the lowest free address." }),
-  ),
-  Timeout: optional(integer(1, 600, { description: "Seconds to wait for the guest. Default 120." })),
-  Force: optional(boolean({ description: "`true`: power off when `Timeout` has passed. `false` (default): fail." })),
-  WaitFor: waitForField,
-  OnBusy: optional(
-    word(["Queue", "Fail"], {
-      description: "`Queue` (default): wait behind the running action. `Fail`: respond 409 `server_busy`.",
-    }),
-  ),
-});
-/** A parsed request for an action. */
+export const ActionInput = object(
+  "StartActionRequest",
+  "An action on a server. `Type` decides which other fields are used.",
+  {
+    Type: word(requestTypes, { description: "What the action does." }),
+    NetworkID: optionalId({ description: "A network in the location of the server, or the shared network." }),
+    NetworkLinkID: optionalId({ description: "Id of the link, instead of `NetworkID`." }),
+    Bandwidth: optional(
+      integer(1, 10_000, {
+        description: "Mbit/s of the link in each direction. Default for a new link: that of the network.",
+      }),
+    ),
+    IP: optional(
+      text({ maxLength: 64, description: "A free address of the network. Default: the lowest free address." }),
+    ),
+    Timeout: optional(integer(1, 600, { description: "Seconds to wait for the guest. Default 120." })),
+    Force: optional(boolean({ description: "`true`: power off when `Timeout` has passed. `false` (default): fail." })),
+    WaitFor: waitForField,
+    OnBusy: optional(
+      word(["Queue", "Fail"], {
+        description: "`Queue` (default): wait behind the running action. `Fail`: respond 409 `server_busy`.",
+      }),
+    ),
+  },
+  forms([
+    {
+      title: "PowerRequest",
+      description: "Starts or resets the VM.",
+      where: { Type: ["PowerOn", "PowerReboot"] },
+      without: ["NetworkID", "NetworkLinkID", "Bandwidth", "IP", "Timeout", "Force"],
+    },
+    {
+      title: "PowerOffRequest",
+      description: "Powers the VM off at once.",
+      where: { Type: ["PowerOff"] },
+      without: ["NetworkID", "NetworkLinkID", "Bandwidth", "IP", "Timeout", "Force", "WaitFor"],
+    },
+    {
+      title: "ShutDownRequest",
+      description: "Requests the guest to shut down.",
+      where: { Type: ["ShutDownGuestOS"] },
+      without: ["NetworkID", "NetworkLinkID", "Bandwidth", "IP", "WaitFor"],
+    },
+    {
+      title: "RebootRequest",
+      description: "Requests the guest to shut down, then starts it again.",
+      where: { Type: ["RebootGuestOS"] },
+      without: ["NetworkID", "NetworkLinkID", "Bandwidth", "IP"],
+    },
+    {
+      title: "AddNetworkRequest",
+      description: "Links the server to a network.",
+      where: { Type: ["AddNetwork"] },
+      needs: ["NetworkID"],
+      without: ["NetworkLinkID", "Timeout", "Force", "WaitFor"],
+    },
+    {
+      title: "RemoveNetworkRequest",
+      description: "Removes the link to a network.",
+      where: { Type: ["RemoveNetwork"] },
+      needs: ["NetworkID"],
+      without: ["Bandwidth", "IP", "Timeout", "Force", "WaitFor"],
+    },
+    {
+      title: "RemoveNetworkLinkRequest",
+      description: "Removes a link by its id.",
+      where: { Type: ["RemoveNetwork"] },
+      needs: ["NetworkLinkID"],
+      without: ["NetworkID", "Bandwidth", "IP", "Timeout", "Force", "WaitFor"],
+    },
+    {
+      title: "EditBandwidthRequest",
+      description: "Sets the bandwidth of the link to a network.",
+      where: { Type: ["EditNetworkBandwidth"] },
+      needs: ["NetworkID", "Bandwidth"],
+      without: ["IP", "Timeout", "Force", "WaitFor"],
+    },
+    {
+      title: "EditLinkBandwidthRequest",
+      description: "Sets the bandwidth of a link by its id.",
+      where: { Type: ["EditNetworkBandwidth"] },
+      needs: ["NetworkLinkID", "Bandwidth"],
+      without: ["NetworkID", "IP", "Timeout", "Force", "WaitFor"],
+    },
+  ]),
+);
+/** TypeScript type of this schema. */
 export type ActionInput = Static<typeof ActionInput>;

@@ -1,5 +1,5 @@
 /** Images, locations and SSH keys: what servers are created from. */
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import {
   boolean,
   date,
@@ -13,12 +13,14 @@ import {
   name,
   nameFilter,
   nullable,
+  object,
   optional,
   optionalId,
   text,
   word,
   wordsFilter,
 } from "./common.ts";
+import { forms } from "./form.ts";
 import { operations } from "./operation.ts";
 import { WorkError } from "./work.ts";
 
@@ -51,101 +53,98 @@ export const sshKeyTypes = [
 export type SshKeyType = (typeof sshKeyTypes)[number];
 
 /** A public key that new servers can contain. */
-export const SshKey = Type.Object(
-  {
-    ID: id(),
-    Title: name(),
-    PublicKey: text({ description: "The base64 part of the OpenSSH line." }),
-    IsActive: boolean(),
-    Type: word(sshKeyTypes),
-    Comment: text(),
-    Fingerprint: text({ description: "`SHA256:` fingerprint as printed by `ssh-keygen -l`." }),
-    DateCreate: date(),
-    Labels,
-  },
-  { title: "SshKey" },
-);
+export const SshKey = object("SshKey", "A public SSH key.", {
+  ID: id({ description: "Id of the key." }),
+  Title: name({ description: "Title of the key, unique in the project." }),
+  PublicKey: text({ description: "The base64 part of the OpenSSH line." }),
+  IsActive: boolean({ description: "Always `true`." }),
+  Type: word(sshKeyTypes, { description: "Key type of OpenSSH." }),
+  Comment: text({ description: "Comment of the OpenSSH line; may be empty." }),
+  Fingerprint: text({ description: "`SHA256:` fingerprint as printed by `ssh-keygen -l`." }),
+  DateCreate: date({ description: "When the key was created." }),
+  Labels,
+});
 /** TypeScript type of this schema. */
 export type SshKey = Static<typeof SshKey>;
 
-/** A guest image: of the operator, or created by a project from a server or a URL. */
-export const Image = Type.Object(
+const ImageIdentity = object(
+  "ImageIdentity",
+  "Whether the identity of the guest was removed. `null`: the image was not created from a server, or is not ready.",
   {
-    ID: id(),
-    Name: name(),
-    DisplayName: text(),
-    DCLocation: nullable(text({ description: "`TechTitle` of the location. `null`: every location." })),
-    Hdd: integer(1, 4096, { description: "Smallest disk of a server, in GB." }),
-    Family: word(families),
-    IsAvailableISP: boolean(),
-    IsISPLiteEnabled: boolean(),
-    IsISPBusinessEnabled: boolean(),
-    Type: word(imageTypes),
-    LinkedSshKeys: list(SshKey, { maxItems: 0 }),
-    OperatingSystemType: text(),
-    TechName: text(),
-    State: word(imageStates),
-    MinRAM: integer(1, 1_048_576, { description: "Smallest memory of a server, in MB." }),
-    DateCreate: date(),
-    Error: nullable(WorkError),
-    ServerID: nullable(id({ description: "Server from which the image was created; it may be deleted." })),
-    Progress: integer(0, 100, { description: "Percent of the image that is stored." }),
-    Identity: nullable(
-      Type.Object(
-        {
-          Removed: boolean({
-            description:
-              "`true`: SSH host keys, machine id, password hashes, authorized keys, logs, DHCP and cloud-init state are removed. Backups keep them.",
-          }),
-          Detail: text({ description: "Why nothing or not everything was removed; otherwise empty." }),
-        },
-        { description: "`null`: the image was not created from a server, or is not ready." },
-      ),
-    ),
-    Labels,
+    Removed: boolean({
+      description:
+        "`true`: SSH host keys, machine id, password hashes, authorized keys, logs, DHCP and cloud-init state are removed. Backups keep them.",
+    }),
+    Detail: text({ description: "Why nothing or not everything was removed; otherwise empty." }),
   },
-  { title: "Image" },
 );
+
+/** A guest image. */
+export const Image = object("Image", "A guest image.", {
+  ID: id({ description: "Id of the image." }),
+  Name: name({ description: "Name of the image." }),
+  DisplayName: text({ description: "Readable name." }),
+  DCLocation: nullable(text({ description: "`TechTitle` of the location. `null`: every location." })),
+  Hdd: integer(1, 4096, { description: "Smallest disk of a server, in GB." }),
+  Family: word(families, { description: "Operating system family." }),
+  IsAvailableISP: boolean({ description: "Always `false`; existing clients read it." }),
+  IsISPLiteEnabled: boolean({ description: "Always `false`; existing clients read it." }),
+  IsISPBusinessEnabled: boolean({ description: "Always `false`; existing clients read it." }),
+  Type: word(imageTypes, {
+    description:
+      "`GoldServer`: image of the operator. `Client`: image of the project. `Backup`: daily backup of a server.",
+  }),
+  LinkedSshKeys: list(SshKey, { maxItems: 0, description: "Always empty; existing clients read it." }),
+  OperatingSystemType: text({ description: "Operating system, such as `Debian`, or the family." }),
+  TechName: text({ description: "Technical name: 1-64 letters, digits, dots, underscores and hyphens." }),
+  State: word(imageStates, {
+    description:
+      "`Available`: downloaded when the first server is created from it. `New`: being downloaded or created. `Active`: ready. `Failed`: could not be created; see `Error`.",
+  }),
+  MinRAM: integer(1, 1_048_576, { description: "Smallest memory of a server, in MB." }),
+  DateCreate: date({ description: "When the image was created." }),
+  Error: nullable(WorkError),
+  ServerID: nullable(
+    id({ description: "Server from which the image was created; it may be deleted. `null`: an import." }),
+  ),
+  Progress: integer(0, 100, { description: "Percent of the image that is stored." }),
+  Identity: nullable(ImageIdentity),
+  Labels,
+});
 /** TypeScript type of this schema. */
 export type Image = Static<typeof Image>;
 
-const amount = () => integer(0, maxId);
+const amount = <const D extends string>(description: D) => integer(0, maxId, { description });
 
-/** A place where servers can be created, with its free and total resources. */
-export const Location = Type.Object(
-  {
-    ID: id(),
-    Title: text(),
-    TechTitle: text(),
-    ShortTitle: text(),
-    Country: text(),
-    City: text(),
-    IsEnableLowPool: boolean(),
-    IsEnableHighPool: boolean(),
-    IsEnableBackup: boolean(),
-    IsEnableIpV6: boolean(),
-    IsOnlyForAdmins: boolean(),
-    HiddenToNewProjects: boolean(),
-    IsFirewallEnabled: boolean(),
-    Engines: Type.Object({
-      Machine: word(["host", "sim"]),
-      Router: word(["host", "sim"]),
-      NameServer: word(["builtin"]),
-    }),
-    Capacity: Type.Object(
-      {
-        CPU: amount(),
-        RAM: amount(),
-        HDD: amount(),
-        FreeCPU: amount(),
-        FreeRAM: amount(),
-        FreeHDD: amount(),
-      },
-      { description: "Virtual CPUs, MB and GB, overcommit included. A powered-off server keeps its share." },
-    ),
-  },
-  { title: "Location" },
-);
+/** A location with its capacity. */
+export const Location = object("Location", "A location with its capacity.", {
+  ID: id({ description: "Id of the location." }),
+  Title: text({ description: "Name of the location." }),
+  TechTitle: text({ description: "Name of the location, as requests use it." }),
+  ShortTitle: text({ description: "Name of the location." }),
+  Country: text({ description: "Always empty; existing clients read it." }),
+  City: text({ description: "Always empty; existing clients read it." }),
+  IsEnableLowPool: boolean({ description: "Always `true`; existing clients read it." }),
+  IsEnableHighPool: boolean({ description: "Always `true`; existing clients read it." }),
+  IsEnableBackup: boolean({ description: "Always `true`; existing clients read it." }),
+  IsEnableIpV6: boolean({ description: "`true`: the operator has configured an IPv6 pool." }),
+  IsOnlyForAdmins: boolean({ description: "Always `false`; existing clients read it." }),
+  HiddenToNewProjects: boolean({ description: "Always `false`; existing clients read it." }),
+  IsFirewallEnabled: boolean({ description: "Always `true`; existing clients read it." }),
+  Engines: object("Engines", "What drives servers, networks and name server.", {
+    Machine: word(["host", "sim"], { description: "`host`: real VMs. `sim`: simulated; no VM runs." }),
+    Router: word(["host", "sim"], { description: "`host`: real networks. `sim`: simulated; no packet flows." }),
+    NameServer: word(["builtin"], { description: "`builtin`: the name server of the service." }),
+  }),
+  Capacity: object("Capacity", "Capacity of the host, overcommit included. A powered-off server keeps its share.", {
+    CPU: amount("Virtual CPUs in total."),
+    RAM: amount("Memory in total, in MB."),
+    HDD: amount("Disk space in total, in GB."),
+    FreeCPU: amount("Free virtual CPUs."),
+    FreeRAM: amount("Free memory, in MB."),
+    FreeHDD: amount("Free disk space, in GB."),
+  }),
+});
 /** TypeScript type of this schema. */
 export type Location = Static<typeof Location>;
 
@@ -159,6 +158,7 @@ export const catalogOperations = operations({
     path: "/image",
     access: "server:read",
     summary: "List images of the operator and of the project",
+    description: "Includes images that are downloaded when the first server is created from them, and backups.",
     query: listQuery({
       name: nameFilter,
       state: wordsFilter(imageStates),
@@ -173,6 +173,7 @@ export const catalogOperations = operations({
     path: "/image/{id}",
     access: "server:read",
     summary: "Get an image",
+    description: "Returns an image of the operator or of the project.",
     params: imageParam,
     answer: Image,
     etag: true,
@@ -193,6 +194,7 @@ export const catalogOperations = operations({
     path: "/sshkey",
     access: "server:read",
     summary: "List SSH keys",
+    description: "Returns the SSH keys of the project, by id.",
     query: listQuery({ name: nameFilter, label: labelFilter }),
     answer: list(SshKey),
     list: true,
@@ -203,8 +205,8 @@ export const catalogOperations = operations({
     access: "server:write",
     summary: "Create an SSH key",
     description: "Idempotent: the same title and key return the existing object.",
-    body: Type.Object({
-      Title: name({ "x-also": ["Name"] }),
+    body: object("CreateSshKeyRequest", "A new SSH key.", {
+      Title: name({ "x-also": ["Name"], description: "Title of the key, unique in the project." }),
       PublicKey: text({
         maxLength: 8192,
         "x-also": ["Value"],
@@ -223,6 +225,7 @@ export const catalogOperations = operations({
     path: "/sshkey/{id}",
     access: "server:read",
     summary: "Get an SSH key",
+    description: "Returns the key with its fingerprint.",
     params: keyParam,
     answer: SshKey,
     etag: true,
@@ -247,33 +250,57 @@ export const imageOperations = operations({
     summary: "Create an image from a server, or import one",
     description:
       "Send exactly one of `ServerID`, `Url` and `File`. From a server: the snapshot is queued behind the running actions of the server, and the identity of the guest is removed. An import is a qcow2 or raw file, which is checked and converted.",
-    body: Type.Object({
-      Name: name(),
-      ServerID: optionalId({ description: "Server to create the image from." }),
-      Url: optional(
-        text({ maxLength: 2048, description: "HTTP or HTTPS URL of the image, not at a private address." }),
-      ),
-      File: optional(text({ minLength: 1, maxLength: 255, description: "Name of a file in the import folder." })),
-      Sha256: optional(
-        text({
-          pattern: "^[0-9A-Fa-f]{64}$",
-          "x-pattern-description": "64 hexadecimal digits",
-          description: "SHA-256 of the file. Required with `Url`.",
-        }),
-      ),
-      Family: optional(word(families, { description: "Family of an import. Default `Linux`." })),
-      MinRAM: optional(integer(1, 1_048_576, { description: "Smallest memory for an import, in MB. Default 128." })),
-      TechName: optional(
-        text({
-          minLength: 1,
-          maxLength: 64,
-          pattern: "^[A-Za-z0-9._-]*$",
-          "x-pattern-description": "letters, digits, dots, underscores and hyphens",
-          description: "Default: `Name`, other characters replaced by hyphens.",
-        }),
-      ),
-      Labels: optional(Labels),
-    }),
+    body: object(
+      "CreateImageRequest",
+      "Where a new image comes from.",
+      {
+        Name: name({ description: "Name of the image." }),
+        ServerID: optionalId({ description: "Server to create the image from." }),
+        Url: optional(
+          text({ maxLength: 2048, description: "HTTP or HTTPS URL of the image, not at a private address." }),
+        ),
+        File: optional(text({ minLength: 1, maxLength: 255, description: "Name of a file in the import folder." })),
+        Sha256: optional(
+          text({
+            pattern: "^[0-9A-Fa-f]{64}$",
+            "x-pattern-description": "64 hexadecimal digits",
+            description: "SHA-256 of the file. Required with `Url`.",
+          }),
+        ),
+        Family: optional(word(families, { description: "Family of an import. Default `Linux`." })),
+        MinRAM: optional(integer(1, 1_048_576, { description: "Smallest memory for an import, in MB. Default 128." })),
+        TechName: optional(
+          text({
+            minLength: 1,
+            maxLength: 64,
+            pattern: "^[A-Za-z0-9._-]*$",
+            "x-pattern-description": "letters, digits, dots, underscores and hyphens",
+            description: "Technical name. Default: `Name`, other characters replaced by hyphens.",
+          }),
+        ),
+        Labels: optional(Labels),
+      },
+      forms([
+        {
+          title: "CreateImageFromServer",
+          description: "An image of the disk of a server.",
+          needs: ["ServerID"],
+          without: ["Url", "File", "Sha256", "Family", "MinRAM"],
+        },
+        {
+          title: "ImportImageFromUrl",
+          description: "An image from an HTTP server.",
+          needs: ["Url", "Sha256"],
+          without: ["ServerID", "File"],
+        },
+        {
+          title: "ImportImageFromFile",
+          description: "An image from a file in the import folder.",
+          needs: ["File"],
+          without: ["ServerID", "Url"],
+        },
+      ]),
+    ),
     answer: Image,
     etag: true,
     resultOperation: "readImage",

@@ -2,9 +2,25 @@
  * Schemas that all resources share: ids, names, labels, dates, lists. They are JSON Schema 2020-12 with `x-` keywords for the request
  * reader: `x-also` (other names of the field), `x-verbatim` (text is stored unchanged), `x-word` (letter case is ignored, responses use
  * this spelling), `x-labels` (a map of labels), `x-either` and `x-shown` (a field may be sent as responses show it), `x-ignored` (the
- * value is ignored), `x-words` (values of a filter).
+ * value is ignored), `x-words` (values of a filter), `x-forms` and `x-requires` (rules across fields, `form.ts`). Every field of the
+ * contract has a description: `object` and `fields` require it.
  */
-import { type Static, type TObject, type TSchema, type TSchemaOptions, Type } from "typebox";
+import {
+  type Static,
+  type TArray,
+  type TBoolean,
+  type TInteger,
+  type TNull,
+  type TObject,
+  type TOptional,
+  type TSchema,
+  type TSchemaOptions,
+  type TString,
+  type TUnion,
+  type TUnknown,
+  type TUnsafe,
+  Type,
+} from "typebox";
 
 /** Largest id of an object. */
 export const maxId = 2_147_483_647;
@@ -27,48 +43,103 @@ interface FieldOptions extends TSchemaOptions {
   readonly "x-verbatim"?: boolean;
 }
 
+/** A schema with a description. */
+export interface Described {
+  readonly description: string;
+}
+/** A schema that is described if its options are. */
+type Field<T extends TSchema, Options> = Options extends Described ? T & Described : T;
+/** Returns a schema with an exact type, which the compiler cannot derive. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type
+const typed = <T>(schema: unknown): T => schema as T;
+
 /** Schema of an object id: 1 to `maxId`. */
-export const id = (options: FieldOptions = {}) => Type.Integer({ minimum: 1, maximum: maxId, ...options });
+export const id = <const O extends FieldOptions = FieldOptions>(options?: O) =>
+  typed<Field<TInteger, O>>(Type.Integer({ minimum: 1, maximum: maxId, ...options }));
 /** Schema of an optional id; 0 counts as absent. */
-export const optionalId = (options: FieldOptions = {}) => Type.Optional(id({ "x-id": true, ...options }));
+export const optionalId = <const O extends FieldOptions = FieldOptions>(options?: O) =>
+  typed<TOptional<Field<TInteger, O>>>(Type.Optional(id({ "x-id": true, ...options })));
 /** Schema of an integer from `minimum` to `maximum`. */
-export const integer = (minimum: number, maximum: number, options: FieldOptions = {}) =>
-  Type.Integer({ minimum, maximum, ...options });
+export const integer = <const O extends FieldOptions = FieldOptions>(minimum: number, maximum: number, options?: O) =>
+  typed<Field<TInteger, O>>(Type.Integer({ minimum, maximum, ...options }));
 /** Schema of a boolean. */
-export const boolean = (options: FieldOptions = {}) => Type.Boolean({ ...options });
+export const boolean = <const O extends FieldOptions = FieldOptions>(options?: O) =>
+  typed<Field<TBoolean, O>>(Type.Boolean({ ...options }));
+interface TextOptions extends FieldOptions {
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+}
 /** Schema of a text. Lengths in characters. */
-export const text = (options: FieldOptions & { minLength?: number; maxLength?: number; pattern?: string } = {}) =>
-  Type.String(options);
+export const text = <const O extends TextOptions = TextOptions>(options?: O) =>
+  typed<Field<TString, O>>(Type.String({ ...options }));
 /** Schema of a date: RFC 3339 in UTC with milliseconds, `2026-11-20T09:15:00.120Z`. */
-export const date = (options: FieldOptions = {}) => Type.String({ format: "date-time", ...options });
+export const date = <const O extends FieldOptions = FieldOptions>(options?: O) =>
+  typed<Field<TString, O>>(Type.String({ format: "date-time", ...options }));
+interface ListOptions extends FieldOptions {
+  readonly minItems?: number;
+  readonly maxItems?: number;
+}
 /** Schema of an array. */
-export const list = <T extends TSchema>(
-  items: T,
-  options: FieldOptions & { minItems?: number; maxItems?: number } = {},
-) => Type.Array(items, options);
-/** Schema of a value or `null`. */
-export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+export const list = <T extends TSchema, const O extends ListOptions = ListOptions>(items: T, options?: O) =>
+  typed<Field<TArray<T>, O>>(Type.Array(items, { ...options }));
+/** Schema of a value or `null`, with the description of the value. */
+export const nullable = <T extends TSchema>(schema: T) => {
+  const { title, description } = schema as T & Partial<Described> & { readonly title?: string };
+  const described = description !== undefined && title === undefined ? { description } : {};
+  return typed<T extends Described ? TUnion<[T, TNull]> & Described : TUnion<[T, TNull]>>(
+    Type.Union([schema, Type.Null()], described),
+  );
+};
 /** Marks a field of an object as optional. */
-export const optional = Type.Optional;
+export const optional = <T extends TSchema>(schema: T) => typed<TOptional<T>>(Type.Optional(schema));
+/** Schema of any value. */
+export const anything = <const O extends FieldOptions = FieldOptions>(options?: O) =>
+  typed<Field<TUnknown, O>>(Type.Unknown({ ...options }));
 /** Schema of a field that is accepted and ignored. */
-export const ignored = (options: FieldOptions = {}) => Type.Unknown({ "x-ignored": true, ...options });
+export const ignored = <const O extends FieldOptions = FieldOptions>(options?: O) =>
+  typed<Field<TUnknown, O>>(Type.Unknown({ "x-ignored": true, ...options }));
+
+/** A field with a description: its own, or that of the object. */
+type DescribedField =
+  | (TSchema & Described)
+  | { readonly type: "object"; readonly properties: object }
+  | TUnion<[TObject, TNull]>;
+type Fields = Record<string, DescribedField>;
+/** Schema of an object with a name, which is its name in the OpenAPI document. Each field needs a description. */
+export const object = <P extends Fields>(title: string, description: string, properties: P, options: object = {}) =>
+  typed<TObject<P>>(Type.Object(properties, { title, description, ...options }));
+/** Schema of the parameters of a query, or of the fields of a request without a name. Each needs a description. */
+export const fields = <P extends Fields>(properties: P, options: TSchemaOptions = {}) =>
+  typed<TObject<P>>(Type.Object(properties, options));
 
 /** Option of a request object: fields that only `answer` has are accepted, in strict mode too, so that a client can send back a response. */
 export const shownAs = (answer: TObject) => ({ "x-shown": Object.keys(answer.properties) });
 
 /** Schema of an enumeration. Requests may use any letter case. */
-export const word = <const W extends string>(words: readonly W[], options: FieldOptions = {}) =>
-  Type.Unsafe<W>({ type: "string", enum: [...words], "x-word": true, ...options });
+export const word = <const W extends string, const O extends FieldOptions = FieldOptions>(
+  words: readonly W[],
+  options?: O,
+) => typed<Field<TUnsafe<W>, O>>(Type.Unsafe<W>({ type: "string", enum: [...words], "x-word": true, ...options }));
+
+/** Characters of names: no control characters, no angle brackets; no blanks at the ends. */
+const namePattern = (() => {
+  const inner = "[^\\u0000-\\u001f\\u007f-\\u009f<>]";
+  const outer = "[^\\u0000-\\u001f\\u007f-\\u009f<>\\s]";
+  return `^(?:${outer}(?:${inner}*${outer})?)?$`;
+})();
 
 /** Schema of `Name` and `Title`: 1-64 characters, no control characters, no angle brackets. */
-export const name = (options: FieldOptions = {}) =>
-  Type.String({
-    minLength: 1,
-    maxLength: 64,
-    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f<>]*$",
-    "x-pattern-description": "no control characters, no < and no >",
-    ...options,
-  });
+export const name = <const O extends TextOptions = TextOptions>(options?: O) =>
+  typed<Field<TString, O>>(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      pattern: namePattern,
+      "x-pattern-description": "no control characters, no < and no >",
+      ...options,
+    }),
+  );
 
 /** Maximum number of labels of an object. */
 export const maxLabels = 32;
@@ -78,33 +149,38 @@ export const labelKey = /^(?:[A-Za-z0-9.-]{1,253}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-
 export const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
 
 /** Labels of an object: keys and values that the client selects. */
-export const Labels = Type.Unsafe<Record<string, string>>({
-  type: "object",
-  maxProperties: maxLabels,
-  propertyNames: { pattern: labelKey.source },
-  additionalProperties: { type: "string", pattern: labelValue.source },
-  "x-labels": true,
-});
-/** Label values by key. */
+export const Labels = typed<TUnsafe<Record<string, string>> & Described>(
+  Type.Unsafe<Record<string, string>>({
+    title: "Labels",
+    type: "object",
+    description:
+      "Keys and values that the client selects. A key has 1-63 letters, digits, dots, underscores and hyphens, after an optional prefix and slash. An update replaces all labels.",
+    maxProperties: maxLabels,
+    propertyNames: { pattern: labelKey.source },
+    additionalProperties: { type: "string", pattern: labelValue.source },
+    "x-labels": true,
+  }),
+);
+/** TypeScript type of this schema. */
 export type Labels = Static<typeof Labels>;
 
 /** Query schema of a list: its filters, `limit` and `cursor`. */
-export const listQuery = <T extends Record<string, TSchema>>(filters: T) =>
-  Type.Object({ ...filters, limit: optional(integer(1, 1000)), cursor: optional(text()) });
+export const listQuery = <T extends Fields>(filters: T) =>
+  fields({
+    ...filters,
+    limit: optional(integer(1, 1000, { description: "Page size." })),
+    cursor: optional(text({ description: "Start of the page, from the `Link` header of the previous page." })),
+  });
 
 /** The query parameter `name` of lists. */
 export const nameFilter = optional(
   text({ description: "Complete name in any letter case; `*` matches any characters." }),
 );
 /** Filter by one or several of `words`, separated by commas; with `x-prefix` also prefixes that end in `*`. Other words are rejected. */
-export const wordsFilter = (words: readonly string[], options: FieldOptions = {}) =>
-  optional(
-    text({
-      "x-words": words,
-      description: `One or several of these, separated by commas: ${words.join(", ")}.`,
-      ...options,
-    }),
-  );
+export const wordsFilter = (words: readonly string[], options: FieldOptions = {}) => {
+  const { description = `One or several of these, separated by commas: ${words.join(", ")}.` } = options;
+  return optional(text({ "x-words": words, ...options, description }));
+};
 /** The query parameter `label` of lists. */
 export const labelFilter = optional(
   text({

@@ -29,10 +29,18 @@ export interface Reference {
   readonly $ref: string;
 }
 
+/** Link Object of OpenAPI: an operation whose path parameters are values of this response or of its request. */
+export interface Link {
+  readonly operationId: string;
+  readonly description: string;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
 /** Response Object of OpenAPI. */
 export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Reference>>;
+  readonly links?: Readonly<Record<string, Link>>;
   readonly content?: Readonly<Record<string, Media | { schema: Reference; examples: Record<string, Reference> }>>;
   /** Error codes that this status can carry. */
   readonly "x-codes"?: readonly ErrorCode[];
@@ -181,6 +189,12 @@ export const headers: Readonly<Record<string, Json>> = {
   "Idempotency-Replayed": header("`true`: this is the stored response to the first request.", { const: "true" }),
   "X-Dry-Run": header("`true`: nothing was changed.", { const: "true" }),
   "X-Simulated": header("Names of the engines that are simulated: what the response shows does not exist on the host."),
+  "RateLimit-Policy": header(
+    'Limit of the token: `"token";q=REQUESTS;w=SECONDS`. Absent: the token has no rate limit.',
+  ),
+  RateLimit: header(
+    'State of the limit: `"token";r=REMAINING;t=SECONDS`, with the seconds until it is full again. Absent: the token has no rate limit.',
+  ),
   "Retry-After": header("Seconds to wait before the next attempt.", { type: "integer", minimum: 0 }),
   "WWW-Authenticate": header("`Bearer`, with `invalid_token` if a token was sent."),
 };

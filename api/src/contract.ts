@@ -13,6 +13,7 @@ import { orphanOperations } from "./orphan.ts";
 import { serverOperations } from "./server.ts";
 import { serviceOperations } from "./service.ts";
 import { sessionOperations } from "./session.ts";
+import { tokenOperations } from "./token.ts";
 import { webhookOperations } from "./webhook.ts";
 
 /** All operations, by operation id. */
@@ -27,6 +28,7 @@ export const contract = {
   ...networkOperations,
   ...accountOperations,
   ...sessionOperations,
+  ...tokenOperations,
   ...eventOperations,
   ...orphanOperations,
   ...diskCopyOperations,

@@ -1,7 +1,7 @@
 /**
  * Domains and their records: the operations on domains, and the operations on records, which `record/` derives from the table of record types.
  */
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import { newDomainErrors } from "./claim.ts";
 import {
   boolean,
@@ -14,14 +14,18 @@ import {
   listQuery,
   nameFilter,
   nullable,
+  object,
   optional,
   optionalId,
+  shownAs,
   text,
   word,
   wordsFilter,
 } from "./common.ts";
+import { forms } from "./form.ts";
 import { operations } from "./operation.ts";
 import {
+  changeForms,
   DnsRecord,
   domainStates,
   RecordFields,
@@ -36,86 +40,99 @@ export { DnsRecord, RecordFields } from "./record/record.ts";
 export { limits } from "./record/spec.ts";
 export { type RecordType, recordTypes } from "./record/types.ts";
 
-const ImportReport = Type.Object(
-  {
-    State: word(["Completed", "Failed"]),
-    Records: integer(0, 1_000_000),
-    Skipped: list(text()),
-    Detail: text(),
-  },
-  { title: "ImportReport" },
-);
-/** Result of the import of a zone into a new domain. */
+const ImportReport = object("ImportReport", "Result of the import of records. `null`: nothing was imported.", {
+  State: word(["Completed", "Failed"], { description: "`Failed`: no record was imported." }),
+  Records: integer(0, 1_000_000, { description: "Number of imported records." }),
+  Skipped: list(text({ description: "A line and its reason." }), { description: "What was not imported." }),
+  Detail: text({ description: "Why the import failed; otherwise empty." }),
+});
+/** TypeScript type of this schema. */
 export type ImportReport = Static<typeof ImportReport>;
 
+const serial = <const D extends string>(description: D) => integer(0, 4_294_967_295, { description });
+
 /** A domain with its records. */
-export const Domain = Type.Object(
-  {
-    ID: id(),
-    Name: text(),
-    NamePunyCode: text(),
-    TechName: text(),
-    State: word(domainStates),
-    DateCreate: date(),
-    IsDelegate: boolean({
-      description:
-        "`true`: the parent zone delegates the domain to at least one of `NameServers`. See also `Delegation`.",
-    }),
-    LinkedRecords: list(DnsRecord),
-    NameServers: list(text()),
-    Serial: integer(0, 4_294_967_295),
-    Import: nullable(ImportReport),
-    Delegation: word(["Delegated", "Partial", "NotDelegated", "Unknown"]),
-    Labels,
-  },
-  { title: "Domain" },
-);
+export const Domain = object("Domain", "A domain with its records.", {
+  ID: id({ description: "Id of the domain." }),
+  Name: text({ description: "Name of the domain, in Unicode." }),
+  NamePunyCode: text({ description: "Name of the domain, in ASCII." }),
+  TechName: text({ description: "`NamePunyCode` with `_` for each dot." }),
+  State: word(domainStates, { description: "`New`: stored. `Active`: served by the name server." }),
+  DateCreate: date({ description: "When the domain was created." }),
+  IsDelegate: boolean({
+    description:
+      "`true`: the parent zone delegates the domain to at least one of `NameServers`. See also `Delegation`.",
+  }),
+  LinkedRecords: list(DnsRecord, { description: "Records of the domain, by id." }),
+  NameServers: list(text({ description: "Host name of a name server." }), {
+    description: "Name servers to which the parent zone should delegate the domain.",
+  }),
+  Serial: serial("Serial of the SOA record. It grows with each change of the records."),
+  Import: nullable(ImportReport),
+  Delegation: word(["Delegated", "Partial", "NotDelegated", "Unknown"], {
+    description:
+      "Name servers in the parent zone. `Delegated`: `NameServers` only. `Partial`: some of them, or also others. `NotDelegated`: none of them. `Unknown`: not checked.",
+  }),
+  Labels,
+});
 /** TypeScript type of this schema. */
 export type Domain = Static<typeof Domain>;
 
 const changeOps = ["Create", "Update", "Delete"] as const;
+const op = word(changeOps, { description: "What happens to the record." });
 
-const ChangeInput = Type.Object({
-  Op: word(changeOps),
-  TypeRecord: optional(word(recordTypes)),
-  ID: optionalId(),
-  ...RecordFields.properties,
-});
-/** One change of a changeset. */
+const ChangeInput = object(
+  "ChangeRequest",
+  "One change of a changeset. The other fields are those of the operation that creates or updates such a record.",
+  {
+    Op: op,
+    TypeRecord: optional(
+      word(recordTypes, { description: "Type of the record. Default for an update: the stored type." }),
+    ),
+    ID: optionalId({ description: "Id of the record." }),
+    ...RecordFields.properties,
+  },
+  forms([
+    ...changeForms,
+    {
+      title: "UpdateRecordChange",
+      description: "Updates a record. Absent fields stay unchanged.",
+      where: { Op: ["Update"] },
+      needs: ["ID"],
+    },
+    { title: "DeleteRecordChange", description: "Deletes a record.", where: { Op: ["Delete"] }, needs: ["ID"] },
+  ]),
+);
+/** TypeScript type of this schema. */
 export type ChangeInput = Static<typeof ChangeInput>;
 
-const AppliedChange = Type.Object(
-  { Op: word(changeOps), Before: nullable(DnsRecord), After: nullable(DnsRecord) },
-  { title: "AppliedChange" },
-);
-/** One applied change, with the record before and after it. */
+const AppliedChange = object("AppliedChange", "One applied change, with the record before and after it.", {
+  Op: op,
+  Before: nullable(DnsRecord),
+  After: nullable(DnsRecord),
+});
+/** TypeScript type of this schema. */
 export type AppliedChange = Static<typeof AppliedChange>;
 
-/** The serial that contains the changes, and each record before and after. */
-export const ChangesetResult = Type.Object(
-  {
-    Serial: integer(0, 4_294_967_295),
-    Created: integer(0, limits.changes),
-    Updated: integer(0, limits.changes),
-    Deleted: integer(0, limits.changes),
-    Records: list(AppliedChange),
-  },
-  { title: "ChangesetResult" },
-);
+/** What a changeset did to the records. */
+export const ChangesetResult = object("ChangesetResult", "Result of a changeset.", {
+  Serial: serial("Serial of the domain after the change."),
+  Created: integer(0, limits.changes, { description: "Number of created records." }),
+  Updated: integer(0, limits.changes, { description: "Number of updated records." }),
+  Deleted: integer(0, limits.changes, { description: "Number of deleted records." }),
+  Records: list(AppliedChange, { description: "The changes, in the order of the request." }),
+});
 /** TypeScript type of this schema. */
 export type ChangesetResult = Static<typeof ChangesetResult>;
 
-const Version = Type.Object(
-  {
-    Serial: integer(0, 4_294_967_295),
-    Date: date(),
-    TokenID: nullable(id()),
-    RequestID: nullable(text()),
-    Changes: list(AppliedChange),
-  },
-  { title: "Version" },
-);
-/** One version of a domain: the changes of a serial. */
+const Version = object("Version", "One version of a domain: the changes of a serial.", {
+  Serial: serial("Serial of the version."),
+  Date: date({ description: "When the version was created." }),
+  TokenID: nullable(id({ description: "Token of the request. `null`: the service made the change." })),
+  RequestID: nullable(text({ description: "`X-Request-Id` of the request. `null`: the service made the change." })),
+  Changes: list(AppliedChange, { description: "The changes since the previous version." }),
+});
+/** TypeScript type of this schema. */
 export type Version = Static<typeof Version>;
 
 const domainParam = { id: "domain_not_found" } as const;
@@ -127,6 +144,7 @@ export const dnsOperations = operations({
     path: "/dns",
     access: "dns:read",
     summary: "List domains with their records",
+    description: "Returns the domains of the project, by id.",
     query: listQuery({
       name: nameFilter,
       state: wordsFilter(domainStates),
@@ -142,17 +160,41 @@ export const dnsOperations = operations({
     access: "dns:write",
     summary: "Create a domain",
     description: "The name server serves the domain before the API responds.",
-    body: Type.Object({
-      Name: text({ maxLength: 1024, "x-also": ["DomainName"] }),
-      Ip: optional(
-        text({ description: "IPv4 or IPv6 address: also creates an A or AAAA record at the top of the domain." }),
-      ),
-      Migrate: optional(
-        boolean({ description: "Import the existing records from the current name servers of the domain." }),
-      ),
-      ZoneFile: optional(text({ description: "A master file (RFC 1035 section 5) to import.", "x-verbatim": true })),
-      Labels: optional(Labels),
-    }),
+    body: object(
+      "CreateDomainRequest",
+      "A new domain.",
+      {
+        Name: text({
+          maxLength: 1024,
+          "x-also": ["DomainName"],
+          description: "Name of the domain, in Unicode or ASCII, without a final dot.",
+        }),
+        Ip: optional(
+          text({ description: "IPv4 or IPv6 address: also creates an A or AAAA record at the top of the domain." }),
+        ),
+        Migrate: optional(
+          boolean({
+            description:
+              "`true`: import the existing records from the current name servers of the domain. Default `false`.",
+          }),
+        ),
+        ZoneFile: optional(text({ description: "A master file (RFC 1035 section 5) to import.", "x-verbatim": true })),
+        Labels: optional(Labels),
+      },
+      forms([
+        {
+          title: "CreateDomain",
+          description: "An empty domain, or one with the records of a zone file.",
+          where: { Migrate: [false, null] },
+        },
+        {
+          title: "MigrateDomain",
+          description: "A domain with the records of its current name servers.",
+          where: { Migrate: [true] },
+          without: ["ZoneFile"],
+        },
+      ]),
+    ),
     answer: Domain,
     etag: true,
     resultOperation: "readDomain",
@@ -176,8 +218,14 @@ export const dnsOperations = operations({
     path: "/dns/{id}",
     access: "dns:write",
     summary: "Edit the labels of a domain",
+    description: "Records have operations of their own.",
     params: domainParam,
-    body: Type.Object({ Labels: optional(Labels) }),
+    body: object(
+      "UpdateDomainRequest",
+      "What changes. Absent fields stay unchanged.",
+      { Labels: optional(Labels) },
+      shownAs(Domain),
+    ),
     answer: Domain,
     etag: true,
     resultOperation: "readDomain",
@@ -203,7 +251,13 @@ export const dnsOperations = operations({
     description:
       "Atomic: all changes or none, with one new serial. The changeset is validated against the resulting zone, so it can replace an A record with a CNAME. Add `dryRun` to preview it.",
     params: domainParam,
-    body: Type.Object({ Changes: list(ChangeInput, { minItems: 1, maxItems: limits.changes }) }),
+    body: object("ChangeRecordsRequest", "The changes, which are applied together.", {
+      Changes: list(ChangeInput, {
+        minItems: 1,
+        maxItems: limits.changes,
+        description: "Changes of different records.",
+      }),
+    }),
     answer: ChangesetResult,
     wait: 2,
     errors: ["record_type_mismatch", "record_in_other_domain", ...recordRuleErrors],
@@ -216,9 +270,14 @@ export const dnsOperations = operations({
     description:
       "`Merge` (default) adds missing records; `Replace` also deletes the records that the file does not contain. The SOA and the NS records at the top are skipped.",
     params: domainParam,
-    body: Type.Object({
-      ZoneFile: text({ "x-verbatim": true, minLength: 1 }),
-      Mode: optional(word(["Merge", "Replace"])),
+    body: object("ImportZoneRequest", "The records to import.", {
+      ZoneFile: text({ "x-verbatim": true, minLength: 1, description: "A master file (RFC 1035 section 5)." }),
+      Mode: optional(
+        word(["Merge", "Replace"], {
+          description:
+            "`Merge` (default): add missing records. `Replace`: also delete the records that the file does not contain.",
+        }),
+      ),
     }),
     answer: ChangesetResult,
     wait: 2,
@@ -230,6 +289,7 @@ export const dnsOperations = operations({
     path: "/dns/{id}/history",
     access: "dns:read",
     summary: "List the versions of a domain, newest first",
+    description: "At least 1,000 versions or 90 days are stored.",
     params: domainParam,
     query: listQuery({}),
     answer: list(Version),
@@ -242,7 +302,9 @@ export const dnsOperations = operations({
     summary: "Restore the records of an earlier serial",
     description: "Creates a new version with a new serial. Add `dryRun` to preview it.",
     params: domainParam,
-    body: Type.Object({ Serial: integer(0, 4_294_967_295) }),
+    body: object("RestoreVersionRequest", "The version to restore.", {
+      Serial: serial("Serial of the version, from the history of the domain."),
+    }),
     answer: ChangesetResult,
     wait: 2,
     errors: recordRuleErrors,
@@ -252,6 +314,7 @@ export const dnsOperations = operations({
     path: "/dns/record/{id}",
     access: "dns:read",
     summary: "Read one record by its own id",
+    description: "Returns a record of any type.",
     params: recordParam,
     answer: DnsRecord,
     etag: true,

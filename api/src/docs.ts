@@ -27,10 +27,20 @@ const asJson = (value: unknown) => (typeof value === "object" && value !== null 
 
 /** Returns the type of a value in words: `list of Record`, `integer 0 to 65535`, `date or null`. */
 function nameType(schema: Json): string {
-  const { $ref, anyOf, type, format, minimum, maximum, minLength, maxLength } = schema;
+  const { $ref, anyOf, format, minimum, maximum, minLength, maxLength } = schema;
+  // `null` counts as absent in every optional field of a request.
+  const all: readonly unknown[] = Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]];
+  const types = all.filter((one) => one !== "null");
+  const [type] = types.length === 0 ? ["null"] : types;
   if (typeof $ref === "string") return link(nameOf($ref));
   if (Array.isArray(anyOf)) return anyOf.map((option) => nameType(asJson(option))).join(" or ");
-  if (Array.isArray(schema["enum"])) return schema["enum"].map(code).join(" ");
+  if (types.length > 1) return types.map((one) => nameType({ ...schema, type: one })).join(" or ");
+  if ("const" in schema) return code(schema["const"]);
+  if (Array.isArray(schema["enum"]))
+    return schema["enum"]
+      .filter((word) => word !== null && word !== "")
+      .map(code)
+      .join(" ");
   if (schema["x-labels"] === true) return "labels";
   if (type === "array") return `list of ${nameType(asJson(schema["items"]))}`;
   if (format === "date-time") return "date";
@@ -48,14 +58,15 @@ function listFields(schema: Json, path = ""): string[][] {
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
   return Object.entries(asJson(schema["properties"])).flatMap(([name, value]) => {
     const field = asJson(value);
-    const also = Array.isArray(field["x-also"]) ? ` Also ${field["x-also"].map(code).join(", ")}.` : "";
+    // Fields that the form does not have, and fields of responses, which are ignored.
+    if (field["type"] === "null" || field["readOnly"] === true) return [];
     const inner = [field, asJson(field["items"]), ...(Array.isArray(field["anyOf"]) ? field["anyOf"].map(asJson) : [])];
     const suffix = field["type"] === "array" ? "[]" : "";
     return [
       [
         code(path + name) + (required.includes(name) ? "" : ' <small title="may be absent">optional</small>'),
         nameType(field),
-        prose(field["description"] ?? "") + also,
+        prose(field["description"] ?? ""),
       ],
       ...inner.flatMap((one) => listFields(one, `${path}${name}${suffix}.`)),
     ];
@@ -114,6 +125,19 @@ export function renderDocs(api: OpenApi): string {
     return rows.length > 0 ? `<h4>Path, query and headers</h4>${table(["name", "type", ""], rows)}` : "";
   }
 
+  /** Renders the fields of a schema, of each of its forms if it has forms. */
+  function renderBody(schema: Json): string {
+    const { $ref, oneOf } = schema;
+    if (typeof $ref === "string") return renderBody(asJson(components.schemas[nameOf($ref)]));
+    if (!Array.isArray(oneOf)) return table(["field", "type", ""], listFields(schema));
+    return oneOf
+      .map((option) => {
+        const form = asJson(components.schemas[nameOf(String(asJson(option)["$ref"]))]);
+        return `<p><b>${escape(form["title"])}</b>: ${prose(form["description"] ?? "")}</p>${renderBody(form)}`;
+      })
+      .join("\n");
+  }
+
   function renderOperation({ method, path, operation }: (typeof operations)[number]): string {
     const parameters = (operation.parameters ?? []).flatMap(
       (one) => follow<Parameter>(components.parameters, one) ?? [],
@@ -133,12 +157,12 @@ export function renderDocs(api: OpenApi): string {
     const answers = media.map(([type, { schema }]) =>
       type === "application/json" ? nameType(asJson(schema)) : `${code(type)} text`,
     );
-    const fields = listFields(body);
+    const fields = renderBody(body);
     return `<article id=${quote(operation.operationId)}>
 <h3><a href=${anchor(operation.operationId)}>${escape(operation.summary)}</a></h3>
 <p class="line"><b class="${method.toLowerCase()}">${method}</b> ${code(path)} <small>${escape(operation.operationId)}</small></p>
 <p>${prose(operation.description ?? "")} ${needs}</p>
-${renderParameters(parameters)}${fields.length > 0 ? `<h4>Body</h4>${table(["field", "type", ""], fields)}` : ""}
+${renderParameters(parameters)}${fields === "" ? "" : `<h4>Body</h4>${fields}`}
 <h4>Response</h4><p>${answers.length > 0 ? answers.join(", or ") : "Empty."}</p>
 <h4>Errors</h4><p>${specificCodes.map(link).join(", ")}${general.length > 0 ? `${specificCodes.length > 0 ? ", and" : ""} those of <a href="#every-${method}">every ${method}</a>` : ""}.</p>
 <details><summary>Example</summary><pre>${escape(writeCommand(method, path, operation, parameters))}</pre>${
@@ -153,6 +177,10 @@ ${renderParameters(parameters)}${fields.length > 0 ? `<h4>Body</h4>${table(["fie
     members: operations.filter(({ operation }) => operation.tags.includes(name)),
   }));
   const types = Object.entries(components.schemas);
+  const typeBody = (schema: Json): string =>
+    Array.isArray(schema["oneOf"])
+      ? `<p>One of ${schema["oneOf"].map((option) => nameType(asJson(option))).join(", ")}.</p>`
+      : table(["field", "type", ""], listFields(schema));
   const headerRows = Object.entries(components.headers).map(([name, value]) => [
     code(name),
     prose(asJson(value)["description"] ?? ""),
@@ -179,7 +207,7 @@ ${groups
 <pre>curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/account</pre>
 ${groups.map(({ name, description, members }) => `<section><h2>${escape(name)}</h2><p>${prose(description)}</p>\n${members.map(renderOperation).join("\n")}</section>`).join("\n")}
 <section id="types"><h2>Types</h2>
-${types.map(([name, schema]) => `<article id=${quote(name)}><h3>${link(name)}</h3>${schema["description"] ? `<p>${prose(schema["description"])}</p>` : ""}${table(["field", "type", ""], listFields(schema))}</article>`).join("\n")}</section>
+${types.map(([name, schema]) => `<article id=${quote(name)}><h3>${link(name)}</h3>${schema["description"] ? `<p>${prose(schema["description"])}</p>` : ""}${typeBody(schema)}</article>`).join("\n")}</section>
 <section id="headers"><h2>Response headers</h2>${table(["header", ""], headerRows)}</section>
 <section id="errors"><h2>Errors</h2><p>Every error is a ${link("Problem")} as <code>application/problem+json</code>.</p>
 ${[...shared].map(([method, codes]) => `<p id="every-${method}">Every <b>${method}</b> can return ${codes.map(link).join(", ")}.</p>`).join("\n")}

@@ -1,6 +1,19 @@
 /** Events: a log of changes, delivered in order and exactly once per stream, and stored for clients that reconnect. */
-import { type Static, Type } from "typebox";
-import { boolean, date, id, list, listQuery, nullable, optional, text, word, wordsFilter } from "./common.ts";
+import type { Static } from "typebox";
+import {
+  anything,
+  boolean,
+  date,
+  id,
+  list,
+  listQuery,
+  nullable,
+  object,
+  optional,
+  text,
+  word,
+  wordsFilter,
+} from "./common.ts";
 import { operations, type Scope } from "./operation.ts";
 
 /** Event types of each kind of resource, and the scope that a token needs to receive them. */
@@ -43,24 +56,25 @@ export const eventTypes = eventResourceNames.flatMap((kind) => [...eventResource
 export type EventType = (typeof eventResources)[EventResource]["types"][number];
 
 /** An event: one change of an object. */
-export const Event = Type.Object(
-  {
-    ID: id({ maximum: Number.MAX_SAFE_INTEGER }),
-    Type: word(eventTypes),
-    Date: date(),
-    ProjectID: id(),
-    Resource: word(eventResourceNames),
-    ResourceID: id(),
-    ParentID: nullable(id()),
-    TokenID: nullable(id()),
-    RequestID: nullable(text()),
-    Data: Type.Unknown({
-      description:
-        "The object as `GET` returns it, without secrets; `null` after deletion. Of more than 500 firewall rules, only the range that changed is included, at most 500; `Omitted` is the number of the others.",
+export const Event = object("Event", "One change of an object.", {
+  ID: id({ maximum: Number.MAX_SAFE_INTEGER, description: "Id of the event. Later events have larger ids." }),
+  Type: word(eventTypes, { description: "Kind of the object and of the change." }),
+  Date: date({ description: "When the change was committed." }),
+  ProjectID: id({ description: "Project of the object." }),
+  Resource: word(eventResourceNames, { description: "Kind of the object." }),
+  ResourceID: id({ description: "Id of the object." }),
+  ParentID: nullable(
+    id({
+      description: "Server of an action, domain of a record, public network of a tunnel. `null`: there is none.",
     }),
-  },
-  { title: "Event" },
-);
+  ),
+  TokenID: nullable(id({ description: "Token of the request. `null`: the service made the change." })),
+  RequestID: nullable(text({ description: "`X-Request-Id` of the request. `null`: the service made the change." })),
+  Data: anything({
+    description:
+      "The object as `GET` returns it, without secrets; `null` after deletion. Of more than 500 firewall rules, only the range that changed is included, at most 500; `Omitted` is the number of the others.",
+  }),
+});
 /** TypeScript type of this schema. */
 export type Event = Static<typeof Event>;
 

@@ -2,10 +2,11 @@
  * Networks. A public network has an edge: a router with firewall and VPN tunnels. A private network is a switch without a router.
  * Firewall and tunnels are set by operations of their own and returned as part of the public network.
  */
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import {
   boolean,
   date,
+  fields,
   id,
   integer,
   Labels,
@@ -15,7 +16,9 @@ import {
   name,
   nameFilter,
   nullable,
+  object,
   optional,
+  shownAs,
   text,
   word,
   wordsFilter,
@@ -31,43 +34,50 @@ const privateStates = ["New", "Active"] as const;
 /** Mbit/s (docs/spec.md#defaults-and-limits). */
 export const bandwidths = { minimum: 1, maximum: 10_000, public: 100, private: 1000 } as const;
 
-const bandwidth = (description: string) => integer(bandwidths.minimum, bandwidths.maximum, { description });
-const generation = (minimum: number, description: string) => integer(minimum, Number.MAX_SAFE_INTEGER, { description });
+const bandwidth = <const D extends string>(description: D) =>
+  integer(bandwidths.minimum, bandwidths.maximum, { description });
+const generation = <const D extends string>(minimum: number, description: D) =>
+  integer(minimum, Number.MAX_SAFE_INTEGER, { description });
 
 /** A link of a network to a server. */
-export const NetworkLink = Type.Object(
-  {
-    LinkState: word(["New", "Active"]),
-    IP: text(),
-    MAC: text(),
-    ServerID: id(),
-    LinkID: id(),
-    IP6: text({ description: "IPv6 address. Empty if the network has no IPv6." }),
-  },
-  { title: "NetworkLink" },
-);
+export const NetworkLink = object("NetworkLink", "A link of a network to a server.", {
+  LinkState: word(["New", "Active"], {
+    description: "`New`: being created. `Active`: the VM has the NIC, and its address is served.",
+  }),
+  IP: text({ description: "IPv4 address of the server in this network." }),
+  MAC: text({ description: "MAC address of the NIC: six pairs of lower-case hexadecimal digits." }),
+  ServerID: id({ description: "Id of the server." }),
+  LinkID: id({ description: "Id of the link." }),
+  IP6: text({ description: "IPv6 address. Empty if the network has no IPv6." }),
+});
 /** TypeScript type of this schema. */
 export type NetworkLink = Static<typeof NetworkLink>;
 
 /** A public network with its edge router. */
-export const PublicNetwork = Type.Object(
+export const PublicNetwork = object(
+  "PublicNetwork",
+  "A public network: an address block behind an edge router with firewall and VPN.",
   {
-    Id: id(),
-    Name: name(),
-    State: word(publicStates),
-    Mask: text(),
+    Id: id({ description: "Id of the network." }),
+    Name: name({ description: "Name of the network." }),
+    State: word(publicStates, {
+      description: "`FromPool`: being created. `Active`: the edge works. `Deleting`: being deleted.",
+    }),
+    Mask: text({ description: "Network mask of `CIDR`, such as `255.255.255.248`." }),
     Gateway: text({ description: "Address of the edge router inside the block: its first usable address." }),
-    CIDR: text(),
+    CIDR: text({ description: "Address block of the network." }),
     EdgeExternalIp: text({ description: "External address of the edge router; the endpoint of tunnels." }),
-    LinkedServers: list(NetworkLink),
-    IsDHCP: boolean(),
-    DCLocation: text(),
+    LinkedServers: list(NetworkLink, { description: "Links to servers, by `LinkID`." }),
+    IsDHCP: boolean({ description: "`true`: linked servers get their addresses by DHCP." }),
+    DCLocation: text({ description: "`TechTitle` of the location." }),
     NetworkCapacity: text({ description: "Prefix length." }),
-    Type: word(["PublicClient"]),
+    Type: word(["PublicClient"], { description: "Always `PublicClient`." }),
     Bandwidth: bandwidth("Mbit/s across the edge, in each direction."),
     Firewall,
-    Vpn: Type.Object({ Tunnels: list(Tunnel) }),
-    DateCreate: date(),
+    Vpn: object("Vpn", "The VPN of a public network.", {
+      Tunnels: list(Tunnel, { description: "Tunnels in the order of the request." }),
+    }),
+    DateCreate: date({ description: "When the network was created." }),
     Generation: generation(1, "Number of the desired state. Every change of the network increases it."),
     AppliedGeneration: generation(
       0,
@@ -75,41 +85,37 @@ export const PublicNetwork = Type.Object(
     ),
     Error: nullable(WorkError),
     CIDR6: nullable(text({ description: "IPv6 block, a /64. `null`: no IPv6." })),
-    Gateway6: nullable(text()),
+    Gateway6: nullable(text({ description: "IPv6 address of the edge router inside the block. `null`: no IPv6." })),
     Labels,
   },
-  { title: "PublicNetwork" },
 );
 /** TypeScript type of this schema. */
 export type PublicNetwork = Static<typeof PublicNetwork>;
 
 /** A private network. */
-export const Network = Type.Object(
-  {
-    ID: id(),
-    Name: name(),
-    State: word(privateStates),
-    Mask: text(),
-    Gateway: text({ description: "Default route of the servers. Empty: none." }),
-    Bandwidth: integer(bandwidths.private, bandwidths.private, {
-      description: "Default bandwidth of a new link, in Mbit/s.",
-    }),
-    LinkedServers: list(NetworkLink),
-    IsDHCP: boolean(),
-    DCLocation: text(),
-    NetworkCapacity: text({ description: "Prefix length." }),
-    Type: word(["PrivateClient"]),
-    CIDR: text(),
-    DateCreate: date(),
-    Error: nullable(WorkError),
-    Labels,
-  },
-  { title: "Network" },
-);
+export const Network = object("Network", "A private network: a switch without a router.", {
+  ID: id({ description: "Id of the network." }),
+  Name: name({ description: "Name of the network." }),
+  State: word(privateStates, { description: "`New`: being created. `Active`: it works." }),
+  Mask: text({ description: "Network mask of `CIDR`, such as `255.255.255.0`." }),
+  Gateway: text({ description: "Default route of the servers. Empty: none." }),
+  Bandwidth: integer(bandwidths.private, bandwidths.private, {
+    description: "Default bandwidth of a new link, in Mbit/s.",
+  }),
+  LinkedServers: list(NetworkLink, { description: "Links to servers, by `LinkID`." }),
+  IsDHCP: boolean({ description: "`true`: linked servers get their addresses by DHCP." }),
+  DCLocation: text({ description: "`TechTitle` of the location." }),
+  NetworkCapacity: text({ description: "Prefix length." }),
+  Type: word(["PrivateClient"], { description: "Always `PrivateClient`." }),
+  CIDR: text({ description: "Address block of the network." }),
+  DateCreate: date({ description: "When the network was created." }),
+  Error: nullable(WorkError),
+  Labels,
+});
 /** TypeScript type of this schema. */
 export type Network = Static<typeof Network>;
 
-const peerQuery = Type.Object({
+const peerQuery = fields({
   peer: optional(
     word(peerDialectNames, { description: "Output format (vendor). Default `strongswan`, for WireGuard `wg-quick`." }),
   ),
@@ -125,7 +131,7 @@ const filters = (states: readonly string[]) =>
     location: optional(text({ description: "Names of locations, separated by commas." })),
   });
 const dhcp = optional(boolean({ description: "DHCP for linked servers. Default `true`." }));
-const location = optional(text({ maxLength: 64, description: "Default: the first location." }));
+const location = optional(text({ maxLength: 64, description: "Name of a location. Default: the first location." }));
 
 /** Operations on public and private networks, firewalls and tunnels. */
 export const networkOperations = operations({
@@ -147,8 +153,8 @@ export const networkOperations = operations({
     summary: "Create a public network",
     description:
       "Allocates an address block and an edge address from the pool, then creates the edge. `State` is `Active` when the edge works.",
-    body: Type.Object({
-      Name: name(),
+    body: object("CreatePublicNetworkRequest", "A new public network.", {
+      Name: name({ description: "Name of the network." }),
       IsDHCP: dhcp,
       DCLocation: location,
       NetworkCapacity: optional(
@@ -173,6 +179,7 @@ export const networkOperations = operations({
     access: "network:read",
     observes: true,
     summary: "Get a public network with firewall, counters and tunnels",
+    description: "Returns the present counters of the firewall rules.",
     params: publicParam,
     query: peerQuery,
     answer: PublicNetwork,
@@ -185,11 +192,16 @@ export const networkOperations = operations({
     summary: "Update a public network",
     description: "A new bandwidth applies at once; connections continue.",
     params: publicParam,
-    body: Type.Object({
-      Name: optional(name()),
-      Bandwidth: optional(bandwidth("Mbit/s in each direction.")),
-      Labels: optional(Labels),
-    }),
+    body: object(
+      "UpdatePublicNetworkRequest",
+      "What changes. Absent fields stay unchanged.",
+      {
+        Name: optional(name({ description: "Name of the network." })),
+        Bandwidth: optional(bandwidth("Mbit/s in each direction.")),
+        Labels: optional(Labels),
+      },
+      shownAs(PublicNetwork),
+    ),
     answer: PublicNetwork,
     etag: true,
     resultOperation: "readPublicNetwork",
@@ -232,7 +244,7 @@ export const networkOperations = operations({
     summary: "Get the status of the tunnels",
     description: "One item for each tunnel, read from the VPN engine now.",
     params: publicParam,
-    answer: list(TunnelStatus),
+    answer: list(TunnelStatus, { description: "One item for each tunnel." }),
   },
   readTunnelPeer: {
     method: "GET",
@@ -293,6 +305,7 @@ export const networkOperations = operations({
     path: "/network",
     access: "network:read",
     summary: "List private networks",
+    description: "Returns the private networks of the project, by id.",
     query: filters(privateStates),
     answer: list(Network),
     list: true,
@@ -302,6 +315,7 @@ export const networkOperations = operations({
     path: "/network/{id}",
     access: "network:read",
     summary: "Get a private network",
+    description: "Returns the network with its links.",
     params: privateParam,
     answer: Network,
     etag: true,
@@ -312,8 +326,8 @@ export const networkOperations = operations({
     access: "network:write",
     summary: "Create a private network",
     description: "A separate switch without a router: packets neither enter nor leave it.",
-    body: Type.Object({
-      Name: name(),
+    body: object("CreateNetworkRequest", "A new private network.", {
+      Name: name({ description: "Name of the network." }),
       Gateway: optional(
         text({
           maxLength: 64,
@@ -342,8 +356,14 @@ export const networkOperations = operations({
     path: "/network/{id}",
     access: "network:write",
     summary: "Update a private network",
+    description: "Address block, gateway and DHCP cannot be changed.",
     params: privateParam,
-    body: Type.Object({ Name: optional(name()), Labels: optional(Labels) }),
+    body: object(
+      "UpdateNetworkRequest",
+      "What changes. Absent fields stay unchanged.",
+      { Name: optional(name({ description: "Name of the network." })), Labels: optional(Labels) },
+      shownAs(Network),
+    ),
     answer: Network,
     etag: true,
     resultOperation: "readNetwork",

@@ -24,8 +24,10 @@ import type { OperationName } from "./contract.ts";
 import { describeProblem, type ErrorCode, errorCodes } from "./errors.ts";
 import type { Example } from "./examples/example.ts";
 import { examples } from "./examples.ts";
+import { linksOf } from "./links.ts";
 import { isChange, type Operation } from "./operation.ts";
 import { errorsOf, pathErrors, takesIfMatch } from "./operationerrors.ts";
+import { requestSchema } from "./requestschema.ts";
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
 const refer = (kind: keyof OpenApi["components"], name: string): Reference => ({
@@ -73,6 +75,9 @@ function allowZeroIds(schema: unknown, name = ""): unknown {
   return isId ? { ...copy, minimum: 0 } : copy;
 }
 
+/** Headers of every response to a token with a rate limit. */
+const rateHeaders = ["RateLimit-Policy", "RateLimit"];
+
 /** Returns the OpenAPI document of a contract. Throws if two schemas have one title. */
 export function describeApi(table: Readonly<Record<string, Operation>>, { version }: { version: string }): OpenApi {
   const schemas = createSchemas();
@@ -87,6 +92,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
       description: own.map((code) => `\`${code}\`: ${errorCodes[code].message}`).join("\n\n"),
       headers: referAll("headers", [
         "X-Request-Id",
+        ...rateHeaders,
         ...(status === 401 ? ["WWW-Authenticate"] : []),
         ...(status === 412 ? ["ETag"] : []),
         ...(status === 429 || status === 503 || own.includes("idempotency_key_busy") ? ["Retry-After"] : []),
@@ -104,16 +110,18 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
     }
   }
 
-  function describeResponse(op: Operation, example: Example): Response {
+  function describeResponse(name: string, op: Operation, example: Example): Response {
     const isRead = op.method === "GET";
     const names = [
       "X-Request-Id",
+      ...(op.alwaysAnswers === true ? [] : rateHeaders),
       ...(op.etag ? ["ETag"] : []),
       ...(op.list ? ["Link", "X-Total-Count"] : []),
       ...(/^(?:server|network):/.test(op.access) ? ["X-Simulated"] : []),
       ...(isRead ? [] : ["Preference-Applied", "Idempotency-Replayed", "X-Dry-Run"]),
     ];
-    const common = { headers: referAll("headers", names) };
+    const links = linksOf(name, op, table);
+    const common = { headers: referAll("headers", names), ...(Object.keys(links).length > 0 && { links }) };
     if (op.answer === null) return { description: "Done. The body is empty.", ...common };
     const schema = schemas.describe(allowZeroIds(op.answer) as Json);
     const json: Media = {
@@ -137,6 +145,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
         name,
         in: "path",
         required: true,
+        ...(op.params?.[name] && { description: `Id of the ${errorCodes[op.params[name]].noun}.` }),
         schema: { type: "integer", minimum: 1, maximum: maxId },
         ...(path[index] !== undefined && { example: path[index] }),
       }),
@@ -156,7 +165,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
 
   function describeOperation(name: string, op: Operation): OperationObject {
     const example: Example = examples[name as OperationName] ?? {};
-    const success = describeResponse(op, example);
+    const success = describeResponse(name, op, example);
     const errors = Map.groupBy(errorsOf(op), (code): number => errorCodes[code].status);
     const parameters = describeParameters(op, example.path);
     const tag = tagOf[op.path.split("/")[1] ?? ""] ?? "service";
@@ -174,7 +183,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
           required: (op.body.required ?? []).length > 0,
           content: {
             "application/json": {
-              schema: schemas.describe(op.body as unknown as Json),
+              schema: schemas.describe(requestSchema(op.body as unknown as Json)),
               ...(example.request !== undefined && { examples: { example: { value: example.request } } }),
             },
           },

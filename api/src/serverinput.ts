@@ -1,7 +1,20 @@
 /** Requests to create, update, copy and rebuild a server, and the limits of its size. `server.ts` contains responses and operations. */
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import { waitForField } from "./action.ts";
-import { boolean, id, ignored, integer, Labels, list, name, optional, optionalId, text, word } from "./common.ts";
+import {
+  boolean,
+  id,
+  ignored,
+  integer,
+  Labels,
+  list,
+  name,
+  object,
+  optional,
+  optionalId,
+  text,
+  word,
+} from "./common.ts";
 
 /** Limits and defaults of the size of a server. */
 export const sizes = {
@@ -56,7 +69,7 @@ const editable = {
 
 /** Creates the request field `HostName` with further options. */
 export const hostNameField = (options: object) =>
-  optional(text({ description: "Host name of the guest. Default: derived from `Name`.", ...options }));
+  optional(text({ description: "Host name of the guest. Default: derived from `Name`.", ...options } as const));
 const oneHostName = hostNameField({
   // An empty text selects the default.
   pattern: `^$|${hostNamePattern}`,
@@ -104,21 +117,22 @@ export const createServerFields = {
 };
 
 /** Request to create a server. */
-export const CreateServerInput = Type.Object({ Name: name(), HostName: oneHostName, ...createServerFields });
-/** A parsed request to create a server. */
+export const CreateServerInput = object("CreateServerRequest", "A new server.", {
+  Name: name({ description: "Name of the server." }),
+  HostName: oneHostName,
+  ...createServerFields,
+});
+/** TypeScript type of this schema. */
 export type CreateServerInput = Static<typeof CreateServerInput>;
 
-/** Request to update a server. */
-export const ServerEdit = Type.Object({
-  Name: optional(name()),
+/** Fields of a request to update a server. */
+export const serverEditFields = {
+  Name: optional(name({ description: "Name of the server." })),
   ...editable,
   AllowRestart: optional(boolean({ description: "`false`: reject a change that needs a restart. Default `true`." })),
-});
-/** A parsed request to update a server. */
-export type ServerEdit = Static<typeof ServerEdit>;
-
+};
 /** Request to copy a server. */
-export const ServerCopy = Type.Object({
+export const ServerCopy = object("CopyServerRequest", "How the copy differs from its source.", {
   Name: optional(name({ description: "Default: the name of the source followed by `-copy`." })),
   HostName: oneHostName,
   NetworkId: network,
@@ -128,16 +142,16 @@ export const ServerCopy = Type.Object({
   WaitFor: waitForField,
   Labels: optional(Labels),
 });
-/** A parsed request to copy a server. */
+/** TypeScript type of this schema. */
 export type ServerCopy = Static<typeof ServerCopy>;
 
 /** Request to rebuild a server from an image. */
-export const ServerRebuild = Type.Object({
+export const ServerRebuild = object("RebuildServerRequest", "The new content of a server.", {
   ImageId: imageReference,
   SshKeys: sshKeys,
   UserData: userData,
   WaitFor: waitForField,
   IsNeedSysprep: sysprep,
 });
-/** A parsed request to rebuild a server. */
+/** TypeScript type of this schema. */
 export type ServerRebuild = Static<typeof ServerRebuild>;

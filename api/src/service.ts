@@ -1,16 +1,22 @@
 /** Health, readiness, metrics and API reference of the service. */
-import { Type } from "typebox";
-import { boolean, list, optional, text, word } from "./common.ts";
+import { anything, boolean, fields, list, object, optional, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
 
 /** Response of `/readyz`: the state of the service and the result of each check. */
-export const Readiness = Type.Object(
-  {
-    Status: word(["ready", "starting", "stopping", "failing"]),
-    Checks: list(Type.Object({ Name: text(), Ok: boolean(), Detail: text() })),
-  },
-  { title: "Readiness" },
-);
+export const Readiness = object("Readiness", "The state of the service and the result of each check.", {
+  Status: word(["ready", "starting", "stopping", "failing"], {
+    description:
+      "`ready`: requests are processed. `starting` and `stopping`: they are rejected with 503. `failing`: a check fails.",
+  }),
+  Checks: list(
+    object("Check", "The result of one check.", {
+      Name: text({ description: "Name of the check." }),
+      Ok: boolean({ description: "`true`: the check passes." }),
+      Detail: text({ description: "Why it fails, or what it found." }),
+    }),
+    { description: "All checks." },
+  ),
+});
 
 /** Operations on the service itself. */
 export const serviceOperations = operations({
@@ -20,7 +26,8 @@ export const serviceOperations = operations({
     access: "open",
     alwaysAnswers: true,
     summary: "Check that the process responds",
-    answer: Type.Object({ Status: word(["ok"]) }, { title: "Health" }),
+    description: "Responds without the database. Use `/readyz` to check that the service works.",
+    answer: object("Health", "The process responds.", { Status: word(["ok"], { description: "Always `ok`." }) }),
   },
   readReadiness: {
     method: "GET",
@@ -37,14 +44,16 @@ export const serviceOperations = operations({
     path: "/openapi.json",
     access: "open",
     summary: "Get the OpenAPI 3.1 document",
-    answer: Type.Unknown(),
+    description: "Describes all operations for programs. Request schemas describe strict mode.",
+    answer: anything({ description: "The OpenAPI document." }),
   },
   readDocs: {
     method: "GET",
     path: "/docs",
     access: "open",
     summary: "Get the API reference",
-    answer: text(),
+    description: "Describes all operations for people.",
+    answer: text({ description: "The page." }),
     media: "text/html",
   },
   readMetrics: {
@@ -53,10 +62,11 @@ export const serviceOperations = operations({
     access: "metrics:read",
     observes: true,
     summary: "Get metrics in the Prometheus format",
-    query: Type.Object({
+    description: "For a Prometheus server, with a token of the scope `metrics:read`.",
+    query: fields({
       servers: optional(boolean({ description: "`true`: also the metrics of each server, which may be megabytes." })),
     }),
-    answer: text(),
+    answer: text({ description: "Metrics in the text format of Prometheus." }),
     media: "text/plain",
   },
 });

@@ -2,8 +2,8 @@
  * Sessions of browsers: a token is exchanged for a cookie that scripts cannot read. A session has the rights of its token and ends with it.
  * Requests with the cookie need the header `sessionHeader`, which pages of other origins cannot send.
  */
-import { type Static, Type } from "typebox";
-import { boolean, date, id, list, listQuery, name, nullable, optional, optionalId, text } from "./common.ts";
+import type { Static } from "typebox";
+import { boolean, date, id, list, listQuery, name, nullable, object, optional, optionalId, text } from "./common.ts";
 import { operations } from "./operation.ts";
 
 /** Name of the session cookie. */
@@ -12,21 +12,18 @@ export const sessionCookie = "brume_session";
 export const sessionHeader = "X-Brume-Console";
 
 /** A session, without its secret. */
-export const Session = Type.Object(
-  {
-    ID: id(),
-    Name: text({ description: "Name that the client gave, such as `Firefox on Linux`; else empty." }),
-    TokenID: id(),
-    TokenName: text(),
-    ProjectID: id(),
-    Address: nullable(text({ description: "Address of the client that created the session." })),
-    DateCreate: date(),
-    ExpiresAt: date(),
-    IsCurrent: boolean({ description: "The request belongs to this session." }),
-  },
-  { title: "Session" },
-);
-/** A session in a response. */
+export const Session = object("Session", "The session of a browser, without its secret.", {
+  ID: id({ description: "Id of the session." }),
+  Name: text({ description: "Name that the client gave, such as `Firefox on Linux`; else empty." }),
+  TokenID: id({ description: "Token whose rights the session has." }),
+  TokenName: text({ description: "Name of this token." }),
+  ProjectID: id({ description: "Project whose objects the session sees." }),
+  Address: nullable(text({ description: "Address of the client that created the session. `null`: it is not known." })),
+  DateCreate: date({ description: "When the session was created." }),
+  ExpiresAt: date({ description: "When the session ends." }),
+  IsCurrent: boolean({ description: "The request belongs to this session." }),
+});
+/** TypeScript type of this schema. */
 export type Session = Static<typeof Session>;
 
 /** Operations on sessions. */
@@ -56,7 +53,9 @@ export const sessionOperations = operations({
     summary: "Exchange the token for the session of a browser",
     description:
       "The response sets the cookie `brume_session`, which scripts cannot read. Requests with the cookie instead of a token need the header `X-Brume-Console: 1`. A session lasts seven days, has the rights of its token and ends with it. A token has at most 20 sessions; a further one ends the oldest.",
-    body: Type.Object({ Name: optional(name()) }),
+    body: object("CreateSessionRequest", "A new session.", {
+      Name: optional(name({ description: "Name of the session, such as `Firefox on Linux`." })),
+    }),
     answer: Session,
     allowedWhenBlocked: true,
   },

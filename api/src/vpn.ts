@@ -2,7 +2,7 @@
  * VPN tunnels of a public network: input, output, status and peer configuration. The operations are in `network.ts`. IPsec and WireGuard
  * tunnels have one schema: a field that a type does not have is ignored in requests and returned as `""` or `null`.
  */
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import {
   boolean,
   date,
@@ -12,12 +12,14 @@ import {
   list,
   name,
   nullable,
+  object,
   optional,
   optionalId,
   shownAs,
   text,
   word,
 } from "./common.ts";
+import { forms } from "./form.ts";
 import { WorkError } from "./work.ts";
 
 /**
@@ -61,42 +63,49 @@ const keepAlive = integer(0, 65_535, {
 const secret = { "x-secret": true, "x-verbatim": true } as const;
 
 /** A tunnel, without its secrets. */
-export const Tunnel = Type.Object(
-  {
-    Id: id(),
-    State: word(["New", "Active"], { description: "`Active`: the edge has loaded the tunnel." }),
-    Name: text(),
-    Enabled: boolean(),
-    Mtu: mtu,
-    EncryptionType: word([...encryptionTypes, ""]),
-    SharedKey: text({ description: "Empty for tokens that may not change the tunnel." }),
-    PeerNetwork: text(),
-    PeerEndpoint: text(),
-    PeerIdentificator: text(),
-    Type: word(tunnelTypes),
-    LocalNetwork: text(),
-    LocalIdentificator: text(),
-    IkeVersion: nullable(ikeVersion),
-    DhGroup: nullable(dhGroup),
-    Digest: word([...digests, ""]),
-    PerfectForwardSecrecy: nullable(boolean()),
-    PeerPublicKey: text(),
-    PublicKey: text({ description: "WireGuard: public key of the edge, one for each network." }),
-    ListenPort: nullable(integer(1, 65_535, { description: "WireGuard: UDP port of the edge, one for each network." })),
-    KeepAlive: nullable(keepAlive),
-    PeerConfig: text({
-      description:
-        "Configuration for the peer, with placeholders for secrets. Behind NAT it contains the address that the peer sees.",
+export const Tunnel = object("Tunnel", "A VPN tunnel. A field that its type does not have is empty or `null`.", {
+  Id: id({ description: "Id of the tunnel." }),
+  State: word(["New", "Active"], {
+    description: "`New`: the edge has not loaded the tunnel. `Active`: the edge has loaded it.",
+  }),
+  Name: text({ description: "Name of the tunnel, unique in the network." }),
+  Enabled: boolean({ description: "`false`: the tunnel is configured and not used." }),
+  Mtu: mtu,
+  EncryptionType: word([...encryptionTypes, ""], { description: "IPsec: encryption. WireGuard: empty." }),
+  SharedKey: text({ description: "Empty for tokens that may not change the tunnel." }),
+  PeerNetwork: text({ description: "CIDR blocks behind the peer, separated by commas." }),
+  PeerEndpoint: text({
+    description: "Address or host name of the peer. IPsec `any`, WireGuard empty: the peer initiates.",
+  }),
+  PeerIdentificator: text({ description: "IPsec: IKE identity of the peer. WireGuard: empty." }),
+  Type: word(tunnelTypes, { description: "Type of the tunnel." }),
+  LocalNetwork: text({ description: "CIDR blocks that the peer may reach, separated by commas." }),
+  LocalIdentificator: text({ description: "IPsec: IKE identity of the edge. WireGuard: empty." }),
+  IkeVersion: nullable(ikeVersion),
+  DhGroup: nullable(dhGroup),
+  Digest: word([...digests, ""], { description: "IPsec: digest. WireGuard: empty." }),
+  PerfectForwardSecrecy: nullable(boolean({ description: "IPsec: perfect forward secrecy. WireGuard: `null`." })),
+  PeerPublicKey: text({ description: "WireGuard: public key of the peer. IPsec: empty." }),
+  PublicKey: text({ description: "WireGuard: public key of the edge, one for each network." }),
+  ListenPort: nullable(
+    integer(1, 65_535, {
+      description: "WireGuard: UDP port of the edge, one for each network. IPsec: `null`.",
     }),
-    Labels,
-  },
-  { title: "Tunnel" },
-);
+  ),
+  KeepAlive: nullable(keepAlive),
+  PeerConfig: text({
+    description:
+      "Configuration for the peer, with placeholders for secrets. Behind NAT it contains the address that the peer sees.",
+  }),
+  Labels,
+});
 /** TypeScript type of this schema. */
 export type Tunnel = Static<typeof Tunnel>;
 
 /** One tunnel of a request. With `Id` the tunnel is updated, without it is created. The required fields depend on `Type`. */
-export const TunnelInput = Type.Object(
+export const TunnelInput = object(
+  "TunnelRequest",
+  "One tunnel. Fields of the other type are ignored.",
   {
     Id: optionalId({ description: "Id of a tunnel of this network. Absent: create a tunnel." }),
     // An empty text counts as absent, as for every required field.
@@ -157,36 +166,69 @@ export const TunnelInput = Type.Object(
     KeepAlive: optional(keepAlive),
     Labels: optional(Labels),
   },
-  shownAs(Tunnel),
+  {
+    ...shownAs(Tunnel),
+    ...forms([
+      {
+        title: "UpdateTunnelRequest",
+        description: "A tunnel of the network. Absent fields stay unchanged.",
+        needs: ["Id"],
+      },
+      {
+        title: "CreateIPsecTunnelRequest",
+        description: "A new IPsec tunnel.",
+        where: { Type: ["IPsec", null] },
+        needs: ["Name", "PeerNetwork", "PeerEndpoint"],
+        without: ["Id"],
+      },
+      {
+        title: "CreateWireGuardTunnelRequest",
+        description: "A new WireGuard tunnel.",
+        where: { Type: ["WireGuard"] },
+        needs: ["Name", "PeerNetwork"],
+        without: ["Id"],
+      },
+    ]),
+  },
 );
-/** A parsed tunnel of a request. */
+/** TypeScript type of this schema. */
 export type TunnelInput = Static<typeof TunnelInput>;
 
 /** The complete list of tunnels. A tunnel that is absent is deleted. */
-export const Vpn = Type.Object({ Tunnels: list(TunnelInput, { maxItems: tunnelLimits.tunnels }) });
-/** A parsed list of tunnels. */
+export const Vpn = object("ConfigureVpnRequest", "The complete list of tunnels. A tunnel that is absent is deleted.", {
+  Tunnels: list(TunnelInput, { maxItems: tunnelLimits.tunnels, description: "All tunnels of the network." }),
+});
+/** TypeScript type of this schema. */
 export type Vpn = Static<typeof Vpn>;
 
-const bytes = integer(0, Number.MAX_SAFE_INTEGER);
+const bytes = <const D extends string>(description: D) => integer(0, Number.MAX_SAFE_INTEGER, { description });
 
 /** Actual state of a tunnel. */
-export const TunnelStatus = Type.Object(
-  {
-    TunnelId: id(),
-    Operational: boolean({ description: "`true` exactly when `State` is `Up`." }),
-    State: word(["Up", "Connecting", "Down", "Disabled", "Unknown"]),
-    Error: nullable(WorkError),
-    EstablishedAt: nullable(date({ description: "IPsec: when the child SA was established." })),
-    BytesIn: bytes,
-    BytesOut: bytes,
-    LastSeen: nullable(date({ description: "Time of the last packet received, or of the last WireGuard handshake." })),
-    LocalSubnets: list(text(), { description: "Negotiated local blocks; empty while down." }),
-    PeerSubnets: list(text()),
-    PeerAddress: text(),
-    Proposal: text({ description: "Negotiated algorithms; empty while down." }),
-  },
-  { title: "TunnelStatus" },
-);
+export const TunnelStatus = object("TunnelStatus", "Actual state of a tunnel.", {
+  TunnelId: id({ description: "Id of the tunnel." }),
+  Operational: boolean({ description: "`true` exactly when `State` is `Up`." }),
+  State: word(["Up", "Connecting", "Down", "Disabled", "Unknown"], {
+    description:
+      "`Up`: packets pass. `Connecting`: not up since it was loaded. `Down`: was up before. `Disabled`: `Enabled` is `false`. `Unknown`: the VPN engine does not respond.",
+  }),
+  Error: nullable(WorkError),
+  EstablishedAt: nullable(
+    date({ description: "IPsec: when the child SA was established. `null`: down, or WireGuard." }),
+  ),
+  BytesIn: bytes("Bytes received since the tunnel was established."),
+  BytesOut: bytes("Bytes sent since the tunnel was established."),
+  LastSeen: nullable(
+    date({ description: "Time of the last packet received, or of the last WireGuard handshake. `null`: none." }),
+  ),
+  LocalSubnets: list(text({ description: "A CIDR block." }), {
+    description: "Negotiated local blocks; empty while down.",
+  }),
+  PeerSubnets: list(text({ description: "A CIDR block." }), {
+    description: "Negotiated blocks of the peer; empty while down.",
+  }),
+  PeerAddress: text({ description: "Address of the peer; empty while it is not known." }),
+  Proposal: text({ description: "Negotiated algorithms; empty while down." }),
+});
 /** TypeScript type of this schema. */
 export type TunnelStatus = Static<typeof TunnelStatus>;
 
@@ -209,13 +251,10 @@ export const peerDialectNames = [
 export type PeerDialect = (typeof peerDialectNames)[number];
 
 /** Configuration for the peer of a tunnel. */
-export const TunnelPeer = Type.Object(
-  {
-    Peer: word(peerDialectNames),
-    Config: text({ description: "`GET`: with the placeholders `<SharedKey>` and `<private key>`. `POST`: complete." }),
-    Qr: text({ description: "`wg-quick`: the configuration as a QR code (SVG). Otherwise empty." }),
-  },
-  { title: "TunnelPeer" },
-);
+export const TunnelPeer = object("TunnelPeer", "Configuration for the peer of a tunnel.", {
+  Peer: word(peerDialectNames, { description: "Format of the configuration (vendor)." }),
+  Config: text({ description: "`GET`: with the placeholders `<SharedKey>` and `<private key>`. `POST`: complete." }),
+  Qr: text({ description: "`wg-quick`: the configuration as a QR code (SVG). Otherwise empty." }),
+});
 /** TypeScript type of this schema. */
 export type TunnelPeer = Static<typeof TunnelPeer>;

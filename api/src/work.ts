@@ -2,8 +2,8 @@
  * Background work: the `Error` of actions, servers, images, networks and tunnels (docs/spec.md#errors). Such
  * an error is stored in the object and not returned as an error response, so it has a title and no HTTP status.
  */
-import { type Static, Type } from "typebox";
-import { nullable, text } from "./common.ts";
+import type { Static } from "typebox";
+import { nullable, object, text } from "./common.ts";
 
 /** Error codes of background work and their titles. Programs compare the code. */
 export const taskErrors = {
@@ -35,21 +35,31 @@ export type WorkCode = keyof typeof taskErrors;
 
 const shape = {
   type: text({ description: "Reference page of the error: `/docs#<code>`." }),
-  title: text(),
+  title: text({ description: "The fixed sentence of this code." }),
   detail: text({ description: "One sentence with the names and numbers of this case." }),
-  code: text({ description: `Such as ${Object.keys(taskErrors).slice(0, 3).join(", ")}.` }),
-  step: nullable(text({ description: "Name of the failed step." })),
+  code: text({ description: `Code of the error, such as \`${Object.keys(taskErrors).slice(0, 3).join("`, `")}\`.` }),
+  step: nullable(text({ description: "Name of the failed step. `null`: the work has no steps." })),
 };
 
 /** Error of background work. */
-export const WorkError = Type.Object(shape, { title: "WorkError" });
+export const WorkError = object(
+  "WorkError",
+  "Why background work failed. Programs compare `code`. `null`: there is no error.",
+  shape,
+);
 /** TypeScript type of this schema. */
 export type WorkError = Static<typeof WorkError>;
 
 /** Error of a server or of one of its actions, with the last lines of the serial console. */
-export const MachineError = Type.Object(
-  { ...shape, log: nullable(text({ description: "Last 20 lines of the serial console of a failed boot." })) },
-  { title: "MachineError" },
+export const MachineError = object(
+  "MachineError",
+  "Why a server or its action failed. Programs compare `code`. `null`: there is no error.",
+  {
+    ...shape,
+    log: nullable(
+      text({ description: "Last 20 lines of the serial console of a failed boot. `null`: there is no log." }),
+    ),
+  },
 );
 /** TypeScript type of this schema. */
 export type MachineError = Static<typeof MachineError>;

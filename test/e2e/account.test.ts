@@ -5,8 +5,9 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { describe, test } from "node:test";
-import type { Project, Token } from "@brume/api/account.ts";
+import type { Project } from "@brume/api/account.ts";
 import { scopes } from "@brume/api/operation.ts";
+import type { Token } from "@brume/api/token.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 
 onEveryDatabase("the account", (harness) => {

@@ -274,11 +274,11 @@ onSqlite("requests", (harness) => {
 
     const faults: [string, object | string, Record<string, string>][] = [
       [
-        "unknown fields, but not those of responses",
+        "unknown fields, also those of responses, because it creates",
         { DomainId: 1, HostName: "a", Extra: 1, IP: "x" },
-        { "/Extra": "unknown_field" },
+        { "/Extra": "unknown_field", "/IP": "unknown_field" },
       ],
-      ["another spelling", { domainId: 1, HostName: "a" }, { "/domainId": "unknown_field" }],
+      ["another spelling", { DomainId: 1, HostName: "a", name: "b" }, { "/name": "unknown_field" }],
       [
         "texts for numbers",
         { DomainId: "1", HostName: "a", TTL: "60" },

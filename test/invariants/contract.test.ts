@@ -10,6 +10,7 @@ import type { Domain } from "@brume/api/dns.ts";
 import { type ErrorCode, errorCodes } from "@brume/api/errors.ts";
 import { type Answer, isChange, type Operation, scopes } from "@brume/api/operation.ts";
 import { errorsOf, pathErrors } from "@brume/api/operationerrors.ts";
+import { requestSchema } from "@brume/api/requestschema.ts";
 
 const operations = Object.entries(contract) as [OperationName, Operation][];
 
@@ -20,11 +21,12 @@ const isJson = (value: unknown): value is Json => typeof value === "object" && v
 function* within(schema: unknown): Generator<Json> {
   if (!isJson(schema)) return;
   yield schema;
-  for (const part of Object.values(schema)) yield* within(part);
+  for (const [key, part] of Object.entries(schema)) if (key !== "x-forms") yield* within(part);
 }
 
 const objectsOf = (schema: unknown) =>
   [...within(schema)].flatMap((one) => (one["type"] === "object" && isJson(one["properties"]) ? [one] : []));
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 const keysOf = (schema: Json) => Object.keys(schema["properties"] as Json);
 
 test("method and path identify one operation, regardless of letter case and parameter names", () => {
@@ -108,6 +110,32 @@ test("all keys of a response are required, Labels last", () => {
       assert.deepEqual(schema["required"], keys, name);
       if (keys.includes("Labels")) assert.equal(keys.at(-1), "Labels", name);
     }
+  }
+});
+
+test("every field of a request and of a response has a description, and every object a name", () => {
+  for (const [name, op] of operations) {
+    for (const schema of [...objectsOf(op.body), ...objectsOf(op.answer), ...objectsOf(op.query)]) {
+      const isQuery = schema === (op.query as unknown);
+      if (!isQuery) assert.match(textOf(schema["title"]), /^[A-Z][A-Za-z]+$/, `${name}: ${keysOf(schema).join()}`);
+      for (const [key, field] of Object.entries(schema["properties"] as Readonly<Record<string, Json>>)) {
+        const [option] = (field["anyOf"] ?? []) as Json[];
+        const description = field["description"] ?? option?.["description"];
+        assert.match(textOf(description), /^.*\S.*[.]$/s, `${name}: ${textOf(schema["title"])}.${key}`);
+      }
+    }
+    assert.match(op.description ?? "", /[.]$/, name);
+  }
+});
+
+test("the schema of a request is named and allows no other fields, in each of its forms", () => {
+  for (const [name, { body }] of operations) {
+    if (body === undefined) continue;
+    const schema = requestSchema(body as unknown as Json);
+    assert.match(textOf(schema["title"]), /Request$/, name);
+    for (const one of objectsOf(schema)) assert.equal(one["additionalProperties"], false, name);
+    const forms = (schema["oneOf"] ?? []) as Json[];
+    assert.equal(new Set(forms.map((form) => form["title"])).size, forms.length, name);
   }
 });
 

@@ -1,6 +1,6 @@
 /**
  * The structure of an OpenAPI 3.1 document as a JSON Schema (after OpenAPI Specification 3.1.1, section 4), for the objects that ours
- * uses: links, callbacks, webhooks, encodings and flows of OAuth are left out and so refused. Schema objects are left to Ajv itself.
+ * uses: callbacks, webhooks, encodings and flows of OAuth are left out and so refused. Schema objects are left to Ajv itself.
  */
 
 const text = { type: "string" } as const;
@@ -120,6 +120,12 @@ export const openapiSchema = {
       description: text,
       headers: map(orReference("header"), "."),
       content: to("content"),
+      links: map(to("link")),
+    }),
+    link: object(["operationId"], {
+      operationId: text,
+      description: text,
+      parameters: { type: "object", additionalProperties: { type: "string", pattern: "^\\$(?:request|response)\\." } },
     }),
     header: object([], { description: text, required: boolean, deprecated: boolean, schema: to("schema") }),
     content: map(to("media"), "^[a-z]+/[a-z+.-]+$"),

@@ -16,9 +16,11 @@ type Json = Record<string, unknown>;
 export const ownKeywords = [
   "x-also",
   "x-either",
+  "x-forms",
   "x-id",
   "x-labels",
   "x-pattern-description",
+  "x-requires",
   "x-secret",
   "x-shown",
   "x-skip",

@@ -6,7 +6,7 @@ export const a = recordSpec({
   name: "A",
   code: 1,
   description: `${usualOwner} The value is \`IP\`, an IPv4 address.`,
-  fields: { IP: schemas.address },
+  fields: { IP: schemas.address("IPv4 or IPv6 address, by the type of the record.") },
   wildcard: true,
   delegated: "at and below the cut",
   data: [{ kind: "ipv4", name: "address", from: ["IP"], shown: "IP" }],

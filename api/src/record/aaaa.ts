@@ -6,7 +6,7 @@ export const aaaa = recordSpec({
   name: "AAAA",
   code: 28,
   description: `${usualOwner} The value is \`IP\`, an IPv6 address.`,
-  fields: { IP: schemas.address },
+  fields: { IP: schemas.address("IPv4 or IPv6 address, by the type of the record.") },
   wildcard: true,
   delegated: "at and below the cut",
   data: [{ kind: "ipv6", name: "address", from: ["IP"], shown: "IP" }],

@@ -6,7 +6,7 @@ export const cname = recordSpec({
   name: "CNAME",
   code: 5,
   description: "The owner is `MnemonicName`. The target is `Name`, else `HostName`.",
-  fields: { MnemonicName: schemas.name },
+  fields: { MnemonicName: schemas.name("The alias: owner of the record.") },
   owner: ["MnemonicName"],
   ownerMeaning: "the alias",
   ownerShown: "MnemonicName",

@@ -7,7 +7,10 @@ export const mx = recordSpec({
   code: 15,
   description:
     "`HostName` is the mail server, and the owner is `Name`, else the domain itself. If `ExtHostName` is present, it is the mail server, and the owner is `HostName`, else `Name`, else the domain itself.",
-  fields: { ExtHostName: schemas.name, Priority: schemas.u16 },
+  fields: {
+    ExtHostName: schemas.name("Host name of the mail server (MX) or name server (NS)."),
+    Priority: schemas.u16("Preference (MX) or priority (SRV); lower values first. Default 0."),
+  },
   owner: ["Name"],
   ownerBeside: { field: "ExtHostName", owner: ["HostName", "Name"] },
   wildcard: true,

@@ -6,7 +6,7 @@ export const ns = recordSpec({
   name: "NS",
   code: 2,
   description: "The owner is `HostName`, else the domain itself. The name server is `Name`, else `ExtHostName`.",
-  fields: { ExtHostName: schemas.name },
+  fields: { ExtHostName: schemas.name("Host name of the mail server (MX) or name server (NS).") },
   owner: ["HostName"],
   wildcard: false,
   delegated: "at the cut",

@@ -44,18 +44,27 @@ export type FieldKind =
   | "hex"
   | "base64";
 
-/** Schemas of request fields, by kind of value. */
+const number =
+  (maximum: number) =>
+  <const D extends string>(description: D) =>
+    optional(integer(0, maximum, { "x-either": true, description }));
+const shortText =
+  (maxLength: number) =>
+  <const D extends string>(description: D) =>
+    optional(text({ maxLength, description }));
+
+/** Schemas of request fields, by kind of value. Each takes the description of the field. */
 export const schemas = {
-  u8: optional(integer(0, 255, { "x-either": true })),
-  u16: optional(integer(0, 65_535, { "x-either": true })),
-  u32: optional(integer(0, 4_294_967_295, { "x-either": true })),
-  address: optional(text({ maxLength: 64 })),
+  u8: number(255),
+  u16: number(65_535),
+  u32: number(4_294_967_295),
+  address: shortText(64),
   /** A label without dots. */
-  label: optional(text({ maxLength: 64 })),
-  name: optional(text({ maxLength: 1024 })),
-  text: optional(text({ "x-verbatim": true })),
+  label: shortText(64),
+  name: shortText(1024),
+  text: <const D extends string>(description: D) => optional(text({ "x-verbatim": true, description })),
   /** Hexadecimal or base64, with blanks between. */
-  bytes: optional(text({ maxLength: 4 * limits.textBytes })),
+  bytes: shortText(4 * limits.textBytes),
 } as const;
 
 /** Request fields of every type that can contain the owner. */

@@ -7,12 +7,12 @@ export const srv = recordSpec({
   code: 33,
   description: `${usualOwner} Required: \`Service\`, \`Proto\`, \`Target\`, \`Port\`.`,
   fields: {
-    Service: schemas.label,
-    Proto: schemas.label,
-    Priority: schemas.u16,
-    Weight: schemas.u16,
-    Port: schemas.u16,
-    Target: schemas.name,
+    Service: schemas.label("Service, such as `sip`, with or without `_`."),
+    Proto: schemas.label("Protocol, such as `tcp`, with or without `_`."),
+    Priority: schemas.u16("Preference (MX) or priority (SRV); lower values first. Default 0."),
+    Weight: schemas.u16("Share among targets of the same priority. Default 0."),
+    Port: schemas.u16("Port of the service."),
+    Target: schemas.name("Host name of the service; `.` for no service."),
   },
   wildcard: false,
   // Responses show the two in different forms, as existing clients expect.

@@ -6,7 +6,7 @@ export const txt = recordSpec({
   name: "TXT",
   code: 16,
   description: `${usualOwner} The value is \`Text\`, at most ${limits.textBytes} bytes; \`"a=1" "b=2"\` is two strings.`,
-  fields: { Text: schemas.text },
+  fields: { Text: schemas.text("Text of the record. Quoted strings with blanks between stay separate strings.") },
   wildcard: true,
   data: [{ kind: "strings", name: "text", from: ["Text"], meaning: "the text", shown: "Text" }],
   examples: {

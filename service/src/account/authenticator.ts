@@ -2,8 +2,9 @@
  * Authenticates requests: returns the caller of a token or session. Only hashes are stored. If this process is the only writer of the database, callers
  * are cached in memory until a token or project changes.
  */
-import type { RateLimit } from "@brume/api/account.ts";
+
 import type { Scope } from "@brume/api/operation.ts";
+import type { RateLimit } from "@brume/api/token.ts";
 import { type Clock, since } from "../base/clock.ts";
 import { ApiError } from "../base/error.ts";
 import { hashToken } from "../base/secret.ts";

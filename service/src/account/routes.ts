@@ -1,7 +1,8 @@
 /** Route handlers for the account, projects, tokens and the audit log. */
-import { type Account, type Project, type RateLimit, type Token, usageNames } from "@brume/api/account.ts";
+import { type Account, type Project, usageNames } from "@brume/api/account.ts";
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
+import type { RateLimit, Token } from "@brume/api/token.ts";
 import type { Clock } from "../base/clock.ts";
 import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import { createTokenValue, hashToken } from "../base/secret.ts";

@@ -39,8 +39,6 @@ export interface Bound {
   readonly change: boolean;
   /** Schema of the body; null: a body is read and dropped. */
   readonly fields: TObject | null;
-  /** Fields of the response, and of the response of GET on the same path. A body may contain them, in strict mode too; they are ignored. */
-  readonly responseFields: ReadonlySet<string>;
   /** The response may be cached until the next commit. */
   readonly cached: boolean;
   /** The request counts towards the rate limit of the token. */
@@ -59,17 +57,8 @@ export interface Bound {
 
 const noFields = Type.Object({});
 
-const keysOf = (operation: Operation | undefined): string[] =>
-  Object.keys((operation?.answer as TObject | null | undefined)?.properties ?? {});
-
-/** Binds one operation. `read` is the GET operation of the same path. Throws if the handler does not have the required method. */
-export function bindOperation(
-  name: string,
-  operation: Operation,
-  handler: AnyHandler,
-  metrics: Metrics,
-  read?: Operation,
-): Bound {
+/** Binds one operation. Throws if the handler does not have the required method. */
+export function bindOperation(name: string, operation: Operation, handler: AnyHandler, metrics: Metrics): Bound {
   const change = isChange(operation);
   const verb = change
     ? handler.prepare === undefined
@@ -86,7 +75,6 @@ export function bindOperation(
     handler,
     change,
     fields: operation.body ?? (operation.method === "POST" || operation.method === "PUT" ? noFields : null),
-    responseFields: new Set([...keysOf(operation), ...keysOf(read)]),
     cached: isStored(operation),
     counted: operation.unlimited !== true,
     alwaysAnswers: operation.alwaysAnswers === true,

@@ -151,7 +151,7 @@ export function createPipeline(tools: PipelineTools): Respond {
     const claim = keyed ? await claimKey(tools, exchange, bound, caller, route, read) : null;
     try {
       // 10. Query and fields are valid.
-      const elementErrors = requireValidFields(bound, query.faults, read);
+      const elementErrors = requireValidFields(bound, query.faults, read, strict);
       if (turn?.isOver() === true) await turn.next();
 
       // 11. The ids of the path are valid. The handler first checks that the objects exist and that If-Match matches.
@@ -316,9 +316,9 @@ interface BodyReading {
 
 const nothingRead: BodyReading = { value: undefined, faults: [] };
 
-function readBody({ fields, responseFields }: Bound, bytes: Uint8Array, head: Head, strict: boolean): BodyReading {
+function readBody({ fields }: Bound, bytes: Uint8Array, head: Head, strict: boolean): BodyReading {
   const raw = decodeBody(bytes, head, strict);
-  return fields === null ? nothingRead : readFields(fields, raw, { strict, ignored: responseFields });
+  return fields === null ? nothingRead : readFields(fields, raw, { strict });
 }
 
 /** Step 10: throws all errors of query and body together. Returns the errors that fail only elements of the request. */
@@ -326,6 +326,7 @@ function requireValidFields(
   bound: Bound,
   queryFaults: readonly FieldError[],
   read: BodyReading,
+  strict: boolean,
 ): readonly FieldError[] {
   const invalid = bound.change ? null : queryFault(queryFaults);
   if (invalid !== null) throw invalid;
@@ -339,6 +340,8 @@ function requireValidFields(
   const { handler } = bound;
   const more = [...(handler.check?.(body) ?? []), ...((faults.length > 0 && handler.alsoCheck?.(body)) || [])];
   faults.push(...more.filter(({ pointer }) => !reported.has(pointer)));
+  // In strict mode a request that its schema rejects fails as a whole.
+  if (strict && read.faults.length > 0) throw invalidFields(faults);
   if (faults.some((fault) => handler.failsElementOnly?.(body, fault) !== true)) throw invalidFields(faults);
   return faults;
 }

@@ -176,9 +176,7 @@ export function createHttp(options: HttpOptions): Http {
     Object.entries(options.operations).map(([name, operation]) => {
       const handler = handlers[name];
       if (handler === undefined) throw new Error(`Operation ${name} has no handler.`);
-      const { path } = operation;
-      const read = Object.values(options.operations).find((other) => other.method === "GET" && other.path === path);
-      return [name, bindOperation(name, operation, handler, metrics, read)];
+      return [name, bindOperation(name, operation, handler, metrics)];
     }),
   );
   const route = createRouter(options.operations);

@@ -4,6 +4,7 @@
  */
 
 import type { FieldError } from "@brume/api/errors.ts";
+import { checkForms, checkRequires, type Form } from "@brume/api/form.ts";
 import type { Static, TObject } from "typebox";
 import { fieldProblem } from "../../base/error.ts";
 import type { RawFields } from "./body.ts";
@@ -38,6 +39,8 @@ interface Plan {
   readonly size: number;
   /** Keys of responses: accepted and ignored. */
   readonly shown: readonly string[];
+  readonly forms: readonly Form[];
+  readonly requires: Readonly<Record<string, string>>;
 }
 
 const plans = new WeakMap<object, Plan>();
@@ -49,16 +52,16 @@ const plans = new WeakMap<object, Plan>();
 export function readFields<S extends TObject>(
   schema: S,
   raw: RawFields,
-  options: { readonly strict: boolean; readonly ignored?: ReadonlySet<string> },
+  options: { readonly strict: boolean },
 ): { value: Static<S>; faults: FieldError[] } {
   let plan = plans.get(schema);
   if (plan === undefined) {
     plan = compileObject(schema, false);
     plans.set(schema, plan);
   }
-  const { strict, ignored } = options;
+  const { strict } = options;
   const form = raw.kind === "form";
-  const reading: Reading = { strict, form, faults: [], ambiguous: false, ...(ignored && { ignored }) };
+  const reading: Reading = { strict, form, faults: [], ambiguous: false };
   const value = readObject(plan, raw.fields, reading, "");
   if (reading.ambiguous && raw.kind === "json" && raw.text !== null) {
     const fields = parseJson(raw.text, false) as JsonObject;
@@ -94,7 +97,15 @@ function compileObject(schema: Schema, secret: boolean): Plan {
     if (!exact.has(name)) exact.set(name, slot);
     if (!loose.has(asciiLower(name))) loose.set(asciiLower(name), slot);
   }
-  return { fields, exact, loose, size, shown: schema["x-shown"] ?? [] };
+  return {
+    fields,
+    exact,
+    loose,
+    size,
+    shown: schema["x-shown"] ?? [],
+    forms: schema["x-forms"] ?? [],
+    requires: schema["x-requires"] ?? {},
+  };
 }
 
 /** Returns the parser of a schema. Throws for an unsupported schema, which is a bug in the contract. */
@@ -128,8 +139,9 @@ function readObject(plan: Plan, source: Source, reading: Reading, pointer: strin
     else if (field.required) report(reading, pointer, field.step, "field_required", `${field.name} is required.`);
     else if (field.fallback !== undefined) value[field.name] = field.fallback;
   }
+  if (reading.strict) checkRules(plan, found, reading, pointer);
   for (const name of unknown) {
-    if (plan.shown.includes(name) || (pointer === "" && reading.ignored?.has(name))) continue;
+    if (plan.shown.includes(name)) continue;
     report(
       reading,
       pointer,
@@ -139,6 +151,18 @@ function readObject(plan: Plan, source: Source, reading: Reading, pointer: strin
     );
   }
   return value;
+}
+
+/** Reports the errors of forms that the fields themselves do not have. */
+function checkRules(plan: Plan, found: readonly unknown[], reading: Reading, pointer: string): void {
+  const valueOf = (name: string): unknown => {
+    const field = plan.fields.find((one) => one.name === name);
+    const given = field === undefined ? undefined : choose(found, field);
+    return isFormNode(given) ? given.values.at(-1) : given;
+  };
+  for (const { field, code, detail } of [...checkForms(plan.forms, valueOf), ...checkRequires(plan.requires, valueOf)])
+    if (!reading.faults.some((fault) => fault.pointer === `${pointer}/${pointerStep(field)}`))
+      report(reading, pointer, pointerStep(field), code, detail);
 }
 
 function place(plan: Plan, name: string, given: unknown, found: unknown[], unknown: string[], reading: Reading): void {
@@ -217,7 +241,9 @@ function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
       if (entry === null && (reading.strict || ofObjects))
         reportProblem(reading, pointer, String(index), label, withNull, entry);
       const value = readItem(entry, reading, pointer, String(index));
-      if (value !== undefined) values.push(value);
+      if (value !== undefined && (value !== "" || !reading.strict)) values.push(value);
+      else if (reading.strict && reading.faults.length === before)
+        reportProblem(reading, pointer, String(index), label, withNull, entry);
       else if (skips && !reading.strict && reading.faults[before]?.code === "type_mismatch")
         reading.faults.length = before;
     }

@@ -30,13 +30,14 @@ export function compileLabels(schema: Schema, label: FieldLabel, readText: Read)
       return reportProblem(reading, parent, step, label, { ...many, came: String(entries.length) }, given);
     const pointer = `${parent}/${step}`;
     const labels: Record<string, unknown> = {};
+    const fits = (sent: unknown): boolean => typeof sent !== "string" || valuePattern.test(sent);
     for (const [key, entry] of entries) {
       const at = pointerStep(key);
       if (repeatedKeys(source).has(key) && reading.strict)
         report(reading, pointer, at, "duplicate_field", `${label.name} has ${quote(key)} more than once.`);
       const value = readText(entry, reading, pointer, at);
       if (!keyPattern.test(key)) reportProblem(reading, pointer, at, label, oddKey, key);
-      else if (typeof value === "string" && !valuePattern.test(value))
+      else if (typeof value === "string" && !(valuePattern.test(value) && (!reading.strict || fits(entry))))
         reportProblem(reading, pointer, at, label, oddValue, value);
       else if (value !== undefined) labels[key] = value;
     }

@@ -15,8 +15,6 @@ export interface Reading extends Mode {
   readonly faults: FieldError[];
   /** The body contains two spellings of one name. */
   ambiguous: boolean;
-  /** Unknown names that strict mode accepts at the top level of the body. */
-  readonly ignored?: ReadonlySet<string>;
 }
 
 /** A field as errors name it. */

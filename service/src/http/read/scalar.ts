@@ -2,6 +2,7 @@
  * Converts single values: the coercions (docs/spec.md#coercion) and the checks of a schema beyond its type. Each schema is compiled to one
  * function, because every field of every request is converted here.
  */
+import type { Form } from "@brume/api/form.ts";
 import { type FieldProblem, fieldProblem } from "../../base/error.ts";
 import { normaliseDate } from "./date.ts";
 import { toInteger, toPlain } from "./decimal.ts";
@@ -45,6 +46,9 @@ export interface Schema {
   readonly "x-pattern-description"?: string;
   /** Keys of the object in responses: accepted in strict mode, and ignored. */
   readonly "x-shown"?: readonly string[];
+  /** Forms of the object, and fields that need another field: checked in strict mode. */
+  readonly "x-forms"?: readonly Form[];
+  readonly "x-requires"?: Readonly<Record<string, string>>;
   /** Items of a list with a wrong type are dropped instead of reported. */
   readonly "x-skip"?: boolean;
 }
@@ -168,6 +172,7 @@ function readDate(given: unknown, mode: Mode): ReturnType<Convert> {
 
 const notText = fieldProblem("type_mismatch", "must be text");
 const withNul = fieldProblem("format_invalid", "must be text with no character U+0000");
+const untrimmed = fieldProblem("format_invalid", "must be text without blanks at its ends");
 const overloaded = fieldProblem("format_invalid", "must be text with at most 30 combining marks in a row");
 
 function compileText(schema: Schema): Convert {
@@ -190,15 +195,19 @@ function compileText(schema: Schema): Convert {
     if (text === null) return notText;
     // PostgreSQL cannot store it.
     if (text.includes("\0")) return withNul;
+    // In strict mode the limits apply to the text as sent, so that a schema can describe them.
+    const sent = mode.strict ? text : null;
     if (!verbatim) {
+      if (sent !== null && sent !== sent.trim()) return untrimmed;
       const normal = normalise(text);
       if (normal === null) return overloaded;
       text = normal;
     }
     if (text === "" && schema["x-required"] === true) return text;
-    if (text.length > maxLength && countCharacters(text) > maxLength) return withLength(long, text);
+    for (const one of sent === null || sent === text ? [text] : [sent, text])
+      if (one.length > maxLength && countCharacters(one) > maxLength) return withLength(long, one);
     if (text.length < 2 * minLength && countCharacters(text) < minLength) return withLength(short, text);
-    if (pattern !== null && !pattern.test(text)) return odd;
+    if (pattern !== null && !(pattern.test(text) && (sent === null || pattern.test(sent)))) return odd;
     return words?.(text, mode.strict) ?? text;
   };
 }
