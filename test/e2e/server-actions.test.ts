@@ -67,21 +67,22 @@ onSqliteFirst(
 
       test("a server that failed or is being deleted accepts no action", async () => {
         const gone = await fixture.server();
-        harness.brume.machines.delay("remove", 300);
+        const release = harness.brume.machines.hold("remove");
         await harness.client.deleteServer({ path: path(gone) });
         for (const type of ["PowerOn", "PowerOff"] as const)
           await refused(fixture.order(gone.ID, { Type: type }), "action_not_allowed");
         await refused(harness.client.copyServer({ path: path(gone), body: {} }), "action_not_allowed");
         await refused(harness.client.rebuildServer({ path: path(gone), body: {} }), "action_not_allowed");
         await refused(harness.client.createImage({ body: { Name: "x", ServerID: gone.ID } }), "action_not_allowed");
-        harness.brume.machines.delay("remove", 0);
-        await fixture.remove(gone.ID);
+        release();
+        const isGone = (servers: readonly Server[]) => servers.every(({ ID }) => ID !== gone.ID);
+        await harness.client.waitFor("listServers", {}, { until: isGone, timeout: 120_000 });
       });
     });
 
     describe("one at a time", () => {
       test("actions are queued in order, and each is validated after the earlier ones", async () => {
-        harness.brume.machines.delay("ensureDisk", 300);
+        const release = harness.brume.machines.hold("ensureDisk");
         const made = await harness.client.createServer({ body: { Name: "busy" } });
         const types = ["PowerOff", "PowerOn", "PowerReboot", "ShutDownGuestOS"] as const;
         const waiting: Action[] = [];
@@ -92,7 +93,7 @@ onSqliteFirst(
         );
         await refused(fixture.order(made.ID, { Type: "RebootGuestOS" }), "action_not_allowed");
         await refused(fixture.order(made.ID, { Type: "PowerOn", OnBusy: "Fail" }), "server_busy");
-        harness.brume.machines.delay("ensureDisk", 0);
+        release();
         for (const action of waiting) assert.equal((await fixture.ended(action)).State, "Completed");
         const ended = await fixture.actions(made.ID);
         assert.deepEqual(
@@ -143,7 +144,7 @@ onSqliteFirst(
 
     describe("canceled", () => {
       test("a waiting action ends at once, a completed one does not change", async () => {
-        harness.brume.machines.delay("ensureDisk", 300);
+        const release = harness.brume.machines.hold("ensureDisk");
         const made = await harness.client.createServer({ body: { Name: "undecided" } });
         const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
         const at = { id: made.ID, actionID: waiting.ID };
@@ -151,7 +152,7 @@ onSqliteFirst(
         assert.equal(dry.State, "Canceled");
         assert.equal((await harness.client.readAction({ path: at })).State, "Postponed");
         const canceled = await harness.client.cancelAction({ path: at });
-        harness.brume.machines.delay("ensureDisk", 0);
+        release();
         assert.deepEqual([canceled.State, canceled.Error?.code], ["Canceled", "superseded"]);
         await refused(harness.client.cancelAction({ path: at }), "action_not_allowed");
         assert.equal((await fixture.read(made.ID, ({ State }) => State === "Active")).IsPowerOn, true);

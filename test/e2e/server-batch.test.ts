@@ -183,13 +183,13 @@ onEveryDatabase(
 
       test("with BestEffort the other servers stay", async () => {
         const { machines } = harness.brume;
-        machines.delay("ensureDisk", 200);
+        const release = machines.hold("ensureDisk");
         const made = await harness.client.createBatch({ body: { Names: ["one", "two"], Policy: "BestEffort" } });
         const [stays, goes] = made.Servers;
         assert.ok(stays && goes);
         const [create] = await fixture.actions(goes.ID);
         await harness.client.cancelAction({ path: { id: goes.ID, actionID: create?.ID ?? 0 } });
-        machines.delay("ensureDisk", 0);
+        release();
         await fixture.read(goes.ID, ({ State }) => State === "Failed");
         await fixture.read(stays.ID, ({ State }) => State === "Active");
         await harness.client.waitFor(

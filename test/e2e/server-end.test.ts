@@ -96,7 +96,7 @@ onSqlite(
     describe("deleted", () => {
       test("nothing is left, and running actions are canceled", async () => {
         const made = await fixture.server();
-        harness.brume.machines.delay("apply", 200);
+        const release = harness.brume.machines.hold("apply");
         const running = await harness.client.updateServer({ path: path(made), body: { HDD: 40 } });
         const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
         assert.deepEqual([running.State, waiting.State], ["InProgress", "Postponed"]);
@@ -106,7 +106,7 @@ onSqlite(
           (await harness.client.readAction({ path: { id: made.ID, actionID: id } })).State;
         assert.equal(await state(waiting.ID), "Canceled");
         await refused(harness.client.updateServer({ path: path(made), body: { Name: "x" } }), "action_not_allowed");
-        harness.brume.machines.delay("apply", 0);
+        release();
         // A second deletion has no effect.
         await fixture.remove(made.ID);
         await refused(harness.client.readServer({ path: path(made) }), "server_not_found");

@@ -342,12 +342,12 @@ onEveryDatabase(
 
       test("accepted sizes count before they are applied", async () => {
         const made = await fixture.server();
-        harness.brume.machines.delay("apply", 300);
+        const release = harness.brume.machines.hold("apply");
         const first = await harness.client.updateServer({ path: path(made), body: { HDD: 30 } });
         await refused(harness.client.updateServer({ path: path(made), body: { HDD: 29 } }), "disk_cannot_shrink");
         const { Usage } = await harness.client.readOwnProject();
         const held = (await harness.client.listServers()).reduce((sum, { HDD }) => sum + HDD, 0);
-        harness.brume.machines.delay("apply", 0);
+        release();
         assert.ok(Usage.HDD > held || (await fixture.read(made.ID)).HDD === 30);
         assert.equal((await fixture.ended(first)).State, "Completed");
       });

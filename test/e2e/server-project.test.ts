@@ -19,11 +19,11 @@ onSqlite("projects with servers", (harness) => {
     const on = await fixture.server();
     const off = await fixture.server();
     await fixture.act(off.ID, { Type: "PowerOff" });
-    harness.brume.machines.delay("apply", 200);
+    const release = harness.brume.machines.hold("apply");
     const running = await theirs.client.updateServer({ path: { id: on.ID }, body: { HDD: 20 } });
     const waiting = await fixture.order(on.ID, { Type: "PowerOff" });
     await block(true);
-    harness.brume.machines.delay("apply", 0);
+    release();
     const canceled = await fixture.ended(waiting);
     assert.deepEqual([canceled.State, canceled.Error?.code], ["Canceled", "superseded"]);
     assert.equal((await fixture.ended(running)).State, "Completed");
@@ -43,10 +43,10 @@ onSqlite("projects with servers", (harness) => {
   });
 
   test("a server that is created while its project is blocked ends blocked", async () => {
-    harness.brume.machines.delay("ensureDisk", 200);
+    const release = harness.brume.machines.hold("ensureDisk");
     const made = await theirs.client.createServer({ body: { Name: "late" } });
     await block(true);
-    harness.brume.machines.delay("ensureDisk", 0);
+    release();
     const blocked = await fixture.read(made.ID, ({ State }) => State !== "New");
     assert.equal(blocked.State, "Blocked");
     await fixture.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
@@ -62,12 +62,12 @@ onSqlite("projects with servers", (harness) => {
     const { detail } = await refused(remove(), "project_in_use");
     assert.match(detail, /1 Servers/);
     await fixture.remove(made.ID);
-    harness.brume.machines.delay("ensureDisk", 200);
+    const release = harness.brume.machines.hold("ensureDisk");
     const failed = await theirs.client.createServer({ body: { Name: "failed" } });
     const [create] = await fixture.actions(failed.ID);
-    await theirs.client.cancelAction({ path: { id: failed.ID, actionID: create?.ID ?? 0 } }, { wait: 60 });
-    harness.brume.machines.delay("ensureDisk", 0);
-    assert.equal((await fixture.read(failed.ID)).State, "Failed");
+    await theirs.client.cancelAction({ path: { id: failed.ID, actionID: create?.ID ?? 0 } });
+    release();
+    await fixture.read(failed.ID, ({ State }) => State === "Failed");
     assert.equal((await theirs.client.readOwnProject()).Usage.Servers, 0);
     await refused(remove(), "project_in_use");
     await fixture.remove(failed.ID);

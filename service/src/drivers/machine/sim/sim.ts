@@ -67,6 +67,8 @@ export interface SimulatedMachines extends MachineDriver {
   fail(call: Call, times?: number, when?: "before" | "after"): void;
   /** Delays all calls of this method by this number of milliseconds. */
   delay(call: Call, milliseconds: number): void;
+  /** Makes all calls of this method wait until the returned function is called. */
+  hold(call: Call): () => void;
   /** Ends the process without a request, or by a shutdown of the host. */
   kill(id: number, reason?: "died" | "host"): void;
   /** Shuts the guest down from inside. */
@@ -105,7 +107,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
   const bootSlots = new Map<number, () => void>();
   const listeners = new Set<(event: PowerEvent) => void>();
   const failures = new Map<Call, { times: number; when: "before" | "after" }>();
-  const delays = new Map<Call, number>();
+  const waits = new Map<Call, () => Promise<void>>();
 
   function failIfRequested(call: Call, when: "before" | "after"): void {
     const failure = failures.get(call);
@@ -116,8 +118,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
   /** Runs a call under the locks of its servers, with the requested delays and failures. */
   const run = <Result>(call: Call, ids: readonly number[], work: () => Result | Promise<Result>): Promise<Result> =>
     locks.run(ids, async () => {
-      const wait = delays.get(call) ?? 0;
-      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+      await waits.get(call)?.();
       failIfRequested(call, "before");
       const result = await work();
       state.save(ids);
@@ -358,7 +359,12 @@ export function createSim(options: SimOptions): SimulatedMachines {
     checkOrigin: () => run("checkOrigin", [], () => null),
     close: () => locks.settle(),
     fail: (call, times = 1, when = "before") => void failures.set(call, { times, when }),
-    delay: (call, milliseconds) => void delays.set(call, milliseconds),
+    delay: (call, milliseconds) => void waits.set(call, () => new Promise((done) => setTimeout(done, milliseconds))),
+    hold(call) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waits.set(call, () => promise);
+      return resolve;
+    },
     kill: (id, reason = "died") => end(id, reason, "killed"),
     switchOff: (id) => end(id, "guest"),
     deafen(id, deaf) {
