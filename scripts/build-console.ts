@@ -124,13 +124,17 @@ export async function buildConsole(isDev: boolean): Promise<void> {
 <meta name="description" content="Web console of a Brume installation">
 <title>Brume</title>
 <link rel="icon" href="/console/assets/${icon}" type="image/svg+xml">
-<script type="module" src="/console/assets/${theme}"></script>
+<script src="/console/assets/${theme}"></script>
 <link rel="stylesheet" href="/console/assets/${style}">
 <script type="module" src="/console/assets/${script}"></script>
 </head>
 <body><div id="root"></div><noscript>The console needs JavaScript. The API reference at /docs does not.</noscript></body>
 </html>
 `;
+  // The set-up replaces a build for development.
+  const mark = join(folder, "dev");
+  if (isDev) writeFileSync(mark, "");
+  else rmSync(mark, { force: true });
   const part = join(folder, "index.part");
   writeFileSync(part, page);
   renameSync(part, join(folder, "index.html"));
