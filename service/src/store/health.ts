@@ -20,9 +20,13 @@ export interface Health {
   check(): Promise<void>;
 }
 
-/** Creates the state of the database in `file`. */
-export function createHealth(file: string, log: Log): Health {
+/** Milliseconds without a failed write after which the database counts as writable: on a full disk small writes still succeed. */
+const calm = 10_000;
+
+/** Creates the state of the database in `file`. `steady` returns monotonic milliseconds. */
+export function createHealth(file: string, log: Log, steady = () => performance.now()): Health {
   let blocked: string | null = null;
+  let failedAt = 0;
   let damage: string | null = null;
   let checking: Promise<void> | null = null;
 
@@ -56,14 +60,16 @@ export function createHealth(file: string, log: Log): Health {
           checking = null;
         }
         void check();
-      } else if (blocked !== error.message) {
+      } else {
+        failedAt = steady();
+        if (blocked === error.message) return error;
         blocked = error.message;
         log("error", `Nothing can be stored: ${blocked}. Reads and the name server still work.`);
       }
       return error;
     },
     worked() {
-      if (blocked === null) return;
+      if (blocked === null || steady() - failedAt < calm) return;
       blocked = null;
       log("info", "Changes can be stored again.");
     },
