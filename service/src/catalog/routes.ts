@@ -21,12 +21,12 @@ export interface CatalogContext extends Site {
 
 type Names = "listImages" | "readImage" | "listLocations";
 
-export function catalogRoutes(tools: CatalogContext): Handlers<Names> & ReturnType<typeof keyRoutes> {
+export function catalogRoutes(context: CatalogContext): Handlers<Names> & ReturnType<typeof keyRoutes> {
   return {
-    ...keyRoutes(tools.clock),
+    ...keyRoutes(context.clock),
     listImages: {
       async list({ query, caller }, db) {
-        const wanted = query.location?.split(",").map((title) => findLocation(tools.locations, title.trim()));
+        const wanted = query.location?.split(",").map((title) => findLocation(context.locations, title.trim()));
         const images = await table.listImages(db, caller.projectId);
         // An image without a location is available in all of them.
         const matching = images.filter(
@@ -51,11 +51,11 @@ export function catalogRoutes(tools: CatalogContext): Handlers<Names> & ReturnTy
     // Free capacity changes without a commit, so this response is never cached.
     listLocations: {
       async list({ query }, db) {
-        const rows = tools.locations.map((title, index) => ({ id: index + 1, title }));
+        const rows = context.locations.map((title, index) => ({ id: index + 1, title }));
         const page = takePage(rows, query, { id: (row) => row.id, name: (row) => row.title });
         const items: Location[] = [];
         for (const { id, title } of page.items)
-          items.push(showLocation(id, title, tools, await tools.capacity(db, title)));
+          items.push(showLocation(id, title, context, await context.capacity(db, title)));
         return { ...page, items };
       },
     },

@@ -122,8 +122,8 @@ function* collect(
 }
 
 /** Creates the handlers. `delegation` is requested for new and deleted domains. */
-export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handlers<Names> {
-  const { clock, zones, nameServers, fetchZone } = tools;
+export function domainRoutes(context: DnsContext, delegation: Reconciler): Handlers<Names> {
+  const { clock, zones, nameServers, fetchZone } = context;
   /** Shows all records as served. */
   const anySerial = Number.MAX_SAFE_INTEGER;
 
@@ -166,7 +166,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
         const found = await getDomain(db, caller, params.id);
         if (found.record_count >= largeZone) {
           const { served } = zones;
-          const stream = { caller, domain: found.id, snapshot: tools.snapshot, served, nameServers };
+          const stream = { caller, domain: found.id, snapshot: context.snapshot, served, nameServers };
           const body = otherMedia ? streamZoneFile(stream) : streamJson(stream);
           const type = otherMedia ? zoneFileType : json;
           return { answer: showDomain(found, [], served(found.ascii), nameServers), text: { type, body } };

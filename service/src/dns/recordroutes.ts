@@ -73,7 +73,7 @@ interface RecordHandler<A extends RecordRequest> {
   change(request: A, tx: Tx): Promise<ChangeResult<DnsRecord>>;
 }
 
-function createOf(type: RecordType, tools: DnsContext): RecordHandler<RecordRequest> {
+function createOf(type: RecordType, context: DnsContext): RecordHandler<RecordRequest> {
   return {
     alsoCheck: (body) => checkFields(type, body, false),
     async change(request, tx) {
@@ -96,18 +96,18 @@ function createOf(type: RecordType, tools: DnsContext): RecordHandler<RecordRequ
         tx,
         domain,
         [{ ...change, pointer }],
-        authorOf(request, tools.clock),
-        tools.nameServers,
+        authorOf(request, context.clock),
+        context.nameServers,
       );
       const applied = { ...result, changes: hideNewIds(result.changes, dryRun) };
-      return recordOutcome(tools, applied, applied.changes[0]?.after);
+      return recordOutcome(context, applied, applied.changes[0]?.after);
     },
   };
 }
 
 function updateOf(
   type: RecordType,
-  tools: DnsContext,
+  context: DnsContext,
 ): RecordHandler<RecordRequest & { readonly params: { readonly id: number } }> {
   return {
     alsoCheck: (body) => checkFields(type, body, true),
@@ -126,14 +126,14 @@ function updateOf(
       requireRecordAccess(caller, record);
       const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
       const change = { op: "Update", row, record, labels, at: "", pointer: `/${ownerField(type, body)}` } as const;
-      const applied = await applyChanges(tx, domain, [change], authorOf(request, tools.clock), tools.nameServers);
-      return recordOutcome(tools, applied, applied.changes[0]?.after ?? row);
+      const applied = await applyChanges(tx, domain, [change], authorOf(request, context.clock), context.nameServers);
+      return recordOutcome(context, applied, applied.changes[0]?.after ?? row);
     },
   };
 }
 
 function recordOutcome(
-  tools: DnsContext,
+  context: DnsContext,
   applied: Applied,
   row: table.RecordRow | null | undefined,
 ): ChangeResult<DnsRecord> {
@@ -145,17 +145,17 @@ function recordOutcome(
     answer: (changes[0]?.after as DnsRecord | undefined) ?? show(Number.MAX_SAFE_INTEGER),
     tag: recordTag(row),
     changes,
-    refresh: awaitPublish(tools, applied, () => show(tools.zones.served(applied.domain.ascii))),
+    refresh: awaitPublish(context, applied, () => show(context.zones.served(applied.domain.ascii))),
   };
 }
 
 type Names = "readRecord" | "deleteRecord" | `createRecord${RecordType}` | `updateRecord${RecordType}`;
 
-export function recordRoutes(tools: DnsContext): Handlers<Names> {
+export function recordRoutes(context: DnsContext): Handlers<Names> {
   const perType = Object.fromEntries(
     recordTypes.flatMap((type) => [
-      [`createRecord${type}`, createOf(type, tools)],
-      [`updateRecord${type}`, updateOf(type, tools)],
+      [`createRecord${type}`, createOf(type, context)],
+      [`updateRecord${type}`, updateOf(type, context)],
     ]),
   ) as unknown as Handlers<`createRecord${RecordType}` | `updateRecord${RecordType}`>;
   return {
@@ -163,7 +163,7 @@ export function recordRoutes(tools: DnsContext): Handlers<Names> {
     readRecord: {
       async read({ params, caller }, db) {
         const row = await getRecord(db, caller, params.id);
-        return { answer: showRow(row, row, tools.zones.served(row.ascii)), tag: recordTag(row) };
+        return { answer: showRow(row, row, context.zones.served(row.ascii)), tag: recordTag(row) };
       },
     },
     deleteRecord: {
@@ -176,11 +176,11 @@ export function recordRoutes(tools: DnsContext): Handlers<Names> {
           throw new ApiError("record_not_found", `There is no record ${params.recordId} in domain ${domain.id}.`);
         request.expect(recordTag(row));
         const change = { op: "Delete", row, at: "", pointer: "" } as const;
-        const applied = await applyChanges(tx, domain, [change], authorOf(request, tools.clock), tools.nameServers);
+        const applied = await applyChanges(tx, domain, [change], authorOf(request, context.clock), context.nameServers);
         return {
           answer: undefined,
           changes: emitRecordEvents(applied),
-          refresh: awaitPublish(tools, applied, () => undefined),
+          refresh: awaitPublish(context, applied, () => undefined),
         };
       },
     },

@@ -123,7 +123,7 @@ function* requireNoConflict(
   if (faults.length > 0) throw zoneFileError(faults);
 }
 
-export function zoneRoutes(tools: DnsContext): Handlers<Names> {
+export function zoneRoutes(context: DnsContext): Handlers<Names> {
   /** Applies the changes and returns the result with its events. */
   async function apply(
     request: Request,
@@ -131,7 +131,7 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
     domain: table.OwnedDomain,
     requested: readonly RecordChange[],
   ): Promise<ChangeResult<ChangesetResult>> {
-    const result = await applyChanges(tx, domain, requested, authorOf(request, tools.clock), tools.nameServers);
+    const result = await applyChanges(tx, domain, requested, authorOf(request, context.clock), context.nameServers);
     const applied = { ...result, changes: hideNewIds(result.changes, request.dryRun) };
     const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
     const answer: ChangesetResult = {
@@ -155,7 +155,7 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
         },
         ...emitRecordEvents(applied),
       ],
-      refresh: awaitPublish(tools, applied, () => answer),
+      refresh: awaitPublish(context, applied, () => answer),
     };
   }
 

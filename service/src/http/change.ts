@@ -17,7 +17,7 @@ import { createPrint, type Print, show } from "./show.ts";
 import type { Stop } from "./stop.ts";
 
 /** Dependencies of a change. */
-export interface ChangeTools {
+export interface ChangeContext {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
@@ -88,14 +88,14 @@ export function auditRow(
  * Rejects with any error of the handler, after a rollback.
  */
 export async function executeChange(
-  tools: ChangeTools,
+  context: ChangeContext,
   exchange: Exchange,
   bound: Bound,
   request: Request,
   claim: Claim | null,
   wait: number,
 ): Promise<Reply> {
-  const { store, clock, log, audit } = tools;
+  const { store, clock, log, audit } = context;
   const { handler } = bound;
   const { caller } = request;
   const change = await handler.prepare?.(request);
@@ -129,7 +129,7 @@ export async function executeChange(
   try {
     // Nothing is awaited between the commit and this call, so that changes are applied in the order of commits.
     const refreshing = outcome.refresh?.(wait);
-    const answer = refreshing && (await (wait > 0 ? tools.stop.race(refreshing) : refreshing));
+    const answer = refreshing && (await (wait > 0 ? context.stop.race(refreshing) : refreshing));
     if (answer !== undefined) {
       reply = show({ ...outcome, answer });
       await claim?.amend(reply, outcome.tasks ?? []);

@@ -25,7 +25,7 @@ import { errorReply, print, type Reply, send, toApiError } from "./reply.ts";
 import type { Stop } from "./stop.ts";
 
 /** Dependencies of the connections. */
-export interface ConnectionTools {
+export interface ConnectionContext {
   readonly respond: Respond;
   readonly route: (target: string) => Route;
   readonly unready: () => string | null;
@@ -53,12 +53,12 @@ const mostWaiting = 64;
 const isSimulated = (bound: Exchange["bound"]): boolean => /^(?:server|network):/.test(bound?.operation.access ?? "");
 
 /** Serves the requests of all connections of `server`. */
-export function serveConnection(server: Server, tools: ConnectionTools): void {
-  const { limits, clock, log, stop, tracker, brake } = tools;
+export function serveConnection(server: Server, context: ConnectionContext): void {
+  const { limits, clock, log, stop, tracker, brake } = context;
 
   /** Starts a request. Returns null if the response has been sent already; cached responses need no promise. */
   function serve(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> | null {
-    tools.count(1);
+    context.count(1);
     const begun = performance.now();
     const head = connection.readHead(request.rawHeaders);
     const exchange: Exchange = {
@@ -66,7 +66,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
       response,
       connection,
       head,
-      id: readRequestId(head.requestId) ?? tools.requestIds(),
+      id: readRequestId(head.requestId) ?? context.requestIds(),
       address: connection.address,
       headers: [],
       caller: null,
@@ -77,7 +77,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     };
     let reply: Reply | Promise<Reply | null>;
     try {
-      reply = tools.respond(exchange);
+      reply = context.respond(exchange);
     } catch (error) {
       reply = errorReplyOf(exchange, error);
     }
@@ -95,7 +95,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     } catch (error) {
       if (error instanceof Gone) return;
       // A token that was just rejected is not authenticated again.
-      if (!(error instanceof ApiError && error.status === 401)) await tools.noteRate(exchange);
+      if (!(error instanceof ApiError && error.status === 401)) await context.noteRate(exchange);
       reply = errorReplyOf(exchange, error);
       await auditRefusal(exchange, error, reply.status);
       if (reply.status === 401) await delayRejection(exchange);
@@ -106,7 +106,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
   }
 
   function recordDuration({ bound }: Exchange, reply: Reply | null, begun: number): void {
-    const timer = bound?.recordDuration ?? tools.recordUnknown;
+    const timer = bound?.recordDuration ?? context.recordUnknown;
     timer(reply?.status ?? 200, (performance.now() - begun) / 1000);
   }
 
@@ -127,7 +127,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     const caller = exchange.caller ?? (error instanceof TokenRefused ? error.caller : null);
     const isBadToken = exchange.caller === null && error instanceof ApiError && error.code !== "token_missing";
     if (isBadToken || (bound.change && !exchange.dryRun))
-      await tools.noteAudit(auditRow(exchange, bound, caller, clock.now(), status));
+      await context.noteAudit(auditRow(exchange, bound, caller, clock.now(), status));
   }
 
   /** Delays the response to an invalid token if its network has sent many of them. */
@@ -141,7 +141,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     const { request, response, connection, head, headers } = exchange;
     if (exchange.applied !== "") headers.push("Preference-Applied", exchange.applied);
     if (exchange.dryRun) headers.push("X-Dry-Run", "true");
-    if (tools.simulated !== "" && isSimulated(exchange.bound)) headers.push("X-Simulated", tools.simulated);
+    if (context.simulated !== "" && isSimulated(exchange.bound)) headers.push("X-Simulated", context.simulated);
     // A cached response is sent before the parser has reached the end of a request without a body.
     const unread = !request.complete && hasBody(head);
     // A body of unknown length, or one that the client may not send now, is not waited for.
@@ -179,7 +179,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
 
   function endRequest(connection: Connection, response: ServerResponse): void {
     const { socket, waiting } = connection;
-    tools.count(-1);
+    context.count(-1);
     connection.last = response;
     if (socket.destroyed || !response.shouldKeepAlive) {
       connection.closed = true;
@@ -248,8 +248,8 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
   function closeWith(connection: Connection, error: ApiError, headers: readonly string[] = []): void {
     if (connection.closed || connection.farewell !== null) return;
     connection.farewell = () => {
-      const id = tools.requestIds();
-      tools.recordUnknown(error.status, 0);
+      const id = context.requestIds();
+      context.recordUnknown(error.status, 0);
       return print(id, errorReply(error, id, headers), clock.now());
     };
     if (!connection.busy)
@@ -258,8 +258,8 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
 
   /** Closes the connection after a method that the parser or node:http does not pass on. The path decides the error. */
   function rejectMethod(connection: Connection, target: string): void {
-    const unready = tools.unready();
-    const route = tools.route(target);
+    const unready = context.unready();
+    const route = context.route(target);
     if (!route.found && route.reason === "path_not_readable")
       closeWith(
         connection,

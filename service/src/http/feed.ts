@@ -13,7 +13,7 @@ import type { Caller } from "./handler.ts";
 import { head } from "./reply.ts";
 
 /** Dependencies and limits of the streams. */
-export interface StreamTools {
+export interface StreamContext {
   readonly feed: Feed;
   readonly clock: Clock;
   readonly log: Log;
@@ -69,7 +69,7 @@ async function findStart(feed: Feed, requested: number | null): Promise<Start> {
 }
 
 /** Creates the streams of a server. */
-export function createStreams(tools: StreamTools): Streams {
+export function createStreams(context: StreamContext): Streams {
   const perToken = new Map<number, number>();
   const endings = new Set<() => void>();
   let open = 0;
@@ -77,10 +77,10 @@ export function createStreams(tools: StreamTools): Streams {
 
   const countIn = (tokenId: number): void => {
     const current = perToken.get(tokenId) ?? 0;
-    if (current >= tools.most)
+    if (current >= context.most)
       throw new ApiError(
         "rate_limited",
-        `The token has ${current} open event streams, the maximum is ${tools.most}. Close one of them.`,
+        `The token has ${current} open event streams, the maximum is ${context.most}. Close one of them.`,
         [],
         5,
       );
@@ -105,8 +105,8 @@ export function createStreams(tools: StreamTools): Streams {
       const requested = readStart(exchange.head.lastEventId, query.after);
       countIn(caller.tokenId);
       try {
-        const start = await findStart(tools.feed, requested);
-        const end = follow(tools, exchange, caller, token, filter, start, () => {
+        const start = await findStart(context.feed, requested);
+        const end = follow(context, exchange, caller, token, filter, start, () => {
           endings.delete(end);
           countOut(caller.tokenId);
         });
@@ -123,7 +123,7 @@ export function createStreams(tools: StreamTools): Streams {
 
 /** Sends events until the client leaves, its token is no longer valid, or the returned function is called. */
 function follow(
-  { feed, clock, log, authenticate, filterEvent, ping, stall }: StreamTools,
+  { feed, clock, log, authenticate, filterEvent, ping, stall }: StreamContext,
   { id, response, headers, address }: Exchange,
   caller: Caller,
   token: string,

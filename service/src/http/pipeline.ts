@@ -9,7 +9,7 @@ import { ApiError, invalidFields } from "../base/error.ts";
 import { createTurn } from "../base/turn.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
-import { auditRow, type ChangeTools, executeChange } from "./change.ts";
+import { auditRow, type ChangeContext, executeChange } from "./change.ts";
 import { type Exchange, originOf } from "./exchange.ts";
 import type { Streams } from "./feed.ts";
 import type { AuditRow, Caller, Request } from "./handler.ts";
@@ -32,7 +32,7 @@ import type { NoteRate } from "./rateheaders.ts";
 import { decodeBody } from "./read/body.ts";
 import { readFields } from "./read/fields.ts";
 import { queryFault, readQuery } from "./read/query.ts";
-import { type ReplayTools, repeat, repeatLater } from "./replay.ts";
+import { type ReplayContext, repeat, repeatLater } from "./replay.ts";
 import { preflight, type Reply } from "./reply.ts";
 import type { CachedResponse, ResponseCache } from "./responsecache.ts";
 import { showPage, showRead } from "./show.ts";
@@ -46,7 +46,7 @@ export interface Limits extends PayloadLimits {
 }
 
 /** Dependencies of the pipeline. */
-export interface PipelineTools extends ChangeTools, ReplayTools {
+export interface PipelineContext extends ChangeContext, ReplayContext {
   readonly limits: Limits;
   readonly route: (target: string) => Route;
   readonly operations: ReadonlyMap<string, Bound>;
@@ -80,8 +80,8 @@ export type Respond = (exchange: Exchange) => Reply | Promise<Reply | null>;
 const longBody = 65_536;
 
 /** Creates the function that processes requests. */
-export function createPipeline(tools: PipelineTools): Respond {
-  const { limits, store } = tools;
+export function createPipeline(context: PipelineContext): Respond {
+  const { limits, store } = context;
   const turnEnd = createTurnEnd();
 
   async function respond(exchange: Exchange): Promise<Reply | null> {
@@ -89,21 +89,21 @@ export function createPipeline(tools: PipelineTools): Respond {
     const method = exchange.request.method ?? "";
 
     // 1. The head is within its limits and readable, and Content-Length is within the limit of the body.
-    const route = readTarget(tools, exchange);
-    const bound = route === null || route === "*" ? undefined : findOperation(tools, route, method);
+    const route = readTarget(context, exchange);
+    const bound = route === null || route === "*" ? undefined : findOperation(context, route, method);
     const most = bound?.operation.bodyBytes ?? limits.body;
     if (Number(head.contentLength) > most) throw tooLarge(most);
     requireFraming(head);
 
     // 2. The service is ready.
-    const unready = tools.unready();
+    const unready = context.unready();
     if (unready !== null && bound?.alwaysAnswers !== true) throw new ApiError("not_ready", unready);
 
     // 3. The path is known.
     if (route === null) throw new ApiError("path_not_found", "No operation has this path; /docs lists all paths.");
     // Responses that need no token still show the rate limit of a token that is sent.
     if (method === "OPTIONS" || (bound?.operation.access === "open" && !bound.alwaysAnswers))
-      await tools.noteRate(exchange);
+      await context.noteRate(exchange);
     if (route === "*") return preflight(everything);
 
     // 4. The method is allowed there.
@@ -125,15 +125,15 @@ export function createPipeline(tools: PipelineTools): Respond {
     exchange.dryRun = query.dryRun;
 
     // 5. The token is valid. An open operation needs none and skips steps 6 and 7. Attempts to sign in are limited first.
-    if (bound.operation.signsIn === true) tools.limitSignIns(exchange.address, steadyOf(tools.clock));
+    if (bound.operation.signsIn === true) context.limitSignIns(exchange.address, steadyOf(context.clock));
     const token = readCredential(head);
-    const known = bound.operation.access === "open" ? anonymous : identify(tools, exchange, token);
+    const known = bound.operation.access === "open" ? anonymous : identify(context, exchange, token);
     const caller = known instanceof Promise ? await known : known;
     if (caller !== anonymous) exchange.caller = caller;
 
     // 6. The rate limit of the token allows the request.
     if (caller.rateLimit !== null)
-      tools.limiter.take(caller.tokenId, caller.rateLimit, steadyOf(tools.clock), bound.counted, exchange.headers);
+      context.limiter.take(caller.tokenId, caller.rateLimit, steadyOf(context.clock), bound.counted, exchange.headers);
 
     // 7. The token has the scope, and its project is not blocked.
     if (bound.operation.access !== "open") requireAccess(bound, caller, exchange);
@@ -148,7 +148,7 @@ export function createPipeline(tools: PipelineTools): Respond {
 
     // 9. The idempotency key is valid, and this request is the first that uses it.
     const keyed = bound.change && head.idempotencyKey !== undefined;
-    const claim = keyed ? await claimKey(tools, exchange, bound, caller, route, read) : null;
+    const claim = keyed ? await claimKey(context, exchange, bound, caller, route, read) : null;
     try {
       // 10. Query and fields are valid.
       const elementErrors = requireValidFields(bound, query.faults, read, strict);
@@ -168,24 +168,24 @@ export function createPipeline(tools: PipelineTools): Respond {
         origin: () => originOf(exchange.request),
         expect: head.ifMatch === undefined ? expectNothing : expectTag(exchange, head.ifMatch),
       };
-      if (isStored(claim)) return await replay(tools, exchange, bound, request, claim, wait);
+      if (isStored(claim)) return await replay(context, exchange, bound, request, claim, wait);
 
       // 12 and 13. A read returns committed state; a change runs in its transaction and then takes effect.
       if (bound.change) {
         const seconds = wait ?? bound.operation.wait ?? 0;
-        const reply = await executeChange(tools, exchange, bound, request, claim, seconds * 1000);
+        const reply = await executeChange(context, exchange, bound, request, claim, seconds * 1000);
         if (wait !== null && !query.dryRun) applyWait(exchange, wait);
         return reply;
       }
       if (bound.streams && request.otherMedia) {
-        await tools.streams.open(exchange, caller, token ?? "", query.value);
+        await context.streams.open(exchange, caller, token ?? "", query.value);
         return null;
       }
-      const moment = tools.cache.moment();
-      const reply = await readAnswer(bound, request, store.read, route, tools.spoolFolder);
+      const moment = context.cache.moment();
+      const reply = await readAnswer(bound, request, store.read, route, context.spoolFolder);
       if (!bound.cached || reply.file !== undefined) return reply;
       const counted = { ...reply, length: Buffer.byteLength(reply.body) };
-      tools.cache.store(exchange, moment, { token: token ?? "", caller, bound, reply: counted });
+      context.cache.store(exchange, moment, { token: token ?? "", caller, bound, reply: counted });
       return counted;
     } finally {
       if (claim !== null && !isStored(claim)) claim.release();
@@ -193,10 +193,10 @@ export function createPipeline(tools: PipelineTools): Respond {
   }
 
   return (exchange) => {
-    const page = tools.pages?.(exchange) ?? null;
+    const page = context.pages?.(exchange) ?? null;
     if (page !== null) return page;
-    const cached = tools.cache.find(exchange);
-    const reply = cached === undefined ? null : replyFromCache(tools, exchange, cached);
+    const cached = context.cache.find(exchange);
+    const reply = cached === undefined ? null : replyFromCache(context, exchange, cached);
     return reply ?? respond(exchange);
   };
 }
@@ -205,13 +205,13 @@ export function createPipeline(tools: PipelineTools): Respond {
  * Repeats the checks that can give a different result for a cached response: size of the head, readiness, token, rate limit. Returns
  * null if one of them fails; then the request is processed completely.
  */
-function replyFromCache(tools: PipelineTools, exchange: Exchange, cached: CachedResponse): Reply | null {
+function replyFromCache(context: PipelineContext, exchange: Exchange, cached: CachedResponse): Reply | null {
   const { token, caller, bound, reply } = cached;
-  if (exchange.head.size > tools.limits.headers || tools.unready() !== null) return null;
+  if (exchange.head.size > context.limits.headers || context.unready() !== null) return null;
   // The complete processing authenticates again and reports the error.
   let authenticated: Caller | Promise<Caller>;
   try {
-    authenticated = tools.authenticate(token, exchange.address);
+    authenticated = context.authenticate(token, exchange.address);
   } catch {
     return null;
   }
@@ -220,7 +220,7 @@ function replyFromCache(tools: PipelineTools, exchange: Exchange, cached: Cached
   exchange.caller = caller;
   exchange.bound = bound;
   if (caller.rateLimit !== null)
-    tools.limiter.take(caller.tokenId, caller.rateLimit, steadyOf(tools.clock), bound.counted, exchange.headers);
+    context.limiter.take(caller.tokenId, caller.rateLimit, steadyOf(context.clock), bound.counted, exchange.headers);
   return reply;
 }
 
@@ -237,24 +237,24 @@ async function readAnswer(
 }
 
 /** Step 1. Returns null for an unknown path, `*` for the whole service. */
-function readTarget(tools: PipelineTools, { head, request }: Exchange): Known | "*" | null {
-  const { limits } = tools;
+function readTarget(context: PipelineContext, { head, request }: Exchange): Known | "*" | null {
+  const { limits } = context;
   const target = request.url ?? "";
   if (head.size > limits.headers)
     throw new ApiError("headers_too_large", `All headers together must not be longer than ${limits.headers} bytes.`);
   if (target.length > limits.target)
     throw new ApiError("path_not_readable", `The request target must not be longer than ${limits.target} bytes.`);
   if (target === "*" && request.method === "OPTIONS") return "*";
-  const route = tools.route(target);
+  const route = context.route(target);
   if (route.found) return route;
   if (route.reason === "path_not_found") return null;
   throw new ApiError("path_not_readable", "The request target is not a path in percent-encoded UTF-8.");
 }
 
-function findOperation(tools: PipelineTools, route: Known, method: string): Bound | undefined {
+function findOperation(context: PipelineContext, route: Known, method: string): Bound | undefined {
   if (!route.allow.includes(method)) return undefined;
   const name = route.operations.get(method === "HEAD" ? "GET" : (method as "GET"));
-  return name === undefined ? undefined : tools.operations.get(name);
+  return name === undefined ? undefined : context.operations.get(name);
 }
 
 /** The caller of open operations. Their handlers do not use it. */
@@ -270,9 +270,9 @@ const anonymous: Caller = {
 };
 
 /** Step 5. */
-function identify(tools: PipelineTools, exchange: Exchange, token: string | null): Caller | Promise<Caller> {
+function identify(context: PipelineContext, exchange: Exchange, token: string | null): Caller | Promise<Caller> {
   if (token === null || token === "") throw new ApiError("token_missing", "The request has no bearer token.");
-  return tools.authenticate(token, exchange.address);
+  return context.authenticate(token, exchange.address);
 }
 
 const noBytes = new Uint8Array(0);
@@ -290,7 +290,7 @@ function requireAccess({ operation, change }: Bound, caller: Caller, { parameter
 
 /** Step 9, for requests with a key. Returns null for a dry run, which does not use the key. */
 async function claimKey(
-  tools: PipelineTools,
+  context: PipelineContext,
   { head, dryRun }: Exchange,
   bound: Bound,
   caller: Caller,
@@ -302,7 +302,7 @@ async function claimKey(
   // A restricted token must not get the stored response to another token.
   const tokenPart = caller.restriction === null ? "" : String(caller.tokenId);
   const print = fingerprint(bound.operation.method, route.path, route.query, read, tokenPart);
-  return tools.keys.claim(caller.projectId, key, print, tools.clock.now());
+  return context.keys.claim(caller.projectId, key, print, context.clock.now());
 }
 
 const isStored = (claim: Claim | StoredResponse | null): claim is StoredResponse => claim !== null && "reply" in claim;
@@ -363,17 +363,17 @@ function applyWait(exchange: Exchange, seconds: number): void {
 
 /** Returns the stored response to a repeated request. The audit records the repeated request too. */
 async function replay(
-  tools: PipelineTools,
+  context: PipelineContext,
   exchange: Exchange,
   bound: Bound,
   request: Request,
   stored: StoredResponse,
   wait: number | null,
 ): Promise<Reply> {
-  void tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), stored.reply.status));
+  void context.noteAudit(auditRow(exchange, bound, request.caller, context.clock.now(), stored.reply.status));
   if (wait === null) return repeat(stored.reply);
-  const reader = tools.operations.get(bound.operation.resultOperation ?? "");
-  const reply = await repeatLater(stored, reader, request, tools, wait * 1000);
+  const reader = context.operations.get(bound.operation.resultOperation ?? "");
+  const reply = await repeatLater(stored, reader, request, context, wait * 1000);
   applyWait(exchange, wait);
   return reply;
 }

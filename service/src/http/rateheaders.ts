@@ -10,7 +10,7 @@ import { readCredential } from "./head.ts";
 import type { Limiter } from "./limit.ts";
 
 /** Dependencies of `createRateNote`. */
-export interface RateTools {
+export interface RateContext {
   readonly authenticate: (value: string, address: string) => Caller | Promise<Caller>;
   readonly limiter: Limiter;
   readonly clock: Clock;
@@ -20,7 +20,7 @@ export interface RateTools {
 export type NoteRate = (exchange: Exchange) => Promise<void>;
 
 /** Creates the function that adds the headers once. An invalid token, or one that cannot be looked up now, adds none. */
-export function createRateNote({ authenticate, limiter, clock }: RateTools): NoteRate {
+export function createRateNote({ authenticate, limiter, clock }: RateContext): NoteRate {
   return async ({ head, headers, caller, address }) => {
     const token = caller === null ? readCredential(head) : null;
     if (token === null) return;

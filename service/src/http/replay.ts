@@ -22,7 +22,7 @@ export function repeat(stored: Reply): Reply {
 }
 
 /** Dependencies of repeated requests. */
-export interface ReplayTools {
+export interface ReplayContext {
   readonly store: Store;
   readonly stop: Stop;
   /** Folder for the files of large responses. */
@@ -43,7 +43,7 @@ export async function repeatLater(
   { reply: stored, tasks = [] }: StoredResponse,
   reader: Bound | undefined,
   request: Request,
-  { store, stop, ended, spoolFolder }: ReplayTools,
+  { store, stop, ended, spoolFolder }: ReplayContext,
   wait: number,
 ): Promise<Reply> {
   const end = performance.now() + wait;

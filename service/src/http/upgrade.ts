@@ -11,7 +11,7 @@ import type { Stop } from "./stop.ts";
 import type { TargetStream, Tickets } from "./tickets.ts";
 
 /** Dependencies of the WebSockets. */
-export interface UpgradeTools {
+export interface UpgradeContext {
   readonly tickets: Tickets;
   readonly stop: Stop;
   readonly log: Log;
@@ -39,7 +39,7 @@ const failed = 1011;
 const pathOf = (request: IncomingMessage): string => (request.url ?? "").split("?", 1)[0] ?? "";
 
 /** Creates the WebSockets of a server. */
-export function createUpgrades({ tickets, stop, log }: UpgradeTools): Upgrades {
+export function createUpgrades({ tickets, stop, log }: UpgradeContext): Upgrades {
   const webSockets = new WebSocketServer({ noServer: true, maxPayload: mostBytes, perMessageDeflate: false });
   const alive = new WeakSet<WebSocket>();
 
