@@ -14,7 +14,7 @@ import { createLoad, sharedZone } from "./load.ts";
 import { checkStored } from "./stored.ts";
 
 const writers = 24;
-const rounds = { sqlite: runsOf(6, 3), postgres: runsOf(5, 3) };
+const rounds = { sqlite: runsOf(6, 2), postgres: runsOf(5, 2) };
 
 for (const kind of databases) {
   test(`${kind}: a first start that is killed at any moment is completed by the next`, () =>

@@ -20,7 +20,7 @@ import { createLinux } from "../../service/src/drivers/router/linux/linux.ts";
 import { createMessage, type Message } from "../support/agentcorpus.ts";
 import { description } from "../support/agentlab.ts";
 import { createMachineLab, findCapabilities } from "../support/machinelab.ts";
-import { createRandom } from "../support/random.ts";
+import { createRandom, runsOf } from "../support/random.ts";
 
 const [count = 0, seed = 0] = process.argv.slice(2).map(Number);
 const random = createRandom(seed);
@@ -192,7 +192,8 @@ function fits({ group, method, body }: Message): boolean {
 }
 
 /** Messages of each verb that reach the driver. Beyond, only messages that its schema must refuse are sent. */
-const most = (name: string) => (name === "router.apply" ? 12 : name.startsWith("session") ? 0 : 25);
+const most = (name: string) =>
+  name === "router.apply" ? runsOf(12, 8) : name.startsWith("session") ? 0 : runsOf(25, 10);
 
 await qemu.observe();
 const before = await readHost();
