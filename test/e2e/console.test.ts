@@ -13,7 +13,8 @@ import { createTestService, type TestService } from "../support/testservice.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-describe("the console", () => {
+// All stories together: a loaded host draws pages many times slower.
+describe("the console", { timeout: 900_000 }, () => {
   let brume: TestService;
   let browser: Browser;
   let scene: Scene;

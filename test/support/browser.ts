@@ -62,7 +62,7 @@ export async function openConsole(
     if (!response.ok()) throw new Error(`sign-in: ${await response.text()}`);
   }
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(45_000);
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => {
