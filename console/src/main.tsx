@@ -3,6 +3,7 @@ import { createRoot } from "react-dom/client";
 import { App } from "./app/app.tsx";
 import "./ui/base.css";
 import "./ui/controls.css";
+import "./ui/overlay.css";
 import "./ui/layout.css";
 import "./ui/data.css";
 
