@@ -180,7 +180,7 @@ export const specialCommands: readonly Command[] = [
   special(
     "doctor",
     "Check the installation and this computer",
-    "Checks the service, its parts, engines, certificate and clock, the token, and programs that this command line uses. Exit code 1: there is a problem.",
+    "Checks the service, its parts, engines, certificate and clock, the token, the port of the name server, a pending upgrade, and programs that this command line uses. Exit code 1: there is a problem.",
   ),
   special(
     "events",

@@ -158,6 +158,7 @@ test("top shows servers and capacity, doctor shows each check with its remedy", 
   const stateOf = (name: string) => findings.find(({ Check }) => Check === name)?.State;
   assert.deepEqual(["API", "Clock", "Service", "Token", "Orphans", "ssh"].map(stateOf), Array(6).fill("ok"));
   assert.equal(stateOf("Engine Machine"), "warning");
+  assert.deepEqual(["Port 53", "Upgrade"].map(stateOf), ["warning", "ok"]);
   assert.ok(findings.every(({ State, Remedy }) => State === "ok" || Remedy !== ""));
   assert.match(await ok("doctor", { capture }), /No problem found\.\n$/);
   const dead = await cli("doctor", { capture, env: { BRUME_URL: "http://127.0.0.1:1" } });

@@ -4,30 +4,10 @@ import { connect } from "node:tls";
 import { ApiError } from "@brume/api/client.ts";
 import { grants } from "@brume/api/operation.ts";
 import { showError } from "../errors.ts";
+import { type Finding, ok, problem, warning } from "../model/doctor.ts";
 import { align } from "../print/table.ts";
 import type { Run, Session } from "../session.ts";
-
-/** Result of a check. */
-interface Finding {
-  readonly Check: string;
-  readonly State: "ok" | "warning" | "problem";
-  readonly Detail: string;
-  readonly Remedy: string;
-}
-
-const ok = (Check: string, Detail: string): Finding => ({ Check, State: "ok", Detail, Remedy: "" });
-const warning = (Check: string, Detail: string, Remedy: string): Finding => ({
-  Check,
-  State: "warning",
-  Detail,
-  Remedy,
-});
-const problem = (Check: string, Detail: string, Remedy: string): Finding => ({
-  Check,
-  State: "problem",
-  Detail,
-  Remedy,
-});
+import { checkLinger, checkPort, checkUpgrade } from "./doctorlocal.ts";
 
 const remedies: Readonly<Record<string, string>> = {
   Database: "See the log of the service. A full disk and damaged files are the usual causes.",
@@ -168,7 +148,11 @@ export const run: Run = async (session) => {
   const service = await guard(session, "API", checkService);
   const token = service[0]?.State === "ok" ? await guard(session, "Token", checkToken) : [];
   const packages = await guard(session, "Packages", checkPackages);
-  const findings = [...service, ...token, ...packages, ...(await guard(session, "Computer", checkComputer))];
+  const local: Finding[] = [];
+  if (service[0]?.State === "ok")
+    for (const check of [checkPort, checkUpgrade, checkLinger])
+      local.push(...(await guard(session, "Installation", check)));
+  const findings = [...service, ...token, ...local, ...packages, ...(await guard(session, "Computer", checkComputer))];
   const problems = findings.filter(({ State }) => State === "problem").length;
   if (options.output === "table" || options.output === "wide") {
     const { green, red, yellow } = print.style;
