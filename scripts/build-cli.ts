@@ -56,7 +56,9 @@ await build({
   platform: "node",
   target: "node20.3",
   // Some packages are CommonJS and call `require`.
-  banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
+  banner: {
+    js: 'import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);',
+  },
   // Its build for browsers is the one with ECMAScript modules.
   alias: { yaml: join(root, "node_modules/yaml/browser/dist/index.js") },
   plugins: [inlineContract],

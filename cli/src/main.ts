@@ -3,10 +3,10 @@ import { execFile, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Host, Input, Output } from "./host.ts";
+import { request } from "./request.ts";
 import { run } from "./run.ts";
 
 const folder = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -32,6 +32,7 @@ const input: Input = {
     return Buffer.concat(parts).toString("utf8");
   },
   async ask(prompt) {
+    const { createInterface } = await import("node:readline/promises");
     const lines = createInterface({ input: process.stdin, output: process.stderr });
     try {
       return await lines.question(prompt, { signal: stopped.signal });
@@ -66,6 +67,7 @@ const host: Host = {
   input,
   signal: stopped.signal,
   now: Date.now,
+  fetch: request,
   run: (program, args) =>
     new Promise((resolve, reject) => {
       const child = spawn(program, args, { stdio: "inherit" });

@@ -62,6 +62,14 @@ test("errors go to standard error with the exit code, and a closed pipe is no er
   assert.deepEqual([piped.stdout, piped.stderr], ["{", ""]);
 });
 
+test("a command does not load the module of the global fetch, which costs more than the rest of its start", async () => {
+  const hook = join(clone, "modules.cjs");
+  writeFileSync(hook, 'process.on("exit", () => process.stderr.write(process.moduleLoadList.join("\\n")));');
+  const { stderr } = await run(process.execPath, ["--require", hook, command, "server", "list"], { env });
+  assert.match(stderr, /NativeModule http\n/);
+  assert.doesNotMatch(stderr, /undici/);
+});
+
 test("doctor names the packages of this host that are missing", async () => {
   cpSync(join(root, "scripts/setup"), join(clone, "scripts/setup"));
   const { stdout } = await run(process.execPath, [command, "doctor", "-o", "json"], { env });

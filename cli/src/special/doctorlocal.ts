@@ -33,7 +33,7 @@ export async function checkUpgrade(session: Session): Promise<Finding[]> {
   const isHere = (await session.target()).name === "local" && host.installation !== null;
   // Without the scope for metrics only the versions are compared.
   const metrics = isHere ? await client.readMetrics({}, { signal }).catch(() => "") : "";
-  const seconds = /^process_start_time_seconds (\S+)$/m.exec(String(metrics))?.[1];
+  const seconds = /^process_start_time_seconds (\S+)$/m.exec(metrics)?.[1];
   const started = seconds === undefined ? null : Number(seconds) * 1000;
   return [judgeUpgrade(info.version, host.version, started, isHere ? changeOf(host.installation ?? "") : null)];
 }

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { request } from "./request.ts";
+
+let server: Server;
+let url: string;
+before(async () => {
+  server = createServer((message, response) => {
+    if (message.url === "/away") {
+      response.writeHead(307, { Location: "/here" }).end();
+      return;
+    }
+    const parts: string[] = [];
+    message.setEncoding("utf8").on("data", (part: string) => parts.push(part));
+    message.on("end", () => {
+      const { method, url: target, headers } = message;
+      if (target === "/silent") return;
+      response.writeHead(target === "/none" ? 404 : 200, { "X-Total-Count": "7" });
+      response.end(JSON.stringify({ method, target, length: headers["content-length"], body: parts.join("") }));
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+after(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const read = async (target: string, init?: RequestInit) => {
+  const response = await request(url + target, init);
+  return {
+    status: response.status,
+    ok: response.ok,
+    count: response.headers.get("x-total-count"),
+    text: await response.text(),
+  };
+};
+
+test("requests and responses are those of fetch", async () => {
+  const body = '{"Name":"bücher"}';
+  for (const method of ["POST", "DELETE", "PUT"]) {
+    const { status, ok, count, text } = await read("/here", {
+      method,
+      body,
+      headers: { "Content-Type": "application/json" },
+    });
+    assert.deepEqual([status, ok, count], [200, true, "7"]);
+    assert.deepEqual(JSON.parse(text), { method, target: "/here", length: String(Buffer.byteLength(body)), body });
+  }
+  const missing = await read("/none");
+  assert.deepEqual([missing.status, missing.ok], [404, false]);
+  assert.equal((await request(url)).headers.get("x-none"), null);
+  assert.match((await read("/away")).text, /"target":"\/here"/);
+});
+
+test("a refused connection and an abort reject with their reason", async () => {
+  await assert.rejects(request("http://127.0.0.1:1/"), { code: "ECONNREFUSED" });
+  const stop = new AbortController();
+  const pending = request(`${url}/silent`, { signal: stop.signal });
+  stop.abort(new DOMException("Ctrl-C", "AbortError"));
+  await assert.rejects(pending, { message: "Ctrl-C" });
+});
