@@ -2,7 +2,7 @@
  * `fetch` for the requests of one command, over node:http: the module of the global `fetch` takes longer to load than the whole command.
  * Event streams and redirects use the global one.
  */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, request as sendRequest } from "node:http";
 import { createRequire } from "node:module";
 
 type Init = Parameters<typeof fetch>[1];
@@ -29,7 +29,7 @@ async function send(
   url: URL,
   { method, headers, body, signal }: NonNullable<Init>,
 ): Promise<[IncomingMessage, string]> {
-  const { request } = load(url.protocol === "https:" ? "node:https" : "node:http") as typeof import("node:http");
+  const { request } = load(url.protocol === "https:" ? "node:https" : "node:http") as { request: typeof sendRequest };
   return new Promise((resolve, reject) => {
     const text = typeof body === "string" ? body : "";
     // Without a length node:http does not delimit the body of a DELETE.
