@@ -4,6 +4,10 @@
  */
 import type { Json, Media, OpenApi, OperationObject, Parameter, Reference, Response } from "./components.ts";
 import { style } from "./docs-style.ts";
+import { taskErrors } from "./work.ts";
+
+/** Address in the commands of the page. The service replaces it by its own address, as the reader has called it. */
+export const exampleOrigin = "http://127.0.0.1:8080";
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 /** Escapes text between tags. Quotes are kept, which makes the examples smaller. */
@@ -90,7 +94,7 @@ function writeCommand(
     method !== "GET" && method !== "POST" ? `-X ${method}` : "",
     operation.security.length > 0 ? '-H "Authorization: Bearer $TOKEN"' : "",
     example ? `--json '${JSON.stringify(example.value).replaceAll("'", "'\\''")}'` : "",
-    `http://127.0.0.1:8080${target}`,
+    `${exampleOrigin}${target}`,
   ]
     .filter((part) => part !== "")
     .join(" ");
@@ -190,6 +194,12 @@ ${renderParameters(parameters)}${fields === "" ? "" : `<h4>Body</h4>${fields}`}
     return `<tr id=${quote(name)}><td><a href=${anchor(name)}>${code(name)}</a></td><td>${escape(status)}</td><td>${escape(Message)}</td></tr>`;
   });
 
+  // Two codes are errors of requests too, and have their place above.
+  const workRows = Object.entries(taskErrors).map(([name, title]) => {
+    const place = name in components.examples ? "" : ` id=${quote(name)}`;
+    return `<tr${place}><td><a href=${anchor(name)}>${code(name)}</a></td><td>${escape(title)}</td></tr>`;
+  });
+
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escape(api.info.title)} API ${escape(api.info.version)}</title><style>${style}</style></head><body>
@@ -204,14 +214,16 @@ ${groups
   .join("\n")}
 <h2>Reference</h2><ul><li><a href="#types">Types</a></li><li><a href="#headers">Response headers</a></li><li><a href="#errors">Errors</a></li><li><a href="/openapi.json">OpenAPI document</a></li></ul></nav>
 <main id="top"><h1>${escape(api.info.title)} API</h1><p>${prose(api.info.description)}</p>
-<pre>curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/account</pre>
+<pre>curl -H "Authorization: Bearer $TOKEN" ${exampleOrigin}/account</pre>
 ${groups.map(({ name, description, members }) => `<section><h2>${escape(name)}</h2><p>${prose(description)}</p>\n${members.map(renderOperation).join("\n")}</section>`).join("\n")}
 <section id="types"><h2>Types</h2>
 ${types.map(([name, schema]) => `<article id=${quote(name)}><h3>${link(name)}</h3>${schema["description"] ? `<p>${prose(schema["description"])}</p>` : ""}${typeBody(schema)}</article>`).join("\n")}</section>
 <section id="headers"><h2>Response headers</h2>${table(["header", ""], headerRows)}</section>
 <section id="errors"><h2>Errors</h2><p>Every error is a ${link("Problem")} as <code>application/problem+json</code>.</p>
 ${[...shared].map(([method, codes]) => `<p id="every-${method}">Every <b>${method}</b> can return ${codes.map(link).join(", ")}.</p>`).join("\n")}
-<div class="wide"><table><thead><tr><th>code</th><th>status</th><th>Message</th></tr></thead><tbody>${faultRows.join("\n")}</tbody></table></div></section>
+<div class="wide"><table><thead><tr><th>code</th><th>status</th><th>Message</th></tr></thead><tbody>${faultRows.join("\n")}</tbody></table></div>
+<h3>Errors of background work</h3><p>The field <code>Error</code> of servers, actions, images, networks and tunnels is a ${link("WorkError")} or a ${link("MachineError")}.</p>
+<div class="wide"><table><thead><tr><th>code</th><th>title</th></tr></thead><tbody>${workRows.join("\n")}</tbody></table></div></section>
 </main></body></html>
 `;
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contract, operationNames } from "@brume/api/contract.ts";
+import { exampleOrigin } from "@brume/api/docs.ts";
 import { errorCodes } from "@brume/api/errors.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 
@@ -35,6 +36,9 @@ onSqlite("the service", (harness) => {
     for (const name of operationNames)
       assert.ok(docs.text.includes(contract[name].path.replaceAll("&", "&amp;")), name);
     assert.ok(!/(?:src|href)="https?:/.test(docs.text), "no outside files");
+    const { origin } = new URL(harness.brume.url);
+    assert.ok(docs.text.includes(`${origin}/account`), "commands have the address of this service");
+    assert.ok(!docs.text.includes(`${exampleOrigin}/`), "no command has another address");
   });
 
   test("marks responses about servers and networks while the engines are simulated", async () => {

@@ -7,10 +7,11 @@ import { test } from "node:test";
 import type { Media, OperationObject, Response } from "@brume/api/components.ts";
 import { contract, type OperationName } from "@brume/api/contract.ts";
 import { renderDocs } from "@brume/api/docs.ts";
-import { errorCodes } from "@brume/api/errors.ts";
+import { describeProblem, type ErrorCode, errorCodes } from "@brume/api/errors.ts";
 import { examples } from "@brume/api/examples.ts";
 import { describeApi } from "@brume/api/openapi.ts";
 import type { Operation } from "@brume/api/operation.ts";
+import { showWorkError, taskErrors, type WorkCode } from "@brume/api/work.ts";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import type { TObject } from "typebox";
@@ -210,6 +211,14 @@ test("the page has one anchor for every operation, type and code, and its links 
   assert.equal(new Set(anchors).size, anchors.length);
   const wanted = [...Object.keys(contract), ...Object.keys(errorCodes), ...Object.keys(api.components.schemas)];
   for (const name of wanted) assert.ok(anchors.includes(name), name);
+  // The `type` of every error, of a request or of background work, leads to a place on the page.
+  const types = [
+    ...(Object.keys(errorCodes) as ErrorCode[]).map((code) => describeProblem(code, "", "1").type),
+    ...(Object.keys(taskErrors) as WorkCode[]).map(
+      (code) => showWorkError({ code, title: "", detail: "", step: null }).type,
+    ),
+  ];
+  for (const type of types) assert.ok(anchors.includes(/^\/docs#(\w+)$/.exec(type)?.[1] ?? ""), type);
   for (const [, target = ""] of page.matchAll(/href="#([^"]*)"/g)) assert.ok(anchors.includes(target), target);
 });
 

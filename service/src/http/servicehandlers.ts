@@ -1,4 +1,5 @@
 /** Handlers of the operations on the service itself (docs/spec.md#service-endpoints): health, readiness, metrics, OpenAPI and reference. */
+import { exampleOrigin } from "@brume/api/docs.ts";
 import type { serviceOperations } from "@brume/api/service.ts";
 import type { Static } from "typebox";
 import type { Handlers } from "./handler.ts";
@@ -38,7 +39,10 @@ export function serviceHandlers(
     },
     readOpenapi: { read: async () => ({ answer: null, text: { type: json, body: documents.openapi() } }) },
     readDocs: {
-      read: async () => ({ answer: "", text: { type: "text/html; charset=utf-8", body: documents.docs() } }),
+      read: async ({ origin }) => {
+        const body = documents.docs().replaceAll(exampleOrigin, origin());
+        return { answer: "", text: { type: "text/html; charset=utf-8", body } };
+      },
     },
     readMetrics: {
       async read({ query }) {
