@@ -1,5 +1,5 @@
 /** The tokens of the project. */
-import type { Token } from "@brume/api/account.ts";
+import type { Token } from "@brume/api/token.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { useChange } from "../../data/change.ts";

@@ -1,6 +1,6 @@
 /** Settings of a server: name, protection, size; and what destroys its data. */
-import type { Server } from "@brume/api/server.ts";
-import { type ServerEdit, sizes } from "@brume/api/serverinput.ts";
+import type { Server, ServerEdit } from "@brume/api/server.ts";
+import { sizes } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
 import { useChange } from "../../data/change.ts";
