@@ -105,7 +105,7 @@ function showConnection(error: ConnectionError): Shown {
     `${where} does not respond (${reason}).`,
     tls
       ? "The certificate is not trusted. Set NODE_EXTRA_CA_CERTS to the file of its authority."
-      : "Is the service running? npm start starts it. brume context list shows the installations.",
+      : "Is the service running? systemctl start brume (package) or npm start (clone) starts it. brume context list shows the installations.",
   );
 }
 

@@ -8,6 +8,10 @@ import type { Run } from "./session.ts";
 /** Modules by the words of the command. */
 export const loaders: Readonly<Record<string, () => Promise<{ run: Run }>>> = {
   apply: () => import("./special/cloud.ts").then((m) => ({ run: m.apply })),
+  "acme present": () => import("./special/acme.ts").then((m) => ({ run: m.present })),
+  "acme cleanup": () => import("./special/acme.ts").then((m) => ({ run: m.cleanup })),
+  "adapter httpreq": () => import("./special/httpreq.ts"),
+  "adapter external-dns": () => import("./special/externaldns.ts"),
   completion: () => import("./special/completion.ts").then((m) => ({ run: m.script })),
   __complete: () => import("./special/completion.ts").then((m) => ({ run: m.complete })),
   "config check": () => import("./special/config.ts").then((m) => ({ run: m.check })),
@@ -74,6 +78,12 @@ const cloudFile = flag("file", text, "The cloud file, in YAML or JSON; `-` is st
 const configFile = flag("file", text, "Read this settings file instead of the usual one.", { short: "f" });
 const noPrompt = flag("yes", yes, "Do not prompt before the change.", { short: "y" });
 
+const challenge = [
+  argument("NAME", null, "Name of the record. Default: `_acme-challenge.` and `CERTBOT_DOMAIN`.", { required: false }),
+  argument("VALUE", null, "Text of the record. Default: `CERTBOT_VALIDATION`.", { required: false }),
+];
+const listen = flag("listen", text, "Address and port. Default `127.0.0.1:8888`.");
+
 /** Commands that are no single operation. */
 export const specialCommands: readonly Command[] = [
   special(
@@ -112,6 +122,41 @@ export const specialCommands: readonly Command[] = [
       ],
       examples: ["brume export > cloud.yaml"],
     },
+  ),
+  special(
+    "acme present",
+    "Create the TXT record of an ACME challenge",
+    "For the DNS-01 challenge (RFC 8555): a hook for certbot and others. A token that may only change `_acme-challenge` records suffices.",
+    {
+      args: challenge,
+      examples: [
+        "brume acme present _acme-challenge.example.com LHDhK3oGRvkiefQnx7OOczTY5Tic_xZ6HcMOc_gmtoM",
+        "certbot certonly --manual --preferred-challenges dns --manual-auth-hook 'brume acme present' --manual-cleanup-hook 'brume acme cleanup' -d example.com",
+      ],
+    },
+  ),
+  special(
+    "acme cleanup",
+    "Delete the TXT record of an ACME challenge",
+    "If the record does not exist, nothing happens.",
+    {
+      args: challenge,
+    },
+  ),
+  special(
+    "adapter httpreq",
+    "Serve lego's provider `httpreq`",
+    "Answers `POST /present` and `POST /cleanup`, also in the mode `RAW`. The password of a request, if it has one, is the token that is used; without a loopback address every request needs one.",
+    {
+      flags: [listen],
+      examples: ["HTTPREQ_ENDPOINT=http://127.0.0.1:8888 lego --dns httpreq -d example.com run"],
+    },
+  ),
+  special(
+    "adapter external-dns",
+    "Serve the webhook provider of ExternalDNS",
+    "Answers `GET /`, `GET /records`, `POST /records`, `POST /adjustendpoints` and `GET /healthz` for the domains that the token sees. Changes of a domain are applied together or not at all.",
+    { flags: [listen], examples: ["external-dns --provider=webhook --webhook-provider-url=http://127.0.0.1:8888"] },
   ),
   special(
     "context add",

@@ -26,6 +26,7 @@ export interface Situation {
   readonly run?: (program: string, args: readonly string[]) => number;
   readonly capture?: (program: string, args: readonly string[]) => string;
   readonly onOut?: (text: string) => void;
+  readonly onErr?: (text: string) => void;
   /** Receives the function that types keys, while the command reads them. */
   readonly onKeys?: (type: (text: string) => void) => void;
 }
@@ -62,6 +63,7 @@ export function createCommandLine(url: string, token: string): CommandLine {
       }),
       err: output((text) => {
         err += text;
+        situation.onErr?.(text);
       }),
       input: {
         isTerminal: typeof input !== "string",

@@ -47,7 +47,9 @@ export const words: Readonly<Record<string, string>> = {
 /** Nouns that contain several commands, and what they are about. A test checks that every noun has a line. */
 export const nouns: Readonly<Record<string, string>> = {
   account: "the account and its balance",
+  acme: "challenges of certificate authorities",
   action: "work on servers: list, start, cancel",
+  adapter: "servers for other programs: httpreq, ExternalDNS",
   audit: "who changed what",
   claim: "claims of domains that another project has",
   config: "settings of the service",

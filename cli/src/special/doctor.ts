@@ -83,7 +83,7 @@ async function checkToken(session: Session): Promise<Finding[]> {
           ? warning(
               `Engine ${part}`,
               `Simulated in location ${TechTitle}: nothing exists on the host.`,
-              "Start the service as root; npm start installs the packages.",
+              "Start the service as root. In a clone npm start installs the packages; after the Debian package: apt-get install --install-recommends brume",
             )
           : ok(`Engine ${part}`, `${engine} in location ${TechTitle}`),
       );
