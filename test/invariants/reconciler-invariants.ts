@@ -30,7 +30,7 @@ export interface ReconcilerFixture {
 /** Creates a fixture with a new subject. */
 export type OpenReconciler = (store: Store) => Promise<ReconcilerFixture>;
 
-interface ReconcilerTrial {
+export interface ReconcilerTrial {
   readonly fixture: ReconcilerFixture;
   readonly alarm: TestAlarm;
   readonly process: CrashableStore;
@@ -45,7 +45,12 @@ type Intervention = (
   original: () => Promise<ReconcileResult | void>,
 ) => Promise<ReconcileResult | void>;
 
-async function open(store: Store, opened: OpenReconciler, intervene: Intervention): Promise<ReconcilerTrial> {
+/** Creates a fixture and requests its reconcile; `settle` runs it. */
+export async function openReconcile(
+  store: Store,
+  opened: OpenReconciler,
+  intervene: Intervention = noFault,
+): Promise<ReconcilerTrial> {
   const fixture = await opened(store);
   const alarm = createTestAlarm();
   const process = createCrashableStore(store);
@@ -110,7 +115,7 @@ export function testReconciler(name: string, opened: OpenReconciler): void {
   for (const kind of databases) {
     test(`${name} satisfies the reconciler invariants on ${kind}`, async (t) => {
       const database = await startDatabase(kind);
-      const begin = (intervene: Intervention) => open(database.store, opened, intervene);
+      const begin = (intervene: Intervention) => openReconcile(database.store, opened, intervene);
       try {
         const model = await begin(noFault);
         await model.settle();

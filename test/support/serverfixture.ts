@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { ensureFirst } from "../../service/src/account/first.ts";
+import type { Drivers } from "../../service/src/agent/contract/contract.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
 import { insertImage, listImages } from "../../service/src/catalog/table.ts";
@@ -51,16 +52,30 @@ export interface ServerFixture {
   row(id: number): Promise<ServerRow>;
   /** Returns everything of the location, in rows and on the host, without ids. `sizes` adds CPUs and memory of running VMs. */
   observe(options?: { readonly sizes?: boolean }): Promise<unknown>;
+  close(): Promise<void>;
 }
 
 let fixtures = 0;
 
-export type ServerFixtureOptions = Pick<SimOptions, "boots" | "bootTime">;
+/** The simulated drivers of a fixture. */
+export interface SimulatedDrivers {
+  readonly machines: SimulatedMachines;
+  readonly router: SimulatedRouter;
+}
+/** What the features call instead of the simulated drivers. */
+export interface CarriedDrivers extends Pick<Drivers, "machines" | "images" | "consoles" | "router"> {
+  close(): Promise<void>;
+}
+
+export interface ServerFixtureOptions extends Pick<SimOptions, "boots" | "bootTime"> {
+  /** Puts something between the features and the drivers; the fixture itself uses the drivers. */
+  readonly carry?: (drivers: SimulatedDrivers) => Promise<CarriedDrivers>;
+}
 
 export async function openServerFixture(
   store: Store,
   now: () => number,
-  options: ServerFixtureOptions = {},
+  { carry, ...options }: ServerFixtureOptions = {},
 ): Promise<ServerFixture> {
   const location = `Place ${process.pid} ${++fixtures}`;
   const clock = { now };
@@ -68,6 +83,8 @@ export async function openServerFixture(
   const machines = createMachines({ now, images: ["image-1", "image-2"], ...options });
   const router = createRouter(now);
   machines.onDevice(router.plug);
+  const local = { machines, images: machines, consoles: machines, router, close: async () => {} };
+  const carried = carry === undefined ? local : await carry({ machines, router });
   const context = {
     deviceOf: machines.deviceOf,
     resolvers: ["192.0.2.53"],
@@ -107,7 +124,7 @@ export async function openServerFixture(
   const apply = networkReconciler({
     store,
     clock,
-    router,
+    router: carried.router,
     locate: async () => null,
     render: ({ network, links }) => renderNetworkSpec(network, links, [], null, { ...context, nat: "always" }),
   });
@@ -124,10 +141,10 @@ export async function openServerFixture(
     log: silentLog,
     sealer,
     random: randomBytes,
-    machines,
-    images: machines,
-    consoles: machines,
-    networks: { live: createNetworkStatusCache(router), apply },
+    machines: carried.machines,
+    images: carried.images,
+    consoles: carried.consoles,
+    networks: { live: createNetworkStatusCache(carried.router), apply },
     surroundings: context,
     sendsSshBanner: async () => fixture.sendsBanner(),
   });
@@ -193,6 +210,10 @@ export async function openServerFixture(
         images: { rows: images.length, disks: machines.images() },
         ports: router.images().map(({ ports }) => ports.map(({ addresses, bandwidth }) => ({ addresses, bandwidth }))),
       };
+    },
+    async close() {
+      servers.close();
+      await carried.close();
     },
   };
   return fixture;

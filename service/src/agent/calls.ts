@@ -59,7 +59,7 @@ export function createCalls({ running, perSecond }: CallLimits, now: () => numbe
       const timer = setTimeout(
         () => abort(new AgentError("deadline_exceeded", `the call did not end within ${ms} ms`)),
         ms,
-      );
+      ).unref();
       const call = {
         fence,
         signal: controller.signal,
