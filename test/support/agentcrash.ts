@@ -67,13 +67,12 @@ export async function createCrashLab({ machines, router }: SimulatedDrivers): Pr
       if (death === "control plane after") replaceControl(killed);
       return isDead ? never() : result;
     }
-    const mortal = (group: (typeof groups)[number]) => {
+    const mortal = (group: (typeof groups)[number]): object => {
       const target = local[group] as unknown as Table;
-      const methods = Object.keys(contract[group]).map((name) => [
-        name,
-        (...args: unknown[]) => call(`${group}.${name}`, async () => target[name]?.(...args)),
-      ]);
-      return { ...local[group], ...Object.fromEntries(methods) };
+      const methods: Record<string, (...args: unknown[]) => Promise<unknown>> = {};
+      for (const name of Object.keys(contract[group]))
+        methods[name] = (...args) => call(`${group}.${name}`, async () => target[name]?.(...args));
+      return { ...local[group], ...methods };
     };
     server = createAgent({
       drivers: { ...local, ...Object.fromEntries(groups.map((group) => [group, mortal(group)])) },

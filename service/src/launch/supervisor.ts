@@ -43,14 +43,20 @@ function createFolders(): void {
   chmodSync(base, 0o700);
 }
 
-/** Continues as a service in one process if the host, such as some containers, permits no private root. Real networks need the same right. */
-function requirePrivateRoot(): void {
+/** Returns why the host, such as some containers, permits no private root; null: it does. */
+function whyNoPrivateRoot(): string | null {
   const [program = "", ...rest] = trial;
   const { status, stderr, error } = spawnSync(program, [...rest, trialText, base], { encoding: "utf8" });
-  if (status === 0) return;
+  return status === 0 ? null : (error?.message ?? stderr.trim());
+}
+
+/** Continues as a service in one process. Real networks need the same right as a private root. */
+async function becomeOneProcess(reason: string): Promise<void> {
   warn("The service runs as one process with all rights: this host permits no private root for the control plane.", {
-    reason: error?.message ?? stderr.trim(),
+    reason,
   });
+  isStopping = true;
+  await end("agent");
   const environment = { ...process.env, BRUME_PROCESSES: "1" } as Record<string, string>;
   process.execve?.(process.execPath, [process.execPath, ...plan.commands.control.slice(1, -1)], environment);
 }
@@ -61,7 +67,6 @@ function environmentOf({ set, omit }: Environment): NodeJS.ProcessEnv {
 }
 
 createFolders();
-requirePrivateRoot();
 const readable = [...plan.readable, agentFolder];
 const commands: Readonly<Record<Name, readonly string[]>> = {
   agent: plan.commands.agent,
@@ -176,5 +181,8 @@ const onSignal = (): void => {
 process.on("SIGTERM", onSignal);
 process.on("SIGINT", onSignal);
 
+// The agent starts while the trial runs.
 start("agent");
-start("control");
+const reason = whyNoPrivateRoot();
+if (reason === null) start("control");
+else void becomeOneProcess(reason);
