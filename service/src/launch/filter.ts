@@ -4,16 +4,16 @@
  * `no_new_privs` or root. The filter cannot be removed. A refused call returns EPERM; `clone3` returns ENOSYS, so that libc uses `clone`,
  * whose flags can be checked.
  */
-import { buildFilter, refusedCalls } from "./model/filter.ts";
+import { architectures, buildFilter } from "./model/filter.ts";
 
 const PR_SET_NO_NEW_PRIVS = 38;
 const SECCOMP_SET_MODE_FILTER = 1;
 const SECCOMP_FILTER_FLAG_TSYNC = 1;
-const seccomp = 317;
 
 /** Installs the filter. Rejects where the processor's calls are not known, where koffi is missing, and when the kernel refuses it. */
 export async function filterSystemCalls(): Promise<void> {
-  if (process.platform !== "linux" || process.arch !== "x64")
+  const architecture = architectures[process.arch];
+  if (process.platform !== "linux" || architecture === undefined)
     throw new Error(`the system calls of ${process.platform} ${process.arch} are not known`);
   const { default: koffi } = await import("koffi");
   const libc = koffi.load(null);
@@ -23,13 +23,13 @@ export async function filterSystemCalls(): Promise<void> {
   const syscall: (call: number, operation: number, flags: number, program: Uint8Array) => number = libc.func(
     "long syscall(long, ulong, ulong, void *)",
   );
-  const filter = buildFilter(refusedCalls);
+  const filter = buildFilter(architecture);
   // struct sock_fprog: length in instructions, then the address of the instructions.
   const program = Buffer.alloc(16);
   program.writeUInt16LE(filter.length / 8, 0);
   program.writeBigUInt64LE(koffi.address(filter), 8);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) !== 0) throw new Error(`prctl: errno ${koffi.errno()}`);
-  const result = syscall(seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, program);
+  const result = syscall(architecture.seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, program);
   if (result !== 0)
     throw new Error(result > 0 ? `thread ${result} has another filter` : `seccomp: errno ${koffi.errno()}`);
 }

@@ -1,20 +1,19 @@
 /** The system-call filter, run by an interpreter of its instructions. The kernel runs it in test/host/processes.test.ts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { buildFilter, refusedCalls } from "./filter.ts";
+import { type Architecture, architectures, buildFilter } from "./filter.ts";
 
-const x86_64 = 0xc000003e;
 const allow = 0x7fff0000;
 const eperm = 0x00050001;
 
 interface Call {
   readonly call: number;
-  readonly architecture?: number;
+  readonly architecture: number;
   readonly arguments?: readonly number[];
 }
 
 /** Runs the program as the kernel does. Throws for an instruction that it does not know, and for a jump beyond the end. */
-function decide(program: Buffer, { call, architecture = x86_64, arguments: values = [] }: Call): number {
+function decide(program: Buffer, { call, architecture, arguments: values = [] }: Call): number {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(call >>> 0, 0);
   data.writeUInt32LE(architecture >>> 0, 4);
@@ -33,36 +32,54 @@ function decide(program: Buffer, { call, architecture = x86_64, arguments: value
   }
 }
 
-const program = buildFilter(refusedCalls);
+for (const [name, known] of Object.entries(architectures)) {
+  const { audit: architecture, refused, clone, clone3, socket, ioctl } = known;
+  const program = buildFilter(known);
 
-test("every listed call is refused, and every other one is allowed", () => {
-  const numbers = new Set<number>(Object.values(refusedCalls));
-  assert.equal(numbers.size, Object.keys(refusedCalls).length);
-  for (let call = 0; call < 500; call++)
-    if (call !== 435)
-      assert.equal(decide(program, { call, arguments: [2, 0] }), numbers.has(call) ? eperm : allow, `${call}`);
-});
+  test(`${name}: every listed call is refused, and every other one is allowed`, () => {
+    const numbers = new Set<number>(Object.values(refused));
+    assert.equal(numbers.size, Object.keys(refused).length);
+    for (let call = 0; call < 500; call++)
+      if (call !== clone3) {
+        const decided = decide(program, { call, architecture, arguments: [2, 0] });
+        assert.equal(decided, numbers.has(call) ? eperm : allow, `${call}`);
+      }
+  });
 
-test("clone makes threads and no namespaces; libc uses it instead of clone3", () => {
-  assert.equal(decide(program, { call: 435 }), 0x00050026);
-  assert.equal(decide(program, { call: 56, arguments: [0x003d0f00] }), allow);
-  for (const flag of [0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000])
-    assert.equal(decide(program, { call: 56, arguments: [0x003d0f00 | flag] }), eperm, flag.toString(16));
-});
+  test(`${name}: clone makes threads and no namespaces; libc uses it instead of clone3`, () => {
+    assert.equal(decide(program, { call: clone3, architecture }), 0x00050026);
+    assert.equal(decide(program, { call: clone, architecture, arguments: [0x003d0f00] }), allow);
+    for (const flag of [0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]) {
+      const decided = decide(program, { call: clone, architecture, arguments: [0x003d0f00 | flag] });
+      assert.equal(decided, eperm, flag.toString(16));
+    }
+  });
 
-test("sockets are of IP, Unix, and netlink for the addresses of the host", () => {
-  const allowed = Array.from({ length: 46 }, (_, family) => family).filter(
-    (family) => decide(program, { call: 41, arguments: [family, 2] }) === allow,
-  );
-  assert.deepEqual(allowed, [1, 2, 10, 16]);
-});
+  test(`${name}: sockets are of IP, Unix, and netlink for the addresses of the host`, () => {
+    const allowed = Array.from({ length: 46 }, (_, family) => family).filter(
+      (family) => decide(program, { call: socket, architecture, arguments: [family, 2] }) === allow,
+    );
+    assert.deepEqual(allowed, [1, 2, 10, 16]);
+  });
 
-test("no input is written into a terminal", () => {
-  for (const request of [0x5412, 0x541c]) assert.equal(decide(program, { call: 16, arguments: [0, request] }), eperm);
-  assert.equal(decide(program, { call: 16, arguments: [0, 0x5401] }), allow);
-});
+  test(`${name}: no input is written into a terminal`, () => {
+    for (const request of [0x5412, 0x541c])
+      assert.equal(decide(program, { call: ioctl, architecture, arguments: [0, request] }), eperm);
+    assert.equal(decide(program, { call: ioctl, architecture, arguments: [0, 0x5401] }), allow);
+  });
 
-test("calls of other architectures end the process", () => {
-  assert.equal(decide(program, { call: 59, architecture: 0x40000003 }), 0x80000000);
-  assert.equal(decide(program, { call: 0x40000000 + 59 }), 0x80000000);
+  test(`${name}: calls of other architectures end the process`, () => {
+    const others = Object.values(architectures).filter((one: Architecture) => one !== known);
+    // 32-bit x86 and 32-bit arm.
+    for (const other of [0x40000003, 0x40000028, ...others.map(({ audit }) => audit)])
+      assert.equal(decide(program, { call: 59, architecture: other }), 0x80000000);
+    assert.equal(decide(program, { call: 0x40000000 + 59, architecture }), 0x80000000);
+  });
+}
+
+test("programs, namespaces and other users are refused by the numbers of each architecture", () => {
+  const names = ["execve", "ptrace", "mount", "unshare", "setuid", "bpf", "io_uring_setup"];
+  const numbers = (name: string) => names.map((call) => architectures[name]?.refused[call]);
+  assert.deepEqual(numbers("x64"), [59, 101, 165, 272, 105, 321, 425]);
+  assert.deepEqual(numbers("arm64"), [221, 117, 40, 97, 146, 280, 425]);
 });

@@ -1,91 +1,114 @@
 /**
- * The system-call filter of the control plane as a classic BPF program (seccomp(2), struct seccomp_data): the calls of x86-64 that it
- * refuses. It names what is refused instead of what is allowed, since the calls of Node change with each release.
+ * The system-call filter of the control plane as a classic BPF program (seccomp(2), struct seccomp_data): the calls of x86-64 and arm64
+ * that it refuses. It names what is refused instead of what is allowed, since the calls of Node change with each release.
  */
 
-/** Refused calls of x86-64 (asm/unistd_64.h). */
+/** Refused calls: their numbers on x86-64 (asm/unistd_64.h) and on arm64 (asm-generic/unistd.h); null: it has no such call. */
 const refused = {
   // programs, and other processes
-  execve: 59,
-  execveat: 322,
-  ptrace: 101,
-  process_vm_readv: 310,
-  process_vm_writev: 311,
-  process_madvise: 440,
-  kcmp: 312,
-  pidfd_getfd: 438,
+  execve: [59, 221],
+  execveat: [322, 281],
+  ptrace: [101, 117],
+  process_vm_readv: [310, 270],
+  process_vm_writev: [311, 271],
+  process_madvise: [440, 440],
+  kcmp: [312, 272],
+  pidfd_getfd: [438, 438],
   // the file system as a whole
-  mount: 165,
-  umount2: 166,
-  pivot_root: 155,
-  chroot: 161,
-  swapon: 167,
-  swapoff: 168,
-  quotactl: 179,
-  quotactl_fd: 443,
-  name_to_handle_at: 303,
-  open_by_handle_at: 304,
-  fanotify_init: 300,
-  open_tree: 428,
-  move_mount: 429,
-  fsopen: 430,
-  fsconfig: 431,
-  fsmount: 432,
-  fspick: 433,
-  mount_setattr: 442,
-  mknod: 133,
-  mknodat: 259,
+  mount: [165, 40],
+  umount2: [166, 39],
+  pivot_root: [155, 41],
+  chroot: [161, 51],
+  swapon: [167, 224],
+  swapoff: [168, 225],
+  quotactl: [179, 60],
+  quotactl_fd: [443, 443],
+  name_to_handle_at: [303, 264],
+  open_by_handle_at: [304, 265],
+  fanotify_init: [300, 262],
+  open_tree: [428, 428],
+  move_mount: [429, 429],
+  fsopen: [430, 430],
+  fsconfig: [431, 431],
+  fsmount: [432, 432],
+  fspick: [433, 433],
+  mount_setattr: [442, 442],
+  mknod: [133, null],
+  mknodat: [259, 33],
   // namespaces and rights
-  unshare: 272,
-  setns: 308,
-  setuid: 105,
-  setgid: 106,
-  setreuid: 113,
-  setregid: 114,
-  setgroups: 116,
-  setresuid: 117,
-  setresgid: 119,
-  setfsuid: 122,
-  setfsgid: 123,
-  capset: 126,
-  personality: 135,
+  unshare: [272, 97],
+  setns: [308, 268],
+  setuid: [105, 146],
+  setgid: [106, 144],
+  setreuid: [113, 145],
+  setregid: [114, 143],
+  setgroups: [116, 159],
+  setresuid: [117, 147],
+  setresgid: [119, 149],
+  setfsuid: [122, 151],
+  setfsgid: [123, 152],
+  capset: [126, 91],
+  personality: [135, 92],
   // the kernel and the host
-  init_module: 175,
-  delete_module: 176,
-  finit_module: 313,
-  kexec_load: 246,
-  kexec_file_load: 320,
-  reboot: 169,
-  sethostname: 170,
-  setdomainname: 171,
-  iopl: 172,
-  ioperm: 173,
-  acct: 163,
-  syslog: 103,
-  settimeofday: 164,
-  adjtimex: 159,
-  clock_settime: 227,
-  clock_adjtime: 305,
-  bpf: 321,
-  perf_event_open: 298,
-  userfaultfd: 323,
-  lookup_dcookie: 212,
-  vhangup: 153,
-  modify_ldt: 154,
-  add_key: 248,
-  request_key: 249,
-  keyctl: 250,
+  init_module: [175, 105],
+  delete_module: [176, 106],
+  finit_module: [313, 273],
+  kexec_load: [246, 104],
+  kexec_file_load: [320, 294],
+  reboot: [169, 142],
+  sethostname: [170, 161],
+  setdomainname: [171, 162],
+  iopl: [172, null],
+  ioperm: [173, null],
+  acct: [163, 89],
+  syslog: [103, 116],
+  settimeofday: [164, 170],
+  adjtimex: [159, 171],
+  clock_settime: [227, 112],
+  clock_adjtime: [305, 266],
+  bpf: [321, 280],
+  perf_event_open: [298, 241],
+  userfaultfd: [323, 282],
+  lookup_dcookie: [212, 18],
+  vhangup: [153, 58],
+  modify_ldt: [154, null],
+  add_key: [248, 217],
+  request_key: [249, 218],
+  keyctl: [250, 219],
   // Not io_uring_enter: Node ends without it where it has a ring already. The supervisor starts Node without one.
-  io_uring_setup: 425,
-  io_uring_register: 427,
-  move_pages: 279,
-  migrate_pages: 256,
+  io_uring_setup: [425, 425],
+  io_uring_register: [427, 427],
+  move_pages: [279, 239],
+  migrate_pages: [256, 238],
 } as const;
 
-const clone = 56;
-const clone3 = 435;
-const socket = 41;
-const ioctl = 16;
+/** A processor architecture whose calls are known. */
+export interface Architecture {
+  /** Its number in struct seccomp_data (AUDIT_ARCH of linux/audit.h). */
+  readonly audit: number;
+  /** Calls that the filter refuses, by name. */
+  readonly refused: Readonly<Record<string, number>>;
+  readonly clone: number;
+  readonly clone3: number;
+  readonly socket: number;
+  readonly ioctl: number;
+  /** The call that installs the filter. */
+  readonly seccomp: number;
+}
+
+const numbersAt = (column: 0 | 1): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    Object.entries(refused).flatMap(([name, numbers]) => {
+      const number = numbers[column];
+      return number === null ? [] : [[name, number]];
+    }),
+  );
+
+/** Architectures by their name in Node (`process.arch`). */
+export const architectures: Readonly<Record<string, Architecture>> = {
+  x64: { audit: 0xc000003e, refused: numbersAt(0), clone: 56, clone3: 435, socket: 41, ioctl: 16, seccomp: 317 },
+  arm64: { audit: 0xc00000b7, refused: numbersAt(1), clone: 220, clone3: 435, socket: 198, ioctl: 29, seccomp: 277 },
+};
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const newNamespaces = 0x7e020000;
@@ -100,8 +123,7 @@ const ALLOW = 0x7fff0000;
 const KILL = 0x80000000;
 const fail = (errno: number): number => 0x00050000 | errno;
 
-const x86_64 = 0xc000003e;
-/** Bit of calls with the x32 interface, whose numbers would avoid the list. */
+/** Bit of calls with the x32 interface of x86-64, whose numbers would avoid the list. */
 const x32 = 0x40000000;
 
 /** Offsets in struct seccomp_data. */
@@ -110,20 +132,17 @@ const at = { call: 0, architecture: 4, first: 16, second: 24 };
 /** Instructions: load a word, jump if equal, if greater or equal, if any bit is set, return. */
 const code = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, end: 0x06 };
 
-/** Calls that the filter refuses, by name. */
-export const refusedCalls: Readonly<Record<string, number>> = refused;
-
 /** Returns the instructions: 8 bytes each, struct sock_filter. */
-export function buildFilter(calls: Readonly<Record<string, number>>): Buffer {
+export function buildFilter({ audit, refused, clone, clone3, socket, ioctl }: Architecture): Buffer {
   const program: [number, number, number, number][] = [];
   const add = (operation: number, value: number, yes = 0, no = 0) => program.push([operation, yes, no, value]);
   add(code.load, at.architecture);
-  add(code.equal, x86_64, 1, 0);
+  add(code.equal, audit, 1, 0);
   add(code.end, KILL);
   add(code.load, at.call);
   add(code.atLeast, x32, 0, 1);
   add(code.end, KILL);
-  for (const number of Object.values(calls)) {
+  for (const number of Object.values(refused)) {
     add(code.equal, number, 0, 1);
     add(code.end, fail(EPERM));
   }
