@@ -3,7 +3,7 @@
  * ends. A guest runs and is pinged all the time. The installation begins as one process, as an earlier release left it.
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -11,49 +11,15 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
 import { readAccount } from "../../service/src/launch/account.ts";
+import { halvesOf, startPing } from "./halves.ts";
 import { createServerHost, hindrance, type ServerHost, until } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`the two processes of the service: not tried, ${hindrance}`);
-
-/** PIDs of the supervisor's children, by their argument. */
-function halvesOf(supervisor: number): Readonly<Record<string, number>> {
-  const pids = readFileSync(`/proc/${supervisor}/task/${supervisor}/children`, "utf8").trim().split(" ");
-  return Object.fromEntries(
-    pids.flatMap((pid) => {
-      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean);
-      const role = words.at(-1) ?? "";
-      return words.some((word) => word.endsWith("/main.ts")) ? [[role, Number(pid)]] : [];
-    }),
-  );
-}
 
 const account = () => readAccount() ?? assert.fail("the user of the control plane does not exist");
 
 const field = (pid: number, name: string): string =>
   new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]?.trim() ?? "";
-
-/** Pings an address ten times a second from a namespace. `end` resolves to the numbers of pings that had no answer within a second. */
-function startPing(space: string, address: string): { end(): Promise<readonly number[]> } {
-  const argv = [`--net=/run/netns/${space}`, "ping", "-n", "-i", "0.1", address];
-  const child: ChildProcess = spawn("nsenter", argv, { stdio: ["ignore", "pipe", "ignore"] });
-  let output = "";
-  child.stdout?.setEncoding("utf8").on("data", (text: string) => (output += text));
-  return {
-    async end() {
-      // The last ping gets its answer.
-      await new Promise((done) => setTimeout(done, 1000));
-      child.kill("SIGINT");
-      await new Promise((done) => child.once("close", done));
-      const [, sent = "0"] = /^(\d+) packets transmitted/m.exec(output) ?? [];
-      const answered = new Set([...output.matchAll(/icmp_seq=(\d+) ttl/g)].map(([, number]) => Number(number)));
-      assert.ok(Number(sent) > 10, output.slice(-300));
-      // The last one may have been sent just before the end.
-      return Array.from({ length: Number(sent) - 1 }, (_, index) => index + 1).filter(
-        (number) => !answered.has(number),
-      );
-    },
-  };
-}
 
 describe("two processes", { skip: hindrance ?? false, concurrency: false }, () => {
   let host: ServerHost;
@@ -67,6 +33,7 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
   }
   const control = () => halvesOf(host.brume.pid)["control"] ?? assert.fail("the control plane does not run");
   const agent = () => halvesOf(host.brume.pid)["agent"] ?? assert.fail("the agent does not run");
+  const readFence = () => Number(readFileSync(join(host.brume.folder, "fence"), "utf8"));
   const answers = () =>
     until("the API answers", () =>
       fetch(`${host.brume.url}/readyz`).then(
@@ -121,7 +88,8 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
     const { uid } = account();
     for (const name of ["control", "control/brume.db", "control/key"])
       assert.equal(statSync(join(host.brume.folder, name)).uid, uid, name);
-    for (const name of ["", "servers", "images"]) assert.equal(statSync(join(host.brume.folder, name)).uid, 0, name);
+    for (const name of ["", "servers", "images", "fence"])
+      assert.equal(statSync(join(host.brume.folder, name)).uid, 0, name);
   });
 
   test("the control plane has no right but to serve", () => {
@@ -203,6 +171,7 @@ console.log(JSON.stringify(written));`;
       const ping = startPing(host.lab.machine, server.address);
       const other = half === "agent" ? control : agent;
       const [killed, kept] = [pidOf(), other()];
+      const fence = readFence();
       process.kill(killed, "SIGKILL");
       await until(`another ${half}`, async () => {
         const now = Object.values(halvesOf(host.brume.pid));
@@ -210,6 +179,8 @@ console.log(JSON.stringify(written));`;
       });
       await assertWell(`after-${half.split(" ")[0]}`);
       assert.equal(other(), kept);
+      // A new control plane gets a number of its own, and a new agent knows that of the present one.
+      assert.equal(readFence(), half === "agent" ? fence : fence + 1);
       assert.deepEqual(await ping.end(), []);
     });
 
