@@ -13,6 +13,7 @@ import { createContents } from "./drivers/content/folder.ts";
 import type { Contents } from "./drivers/content/interface.ts";
 import { createExec } from "./drivers/exec.ts";
 import { chooseMachines } from "./drivers/machine/choose.ts";
+import { manifestName, readImage } from "./drivers/machine/image/manifest.ts";
 import type { Consoles, Images, Machines } from "./drivers/machine/interface.ts";
 import type { Router } from "./drivers/router/interface.ts";
 import { listRouted, requireNames } from "./drivers/router/linux/installations.ts";
@@ -106,6 +107,11 @@ export async function openHost(
     contents: createContents({
       images: [join(dataFolder, "images"), ...(backups === null ? [] : [backups.folder])],
       servers: join(dataFolder, "servers"),
+      incoming: join(dataFolder, "incoming"),
+      async checkImage(folder, name) {
+        if ((await readImage(folder, name)) === null) throw new Error(`the image has no ${manifestName}`);
+      },
+      now: systemClock.now,
     }),
     blocks: [...pools.flatMap((pool) => pool.blocks), ...(simulate ? [] : await listRouted(driverOptions.exec, tag))],
     description: {

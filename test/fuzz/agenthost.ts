@@ -14,6 +14,7 @@ import { createAgent } from "../../service/src/agent/server.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { createContents } from "../../service/src/drivers/content/folder.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
+import { readImage } from "../../service/src/drivers/machine/image/manifest.ts";
 import { createOperatorImages } from "../../service/src/drivers/machine/image/operatorimages.ts";
 import { detect } from "../../service/src/drivers/router/linux/detect.ts";
 import { createLinux } from "../../service/src/drivers/router/linux/linux.ts";
@@ -46,7 +47,7 @@ if ("hindrance" in found) throw new Error(found.hindrance);
 const lab = createMachineLab(found.capabilities);
 const root = dirname(lab.servers);
 const canary = join(root, "canary");
-for (const folder of [canary, join(root, "import")]) mkdirSync(folder);
+for (const folder of [canary, join(root, "import"), join(root, "incoming")]) mkdirSync(folder);
 for (const file of ["canary/secret", "canary/image.json", "import/disk.img"])
   writeFileSync(join(root, file), `content of ${file}`);
 symlinkSync(canary, join(lab.images, "link"));
@@ -72,7 +73,13 @@ const agent = createAgent({
     images: { ...qemu, ...operator },
     consoles: qemu,
     router,
-    contents: createContents({ images: [lab.images], servers: lab.servers }),
+    contents: createContents({
+      images: [lab.images],
+      servers: lab.servers,
+      incoming: join(root, "incoming"),
+      checkImage: async (folder, name) => void (await readImage(folder, name)),
+      now: Date.now,
+    }),
   },
   description: description(lab.tag),
   release: "test",

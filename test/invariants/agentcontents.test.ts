@@ -1,12 +1,23 @@
 /** Images and disk copies through a host agent: checksums, transfers that are interrupted, and files that are not part of a content. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Duplex, PassThrough } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { receiveFile } from "../../service/src/agent/receive.ts";
+import { sendContent } from "../../service/src/agent/send.ts";
 import { createContents } from "../../service/src/drivers/content/folder.ts";
 import type { Contents } from "../../service/src/drivers/content/interface.ts";
 import { type AgentLab, type Carrier, createAgentLab } from "../support/agentlab.ts";
@@ -26,8 +37,21 @@ writeFileSync(join(root, "canary", "secret"), "secret");
 symlinkSync(join(root, "canary"), join(images, "link"));
 symlinkSync(join(root, "canary", "secret"), join(images, "mine", "secret"));
 symlinkSync(join(root, "canary"), join(images, "mine", "folder"));
-const local = createContents({ images: [images], servers });
+/** Contents of this folder; an image is used if it has a manifest. */
+const contentsOf = (folder: string, now = Date.now): Contents =>
+  createContents({
+    images: [join(folder, "images")],
+    servers: join(folder, "servers"),
+    incoming: join(folder, "incoming"),
+    async checkImage(place, name) {
+      if (!existsSync(join(place, name, "image.json"))) throw new Error("it has no manifest");
+    },
+    now,
+  });
+const local = contentsOf(root);
 const sha256 = createHash("sha256").update(disk).digest("hex");
+
+const never = async () => assert.fail("it was called");
 
 /** Ends each stream after `most` bytes, without an error, as a lost connection. */
 const cut = (contents: Contents, most: number, positions: number[]): Contents => ({
@@ -94,7 +118,87 @@ for (const carrier of ["unix", "tls"] as Carrier[])
       const wrong = { ...file, sha256: "0".repeat(64) };
       await assert.rejects(receiveFile(contents, { image: "mine" }, wrong, `${target}.wrong`), /SHA-256/);
       assert.deepEqual([existsSync(`${target}.wrong`), existsSync(`${target}.wrong.part`)], [false, false]);
-      const never = { ...contents, openFile: async () => Duplex.from([]) };
-      await assert.rejects(receiveFile(never, { image: "mine" }, file, `${target}.never`), /ended after 0 of/);
+      const without = { ...contents, openFile: async () => Duplex.from([]) };
+      await assert.rejects(receiveFile(without, { image: "mine" }, file, `${target}.never`), /ended after 0 of/);
+    });
+
+    test("an agent receives a content after interruptions, and it exists only when it is complete", async () => {
+      const folder = join(root, `other-${carrier}`);
+      mkdirSync(join(folder, "images"), { recursive: true });
+      const other = await createAgentLab({ contents: contentsOf(folder) }, carrier);
+      const { contents: remote } = await other.connect();
+      const target = join(folder, "images", "theirs");
+      const positions: number[] = [];
+      const short: Contents = {
+        ...remote,
+        async writeFile(of, file, from) {
+          positions.push(from);
+          assert.ok(!existsSync(target));
+          const sink = await remote.writeFile(of, file, from);
+          // The connection breaks.
+          if (positions.length === 1) setTimeout(() => sink.destroy(), 5);
+          return sink;
+        },
+      };
+      await sendContent(local, { image: "mine" }, short, { image: "theirs" });
+      assert.ok(positions.length > 2);
+      assert.ok(readFileSync(join(target, "disk.qcow2")).equals(disk));
+      assert.equal(readFileSync(join(target, "image.json"), "utf8"), "{}");
+      assert.deepEqual(readdirSync(join(folder, "incoming")), []);
+      // Again: nothing is sent.
+      await sendContent(local, { image: "mine" }, { ...remote, writeFile: never }, { image: "theirs" });
+      await sendContent(local, { copy: 5 }, remote, { copy: 7 });
+      assert.ok(readFileSync(join(folder, "servers", "7.copy", "disk-1", "0.qcow2")).equals(disk));
+      await assert.rejects(sendContent(local, { copy: 5 }, remote, { image: "theirs" }), /another content/);
+      await assert.rejects(sendContent(local, { copy: 5 }, remote, { image: "strange" }), /no manifest/);
+      await other.close();
+    });
+
+    test("an agent refuses files that are not as announced", async () => {
+      const folder = join(root, `strict-${carrier}`);
+      mkdirSync(join(folder, "images"), { recursive: true });
+      symlinkSync(join(root, "canary"), join(folder, "images", "link"));
+      let hours = 0;
+      const other = await createAgentLab(
+        { contents: contentsOf(folder, () => Date.now() + hours * 3_600_000) },
+        carrier,
+      );
+      const { contents: remote } = await other.connect();
+      const of = { image: "new" };
+      const file = { number: 0, name: "image.json", bytes: 2, sha256: createHash("sha256").update("{}").digest("hex") };
+      const write = async (text: string, from = 0): Promise<void> => {
+        const sink = (await remote.writeFile(of, 0, from)) as Duplex;
+        const closed = once(sink.resume(), "close");
+        sink.end(text);
+        await closed;
+      };
+      await assert.rejects(remote.completeFiles(of), /must be listed first/);
+      await assert.rejects(remote.writeFile(of, 0, 0), /must be listed first/);
+      for (const name of ["../image.json", "/etc/passwd", "a/b/c", ".hidden"])
+        await assert.rejects(remote.expectFiles(of, [{ ...file, name }]), /pattern/);
+      for (const files of [[{ ...file, number: 1 }], [file, file], [file, { ...file, number: 1 }]])
+        await assert.rejects(remote.expectFiles(of, files), /list of files/);
+      await assert.rejects(remote.expectFiles(of, [{ ...file, bytes: 1e15 }]), /no space/);
+      await assert.rejects(remote.expectFiles({ image: "link" }, [file]), /there is no image link/);
+      assert.deepEqual(await remote.expectFiles(of, [file]), [0]);
+      await assert.rejects(remote.writeFile(of, 0, 1), /less than 1 bytes/);
+      await assert.rejects(remote.writeFile(of, 1, 0), /no file 1/);
+      await write("{}and more");
+      await assert.rejects(remote.completeFiles(of), /not complete/);
+      await write("[]");
+      await assert.rejects(remote.completeFiles(of), /SHA-256/);
+      await write("{");
+      assert.deepEqual(await remote.expectFiles(of, [file]), [1]);
+      await write("}", 1);
+      // Another list is another content. What was not continued for a day is removed.
+      hours = 25;
+      await remote.expectFiles(of, [{ ...file, bytes: 3 }]);
+      await remote.expectFiles({ image: "next" }, [file]);
+      assert.equal(readdirSync(join(folder, "incoming")).length, 2);
+      assert.ok(!existsSync(join(folder, "images", "new")));
+      for (let copy = 1; copy <= 62; copy++) await remote.expectFiles({ copy }, [file]);
+      await assert.rejects(remote.expectFiles({ copy: 63 }, [file]), /64 incomplete contents/);
+      await remote.expectFiles({ copy: 62 }, [file]);
+      await other.close();
     });
   });

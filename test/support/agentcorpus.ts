@@ -81,6 +81,11 @@ const inputs: Readonly<Record<string, readonly object[]>> = {
   "images.removeImage": [{ name: "mine" }],
   "consoles.readLog": [{ id: 1, spec: { previous: false, tail: 10 } }],
   "contents.listFiles": [{ of: { image: "mine" } }, { of: { copy: 1 } }],
+  "contents.expectFiles": [
+    { of: { image: "new" }, files: [{ number: 0, name: "image.json", bytes: 0, sha256: sum }] },
+    { of: { copy: 9 }, files: [{ number: 0, name: "disk-1/0.qcow2", bytes: 10, sha256: sum }] },
+  ],
+  "contents.completeFiles": [{ of: { image: "new" } }, { of: { copy: 9 } }],
   "router.apply": [{ spec: network }],
   "router.remove": [{ id: 7 }],
   "router.observe": [{ network: 7 }],

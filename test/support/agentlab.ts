@@ -21,7 +21,13 @@ export const description = (tag = "sim"): Description => ({
   router: { kind: "sim", detail: "sim: no packet flows", lines: [], offers: { ipsec: true, wireguard: true } },
 });
 
-const noContents = createContents({ images: [], servers: "/nonexistent" });
+const noContents = createContents({
+  images: [],
+  servers: "/nonexistent",
+  incoming: "/nonexistent",
+  checkImage: async () => {},
+  now: Date.now,
+});
 
 /** Simulated drivers for the interfaces that a test does not bring. */
 export function withSimulated(drivers: Partial<Drivers>): Drivers {

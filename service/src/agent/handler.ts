@@ -188,9 +188,11 @@ export function createHandler(options: HandlerOptions): Handler {
       socket.destroy();
       stream.destroy();
     });
-    if (bound.verb.stream === "both") pipeline(socket, stream, end);
-    else socket.on("close", end);
-    pipeline(stream, socket, end);
+    const { stream: direction } = bound.verb;
+    if (direction === "read") socket.on("close", end);
+    else pipeline(socket, stream, end);
+    // What was written is on disk when the stream has ended; then the connection ends.
+    if (direction !== "write") pipeline(stream, socket, end);
   }
 }
 

@@ -41,7 +41,8 @@ export interface Transport {
 /** Connections that stay open without a request. */
 const mostIdle = 32;
 const keepAlivePeriod = 5000;
-const control = /[\u0000-\u001f\u007f]/;
+/** Anything but printable ASCII. */
+const control = /[^ -~]/;
 
 /** The connection was closed before the request arrived. */
 class StaleConnection extends Error {}
@@ -78,7 +79,7 @@ export function createTransport(place: Place): Transport {
       if (connection.use === null) socket.destroy();
       else connection.use.bytes(bytes);
     });
-    socket.on("error", (error) => {
+    socket.on("error", (error: Error) => {
       failure = error;
     });
     socket.on("close", () => {
@@ -180,7 +181,7 @@ export function createTransport(place: Place): Transport {
     send: async (request) => (await run(request, false)) as Reply,
     open: (request) => run(request, true),
     reset(error) {
-      for (const connection of [...all]) {
+      for (const connection of all) {
         connection.use?.end(error);
         connection.socket.destroy();
       }

@@ -1,7 +1,7 @@
 /** The verbs of `Contents` (`drivers/content/interface.ts`): images and disk copies for another host. */
 import { Type } from "typebox";
 import { count, id, imageName, integer, list, only } from "./values.ts";
-import { times, verbs } from "./verb.ts";
+import { sizes, times, verbs } from "./verb.ts";
 
 const Of = Type.Union([only({ image: imageName() }), only({ copy: id() })]);
 
@@ -29,5 +29,28 @@ export const contentVerbs = verbs({
     answer: null,
     time: times.read,
     stream: "read",
+  },
+  expectFiles: {
+    summary: "Begin or continue to receive an image or disk copy, and return what is stored of each file",
+    args: ["of", "files"],
+    body: only({ of: Of, files: list(File, { maxItems: 10_000 }) }),
+    answer: list(count(), { maxItems: 10_000 }),
+    time: times.long,
+    bytes: sizes.machine,
+  },
+  writeFile: {
+    summary: "Write a file of an expected content from a position",
+    args: ["of", "file", "from"],
+    body: only({ of: Of, file: integer(0, 10_000), from: integer(0, Number.MAX_SAFE_INTEGER) }),
+    answer: null,
+    time: times.read,
+    stream: "write",
+  },
+  completeFiles: {
+    summary: "Verify the checksums of a received content, and give it its name",
+    args: ["of"],
+    body: only({ of: Of }),
+    answer: null,
+    time: times.long,
   },
 });

@@ -58,7 +58,7 @@ type Different<Interface, Table> = {
     ? Name extends keyof Table
       ? Table[Name] extends Verb
         ? [Refused<Arguments<Table[Name]>, Required<All>>] extends [never]
-          ? Table[Name] extends { readonly stream: "both" | "read" } | { readonly answer: null }
+          ? Table[Name] extends { readonly stream: "both" | "read" | "write" } | { readonly answer: null }
             ? never
             : Result<Table[Name]> extends Value
               ? never

@@ -28,8 +28,8 @@ export interface Verb extends Pick<Operation, "summary" | "description"> {
   readonly note?: TSchema;
   /** The body contains a spec with a generation, and the result is the generation in force. An older generation is refused. */
   readonly generation?: true;
-  /** The result is a byte stream: the connection becomes the stream. `read`: only from the agent. */
-  readonly stream?: "both" | "read";
+  /** The result is a byte stream: the connection becomes the stream. `read`: only from the agent; `write`: only to it. */
+  readonly stream?: "both" | "read" | "write";
 }
 
 /** Returns the table with its exact type. A verb with a key that `Verb` does not have is a type error. */

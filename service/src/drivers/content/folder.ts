@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { createIncoming } from "./incoming.ts";
 import type { ContentFile, ContentOf, Contents } from "./interface.ts";
 
 /** Folders below a content's folder that are listed, too. */
@@ -33,10 +34,16 @@ export interface ContentPlaces {
   readonly images: readonly string[];
   /** Folder with the folders of servers, and `ID.copy` for each copy. */
   readonly servers: string;
+  /** Folder of contents that are being received. */
+  readonly incoming: string;
+  /** Rejects if the image in `folder/name`, which was received, may not be used. */
+  readonly checkImage: (folder: string, name: string) => Promise<void>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 /** Creates the driver. */
-export function createContents({ images, servers }: ContentPlaces): Contents {
+export function createContents({ images, servers, incoming, checkImage, now }: ContentPlaces): Contents {
   const sums = new Map<string, string>();
 
   async function folderOf(of: ContentOf): Promise<string> {
@@ -68,14 +75,26 @@ export function createContents({ images, servers }: ContentPlaces): Contents {
     }
   }
 
-  return {
-    async listFiles(of) {
-      const folder = await folderOf(of);
-      const files: ContentFile[] = [];
-      for (const [number, name] of (await namesIn(folder)).entries())
-        files.push({ number, name, ...(await describe(join(folder, name))) });
-      return files;
+  async function listFiles(of: ContentOf): Promise<readonly ContentFile[]> {
+    const folder = await folderOf(of);
+    const files: ContentFile[] = [];
+    for (const [number, name] of (await namesIn(folder)).entries())
+      files.push({ number, name, ...(await describe(join(folder, name))) });
+    return files;
+  }
+  const receiving = createIncoming(
+    {
+      folder: incoming,
+      targetOf: (of) => ("image" in of ? join(images[0] ?? incoming, of.image) : join(servers, `${of.copy}.copy`)),
+      check: async (of, folder, name) => ("image" in of ? checkImage(folder, name) : undefined),
+      now,
     },
+    listFiles,
+  );
+
+  return {
+    ...receiving,
+    listFiles,
     async openFile(of, file, from) {
       const folder = await folderOf(of);
       const name = (await namesIn(folder))[file];

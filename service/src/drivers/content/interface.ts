@@ -23,4 +23,13 @@ export interface Contents {
   listFiles(of: ContentOf): Promise<readonly ContentFile[]>;
   /** Opens a file of the list at a position in bytes. Rejects if it does not exist. */
   openFile(of: ContentOf, file: number, from: number): Promise<NodeJS.ReadableStream & { destroy(): void }>;
+  /**
+   * Begins or continues to receive a content with these files, as another host lists them. Resolves to the bytes of each file that are
+   * stored already: all, if the content is complete here. Rejects if this host has another content of this name, or no space.
+   */
+  expectFiles(of: ContentOf, files: readonly ContentFile[]): Promise<readonly number[]>;
+  /** Opens a file of an expected content to write it from a position, which is at most what is stored; bytes after it are removed. */
+  writeFile(of: ContentOf, file: number, from: number): Promise<NodeJS.WritableStream & { destroy(): void }>;
+  /** Verifies the checksums and gives the content its name. Rejects if a file is incomplete; removes one with a wrong checksum. */
+  completeFiles(of: ContentOf): Promise<void>;
 }

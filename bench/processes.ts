@@ -1,0 +1,109 @@
+/**
+ * Compares the service as one process with the service as agent and control plane: milliseconds from the start to the first response of
+ * the API, CPU time of all processes until then, and their memory (PSS) a few seconds later. Each run has network, mount and process
+ * namespaces of its own, with real engines and a new data folder; the second start of it is measured, when compiled code is cached. Both
+ * kinds alternate. `npm run bench -- processes`, as root.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+interface Figures {
+  readonly first: number;
+  readonly cpu: number;
+  readonly memory: number;
+}
+
+const [role = "3", processes = ""] = process.argv.slice(2);
+if (role === "run") {
+  console.log(JSON.stringify(await measure(processes)));
+  process.exit();
+}
+if (process.getuid?.() !== 0) throw new Error("it needs root");
+const space = ["--net", "--mount", "--pid", "--fork", "--mount-proc"];
+const enter = 'ip link set lo up; mount -t tmpfs none /run; mkdir /run/netns; exec "$0" "$@"';
+const all: Record<string, Figures[]> = { "1": [], "2": [] };
+for (let round = 0; round < Number(role); round++)
+  for (const [kind, figures] of Object.entries(all)) {
+    const argv = [...space, "sh", "-c", enter, process.execPath, import.meta.filename, "run", kind];
+    const { stdout, stderr } = spawnSync("unshare", argv, { encoding: "utf8" });
+    const last = stdout.trim().split("\n").at(-1) ?? "";
+    if (!last.startsWith("{")) throw new Error(stderr);
+    figures.push(JSON.parse(last) as Figures);
+  }
+/** The smallest figure of all rounds: other work of the host only adds. */
+const least = (kind: string, of: keyof Figures): number => Math.min(...(all[kind] ?? []).map((one) => one[of]));
+console.log(`processes of the service, best of ${role} rounds`);
+console.table(
+  Object.fromEntries(
+    (["first", "cpu", "memory"] as const).map((of) => [
+      { first: "first response, ms", cpu: "CPU time until then, ms", memory: "memory, MB" }[of],
+      {
+        "one process": least("1", of).toFixed(0),
+        "two processes": least("2", of).toFixed(0),
+        difference: (least("2", of) - least("1", of)).toFixed(0),
+      },
+    ]),
+  ),
+);
+
+/** Starts the service twice and measures the second start. */
+async function measure(kind: string): Promise<Figures> {
+  const folder = mkdtempSync(join(tmpdir(), "brume-bench-"));
+  try {
+    await start(kind, folder);
+    return await start(kind, folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function start(kind: string, folder: string): Promise<Figures> {
+  const environment = {
+    ...process.env,
+    NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/compiled"),
+    BRUME_DATA: folder,
+    BRUME_PROCESSES: kind,
+    BRUME_LISTEN: "127.0.0.1:18080",
+    BRUME_DNS_LISTEN: "127.0.0.1:15353",
+  };
+  const begun = performance.now();
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../service/src/main.ts")], {
+    env: environment,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  const ended = once(child, "exit");
+  while (!(await fetch("http://127.0.0.1:18080/readyz").catch(() => null))) await sleep(5);
+  const first = performance.now() - begun;
+  const cpu = sum(cpuOf);
+  await sleep(4000);
+  const memory = sum(memoryOf);
+  child.kill("SIGTERM");
+  await ended;
+  return { first, cpu, memory };
+}
+
+/** Sums a figure over the processes of the service, without the engines. */
+function sum(figureOf: (pid: string) => number): number {
+  let total = 0;
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)) {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      if (/service\/src\/(main|launch\/supervisor|drivers\/starter)\.ts/.test(command)) total += figureOf(pid);
+    } catch {
+      // It has ended.
+    }
+  }
+  return total;
+}
+function memoryOf(pid: string): number {
+  return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) / 1024;
+}
+/** User and system time, also of children that have ended, in milliseconds. */
+function cpuOf(pid: string): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
+  return fields.slice(11, 15).reduce((total, ticks) => total + Number(ticks) * 10, 0);
+}
