@@ -12,9 +12,9 @@ import { hindrance } from "../support/netnslab.ts";
 import { createFarEnd, type FarEnd, startWireguard } from "./farend.ts";
 import { halvesOf, startPing } from "./halves.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
-import type { Server } from "./networkscene.ts";
+import type { Server } from "./routerfixture.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { type Scene, until } from "./vpnscene.ts";
+import { until, type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go", "nsenter", "ping");
 if (skip) console.log(`networks of a killed agent: not tried, ${skip}`);
@@ -128,7 +128,10 @@ describe("networks of an agent and a control plane that are killed", { skip, con
     const { Vpn } = await at.brume.client.configureVpn({ path: { id: head.Id }, body }, { wait: 60 });
     const [ipsec, wireguard] = Vpn.Tunnels;
     assert.ok(ipsec && wireguard);
-    const strongswan = await startStrongswan({ folder: office.folder, far: { namespace: office.namespace } } as Scene);
+    const strongswan = await startStrongswan({
+      folder: office.folder,
+      far: { namespace: office.namespace },
+    } as VpnFixture);
     await strongswan.load(ipsec.PeerConfig.replaceAll("<SharedKey>", ipsec.SharedKey));
     await (await startWireguard(branch, `b${at.lab.tag}f`)).configure(wireguard, farKey, head.CIDR);
     for (const { server: far } of [office, branch])
