@@ -64,12 +64,15 @@ export async function serve(
     }
   }
 
+  async function send(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { status, body } = await answer(request);
+    const text = body === undefined ? "" : JSON.stringify(body);
+    if (text !== "") response.setHeader("content-type", type);
+    response.writeHead(status, { "content-length": Buffer.byteLength(text) }).end(text);
+  }
+
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    void answer(request).then(({ status, body }) => {
-      const text = body === undefined ? "" : JSON.stringify(body);
-      if (text !== "") response.setHeader("content-type", type);
-      response.writeHead(status, { "content-length": Buffer.byteLength(text) }).end(text);
-    });
+    void send(request, response);
   });
   const ended = Promise.withResolvers<void>();
   server.once("error", ended.reject);

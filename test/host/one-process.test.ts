@@ -9,7 +9,9 @@ import { halvesOf } from "./halves.ts";
 const skip = process.getuid?.() === 0 ? false : "needs root";
 if (skip) console.log(`a host without private roots: not tried, ${skip}`);
 
-test("without the right to a private root, the service is one process, and its log states that", { skip }, async (t) => {
+test("without the right to a private root, the service is one process, and its log states that", {
+  skip,
+}, async (t) => {
   // Without the other capability it changes no network of this host.
   const rights = "--bounding-set=-sys_admin,-net_admin --inh-caps=-sys_admin,-net_admin";
   const brume = await createProcess("sqlite", {

@@ -1,7 +1,6 @@
 /** Handlers that list, read, create, copy, edit, rebuild and delete servers. They validate and queue the work; the flows do it. */
 
-import type { Server } from "@brume/api/server.ts";
-import type { ServerEdit } from "@brume/api/server.ts";
+import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { findImage } from "../catalog/table.ts";
 import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type ChangeResult, type Handlers, type Request } from "../http/handler.ts";
