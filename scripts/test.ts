@@ -71,8 +71,9 @@ const entries = arrange(files).map((group, index) => {
   writeFileSync(path, moduleOf(group));
   return path;
 });
+// A file is a suite, and its tests share this limit: files with guests take up to three minutes on a busy host.
 // Three processes for each processor: most wait for guests, protocol timers and other processes.
-const options = ["--test", "--test-timeout=180000", `--test-concurrency=${3 * processors}`, "--test-reporter=spec"];
+const options = ["--test", "--test-timeout=420000", `--test-concurrency=${3 * processors}`, "--test-reporter=spec"];
 const child = spawn(process.execPath, [...options, ...entries], { stdio: "inherit", cwd: root });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
 child.on("exit", (code) => {

@@ -255,12 +255,12 @@ onSqliteFirst(
         const made = await fixture.server({ HDD: 10 });
         const disk = async () =>
           (await harness.brume.machines.observe()).machines.find(({ id }) => id === made.ID)?.disks.map(({ gb }) => gb);
+        harness.brume.machines.fail("ensureRunning", 5);
         const resize = await harness.client.updateServer({ path: { id: made.ID }, body: { CPU: 8, HDD: 20 } });
         assert.deepEqual(
           resize.Steps.map(({ Name }) => Name),
           ["Stop", "Cpu", "Start", "Disk"],
         );
-        harness.brume.machines.fail("ensureRunning", 5);
         const ended = await waitForEnd(resize);
         assert.deepEqual([ended.State, ended.Error?.step], ["Failed", "Start"]);
         assert.deepEqual(await disk(), [10]);

@@ -4,7 +4,13 @@ import { type ChangeInput, recordTypes } from "@brume/api/dns.ts";
 import type { TestService } from "../support/testservice.ts";
 import { prepareRequests } from "./dryrun.ts";
 
-export type ChangeRequest = readonly [name: OperationName, target: string, body?: object];
+/** `headers` with a cookie: the request has no token. */
+export type ChangeRequest = readonly [
+  name: OperationName,
+  target: string,
+  body?: object,
+  headers?: Readonly<Record<string, string>> | undefined,
+];
 
 const fields = {
   A: { Name: "a1", IP: "192.0.2.1" },
@@ -56,7 +62,7 @@ export async function changesOf(brume: TestService): Promise<ChangeRequest[]> {
     ["createToken", "/token", { Name: "new", Scopes: ["dns:read"] }],
     ["deleteToken", `/token/${token.ID}`],
     ...Object.entries(ofMachines).map(
-      ([name, [target, body]]): ChangeRequest => [name as OperationName, target, body ?? {}],
+      ([name, [target, body, headers]]): ChangeRequest => [name as OperationName, target, body ?? {}, headers],
     ),
     ["deleteWebhook", `/webhook/${webhook.ID}`],
   ];

@@ -5,7 +5,8 @@ import { deleteServer } from "../../service/src/server/table.ts";
 import type { Harness } from "../support/harness.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";
 
-type Request = readonly [target: string, body?: object];
+/** `headers` with a cookie: the request has no token. */
+type Request = readonly [target: string, body?: object, headers?: Readonly<Record<string, string>>];
 
 const key = (byte: number) =>
   Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, byte)]).toString("base64");
@@ -84,6 +85,9 @@ export async function prepareRequests({
   const endpoint = await openEndpoint();
   const hook = async () => (await client.createWebhook({ body: { Url: endpoint.url, Types: ["disk.low"] } })).ID;
   const [stopped, doomedHook] = [await hook(), await hook()];
+  const session = await client.createSession({ body: {} });
+  const signIn = { method: "POST", headers: { authorization: `Bearer ${brume.token}` } };
+  const [cookie = ""] = (await fetch(`${brume.url}/session`, signIn)).headers.get("set-cookie")?.split(";") ?? [];
   const [event] = await client.listEvents({ query: { limit: 1 } });
   await brume.store.write(async (tx) => {
     const delivery = { event_id: event?.ID ?? 0, type: "disk.low", resource: "disk", resource_id: 1 };
@@ -103,6 +107,9 @@ export async function prepareRequests({
   return {
     adoptOrphan: [`/orphan/${orphans[0]?.ID}/adopt`, {}],
     deleteOrphan: [`/orphan/${orphans[1]?.ID}`],
+    createSession: ["/session", {}],
+    deleteSession: [`/session/${session.ID}`],
+    deleteOwnSession: ["/session", {}, { cookie, "X-Brume-Console": "1" }],
     createDiskCopy: ["/disk-copy", { ServerID: kept }],
     deleteDiskCopies: ["/disk-copy"],
     createWebhook: ["/webhook", { Url: endpoint.url, Types: ["disk.low"] }],

@@ -142,10 +142,15 @@ describe("a cached response", () => {
       "a change that is not tried",
     );
     await compareAll("nothing");
-    for (const [name, target, body] of changes) {
+    for (const [name, target, body, headers] of changes) {
       const response = await fetch(brume.url + target, {
         method: operationOf(name).method,
-        headers: { authorization: `Bearer ${brume.token}`, "content-type": "application/json", prefer: "wait=0" },
+        headers: {
+          ...(headers === undefined && { authorization: `Bearer ${brume.token}` }),
+          "content-type": "application/json",
+          prefer: "wait=0",
+          ...headers,
+        },
         body: JSON.stringify(body ?? {}),
       });
       assert.equal(response.status, 200, `${name}: ${await response.text()}`);

@@ -148,7 +148,9 @@ onEveryDatabase("consistency", (harness) => {
       await settle(harness);
     });
 
-    const requestOf = (name: OperationName): readonly [target: string, body?: object] => {
+    const requestOf = (
+      name: OperationName,
+    ): readonly [target: string, body?: object, headers?: Readonly<Record<string, string>>] => {
       const record = /^(create|update)Record(.+)$/.exec(name) as [string, string, RecordType] | null;
       if (record?.[1] === "create") {
         const more =
@@ -203,11 +205,11 @@ onEveryDatabase("consistency", (harness) => {
       test(`of ${name} changes no row, and returns the real response`, async () => {
         const [oldest] = (await harness.client.listVersions({ path: { id: ids.domain } })).slice(-3);
         restoreTo = oldest?.Serial ?? 0;
-        const [target, body] = requestOf(name);
+        const [target, body, headers] = requestOf(name);
         const { method } = contract[name] as Operation;
         const rows = await dump(harness);
         const zones = (await harness.brume.nameserver.observe()).zones.map(({ zone, serial }) => `${zone} ${serial}`);
-        const dry = await harness.request(`${method} ${target}?dryRun=true`, body);
+        const dry = await harness.request(`${method} ${target}?dryRun=true`, body, headers);
         assert.equal(dry.status, 200, dry.text);
         assert.deepEqual(await dump(harness), rows);
         assert.deepEqual(
@@ -216,7 +218,7 @@ onEveryDatabase("consistency", (harness) => {
         );
         // By itself it might wait, and answer what came of it.
         const soon = ofMachines[name] === undefined ? {} : { Prefer: "wait=0" };
-        const real = await harness.request(`${method} ${target}`, body, soon);
+        const real = await harness.request(`${method} ${target}`, body, { ...soon, ...headers });
         assert.equal(real.status, 200, real.text);
         assertSameShape(dry.json, real.json, name);
         await settle(harness);

@@ -29,7 +29,7 @@ export interface TestResponse {
 export interface Caller {
   readonly token: string;
   readonly client: Client;
-  /** Sends a raw request: `request("POST /dns", { Name: "a.example" })`. A string body is sent unchanged, without `Content-Type` unless given. */
+  /** Sends a raw request: `request("POST /dns", { Name: "a.example" })`. A string body is sent unchanged, without `Content-Type` unless given. With a cookie it has no token. */
   request(line: string, body?: object | string, headers?: Readonly<Record<string, string>>): Promise<TestResponse>;
 }
 
@@ -130,7 +130,10 @@ function createCaller(url: () => string, token: string): Caller {
     },
     async request(line, body, more = {}) {
       const [method = "", target = ""] = line.split(" ");
-      const headers = new Headers({ Authorization: `Bearer ${token}`, ...more });
+      const headers = new Headers({
+        ...(more["cookie"] === undefined && { Authorization: `Bearer ${token}` }),
+        ...more,
+      });
       if (typeof body === "object" && !headers.has("content-type")) headers.set("content-type", "application/json");
       const sent = typeof body === "object" ? JSON.stringify(body) : body;
       // As bytes, because fetch adds a `Content-Type` to a string.

@@ -3,9 +3,9 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { closeSync } from "node:fs";
 import { test } from "node:test";
-import type { Client } from "../answer/ratelimit.ts";
+import { type Client, clientAt } from "../answer/ratelimit.ts";
 import { createLatency } from "../builtin/latency.ts";
-import { addressOf, loadMmsg, PLACES } from "./mmsg.ts";
+import { addressOf, type Batch, loadMmsg, PLACES } from "./mmsg.ts";
 import { createOverload } from "./overload.ts";
 import { listenUdp, serveUdp } from "./udp.ts";
 
@@ -116,6 +116,31 @@ test("more datagrams than can be answered: a client with few is answered, and mi
   assert.ok(known.includes(true));
   // It ends when the waiting datagrams are read.
   while (overload.isActive) await new Promise((resolve) => setImmediate(resolve));
+});
+
+test("a long queue is read to its end without another datagram, and the overload ends", async (t) => {
+  const { socket } = await listenUdp(null, "127.0.0.1", 0);
+  t.after(() => socket.close());
+  let left = 40;
+  const batch: Batch = {
+    receive() {
+      // Longer than a slice of the thread.
+      for (const until = performance.now() + 3; performance.now() < until; );
+      return left-- > 0 ? PLACES : 0;
+    },
+    queued: () => 1 << 20,
+    client: () => clientAt("127.0.0.1", 9),
+    packet: () => Buffer.alloc(12),
+    size: () => 12,
+    put: () => {},
+    send: () => {},
+  };
+  const overload = createOverload();
+  serveUdp({ socket, batch }, { udp: () => 0 }, createLatency(), overload);
+  const { socket: asker } = await client(t, "127.0.0.1", socket.address().port);
+  asker.send("first");
+  while (left >= 0) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([overload.isActive, overload.dropped > 0], [false, true]);
 });
 
 test("a batch receives waiting datagrams up to its size, and drops those that cannot be sent", async (t) => {

@@ -71,8 +71,18 @@ export function serveUdp(
   let buffer = Buffer.alloc(DATAGRAM);
   /** The socket is not read until other events were handled. */
   let isPaused = false;
-  const proceed = (): void => {
-    isPaused = false;
+  let isClosed = false;
+  socket.once("close", () => {
+    isClosed = true;
+  });
+  /** Reads all that wait. It continues by itself after a pause: an overload must end also if no other datagram comes. */
+  const readAll = (): void => {
+    if (batch === null || isPaused || isClosed || answerAll(batch, responder, overload)) return;
+    isPaused = true;
+    setImmediate(() => {
+      isPaused = false;
+      readAll();
+    });
   };
   socket.on("message", (packet, { address, port }) => {
     const started = latency.due() ? performance.now() : 0;
@@ -87,10 +97,7 @@ export function serveUdp(
       if (isClogged && !clogged) buffer = Buffer.alloc(DATAGRAM);
       clogged = isClogged;
     }
-    if (batch !== null && !isPaused && !answerAll(batch, responder, overload)) {
-      isPaused = true;
-      setImmediate(proceed);
-    }
+    readAll();
     if (started === 0) return;
     const ended = performance.now();
     latency.add((ended - started) * 1000, ended);
