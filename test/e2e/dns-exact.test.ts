@@ -93,6 +93,9 @@ onSqlite("exact records", (harness) => {
     });
     const none = await harness.client.createRecordMX({ body: { DomainId, Name: "none", HostName: ".", Priority: 0 } });
     assert.deepEqual([none.ExtHostName, none.Priority], [".", "0"]);
+    // RFC 7505 section 3: a name without mail has no other MX.
+    const mail = { DomainId, Name: "none", HostName: "mail.example.net", Priority: 10 };
+    await refused(harness.client.createRecordMX({ body: mail }), "validation_failed", { "/Name": "fields_conflict" });
     await harness.client.createRecordSRV({ body: { DomainId, Service: "sip", Proto: "tcp", Port: 0, Target: "." } });
     const text = await harness.client.text("readDomain", { path: { id: DomainId } });
     const { ID } = await harness.client.createDomain({ body: { Name: "128/25.2.0.192.in-addr.arpa" } });

@@ -15,7 +15,8 @@ import { absolute } from "./name.ts";
 import { ownerField, recordKey, type StoredRecord } from "./record.ts";
 import { endOfKey, servedOwner, sortKey } from "./served.ts";
 
-type QueryCode = Extract<ErrorCode, "cname_conflict" | "delegation_conflict" | "record_exists">;
+/** `null_mx`: a null MX beside another MX (RFC 7505 section 3). */
+type QueryCode = Extract<ErrorCode, "cname_conflict" | "delegation_conflict" | "record_exists"> | "null_mx";
 /** `too_long`: a record set that does not fit into a DNS answer. */
 export type RuleCode = QueryCode | "cname_at_apex" | "too_long";
 
@@ -43,6 +44,10 @@ export interface Conflict<Row> {
 const isGlue = (type: RecordType): boolean => recordSpecs[type].delegated === "at and below the cut";
 const isAllowedAtCut = (type: RecordType): boolean => recordSpecs[type].delegated !== undefined;
 
+/** Data of an MX for a name that accepts no mail (RFC 7505). */
+const nullMx = "0 .";
+const isNullMx = ({ type, value }: StoredRecord): boolean => type === "MX" && value === nullMx;
+
 const notCname = recordTypes.filter((type) => type !== "CNAME");
 const notGlue = recordTypes.filter((type) => !isGlue(type));
 const notAtCut = recordTypes.filter((type) => !isAllowedAtCut(type));
@@ -68,6 +73,13 @@ export function conflictQueries(record: StoredRecord): ConflictQuery[] {
     queries.push({ code: "delegation_conflict", types: notGlue, keys: [], between: [key, endOfKey(key)] });
   }
   queries.push({ code: "record_exists", types: [type], keys, value });
+  if (type === "MX")
+    queries.push({
+      code: "null_mx",
+      types: ["MX"],
+      keys,
+      ...(isNullMx(record) ? { otherThan: value } : { value: nullMx }),
+    });
   return queries;
 }
 
@@ -105,6 +117,10 @@ export function describeConflict(
     const sentence = `The ${record.type} records at ${name} do not fit into one DNS answer: together they may have at most ${max} bytes.`;
     return new ApiError("validation_failed", sentence, [fieldError(at + pointer, code, sentence)]);
   }
+  if (code === "null_mx") {
+    const sentence = `A name that accepts no mail has no other MX than "${nullMx}" (RFC 7505), but there is ${existing}.`;
+    return new ApiError("validation_failed", sentence, [fieldError(at + pointer, "fields_conflict", sentence)]);
+  }
   const sentences = {
     cname_at_apex: `${name} is the top of the domain, which cannot have a CNAME.`,
     cname_conflict: `A CNAME must be the only record at its name, but there is ${existing}.`,
@@ -126,6 +142,8 @@ interface Node {
   /** Index by record key; null while there is only one record. */
   all: Map<string, number> | null;
   cname: number;
+  mx: number;
+  nullMx: number;
   /** A record that a delegated name cannot have. */
   blocking: number;
   /** Bytes per record set; null while there is only one record. */
@@ -161,7 +179,7 @@ export function* findConflicts(records: readonly StoredRecord[], existing = 0): 
     const name = servedOwner(record).toLowerCase();
     let node = nodes.get(name);
     if (node === undefined) {
-      node = { first: -1, all: null, cname: -1, blocking: -1, bytes: null };
+      node = { first: -1, all: null, cname: -1, mx: -1, nullMx: -1, blocking: -1, bytes: null };
       nodes.set(name, node);
     }
     const above = isGlue(record.type) || cuts.size === 0 ? [] : cutsAbove(name, cuts);
@@ -197,6 +215,8 @@ function findConflict(
   }
   const same = findSame(records, node, key);
   if (same >= 0) return { code: "record_exists", other: same };
+  const mx = record.type !== "MX" ? -1 : isNullMx(record) ? node.mx : node.nullMx;
+  if (mx >= 0) return { code: "null_mx", other: mx };
   const bytes = node.bytes?.get(record.type);
   if (bytes !== undefined && bytes + answerBytes(record) > limits.setBytes) return { code: "too_long", other: null };
   return null;
@@ -221,6 +241,8 @@ function addRecord(
     if (!node.all.has(key)) node.all.set(key, index);
   }
   if (type === "CNAME" && node.cname < 0) node.cname = index;
+  if (type === "MX" && node.mx < 0) node.mx = index;
+  if (isNullMx(record) && node.nullMx < 0) node.nullMx = index;
   if (!isAllowedAtCut(type) && node.blocking < 0) node.blocking = index;
   if (type === "NS" && cut !== undefined && cut.ns < 0) cut.ns = index;
   for (const one of above) if (one.below < 0) one.below = index;
