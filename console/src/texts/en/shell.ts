@@ -115,7 +115,7 @@ export const shell = {
     of: (value: string) => `of ${value}`,
     attention: "Needs attention",
     allWell: "Everything works",
-    allWellAbout: "No server has failed, all domains are delegated, and all engines respond.",
+    allWellAbout: "No server has failed, no domain is known to lack its delegation, and all engines respond.",
     lately: "Latest changes",
     allActivity: "All activity",
     failedServer: (name: string) => `Server ${name} could not be created`,
