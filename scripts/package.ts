@@ -112,14 +112,14 @@ function takeDocuments(root: string): void {
 }
 
 /** Writes the description of the package and the scripts that dpkg runs. */
-function writeControl(root: string, version: string, maintainer: string): void {
+function writeControl(root: string, version: string): void {
   const size = run("du", "-sk", root).split("\t")[0] ?? "0";
   const recommended = [...run("sh", "scripts/setup", "engines").split(/\s+/), "ca-certificates"];
   const control = [
     "Package: brume",
     `Version: ${version}`,
     `Architecture: ${run("dpkg", "--print-architecture")}`,
-    `Maintainer: ${maintainer}`,
+    "Maintainer: Brume <brume@localhost>",
     `Installed-Size: ${size}`,
     `Depends: ${needed.join(", ")}`,
     `Recommends: ${recommended.join(", ")}`,
@@ -137,9 +137,6 @@ function writeControl(root: string, version: string, maintainer: string): void {
 }
 
 function build(out: string, version: string): string {
-  const { contributors = [] } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as {
-    contributors?: string[];
-  };
   const root = mkdtempSync(join(tmpdir(), "brume-package-"));
   try {
     chmodSync(root, 0o755);
@@ -153,7 +150,8 @@ function build(out: string, version: string): string {
       ...scripts.map((name) => `scripts/${name}`),
     ])
       take(root, path);
-    if (existsSync(join(project, ".engines/images"))) take(root, ".engines/images");
+    const image = ".engines/images/brume-tiny";
+    if (existsSync(join(project, image))) take(root, image);
     takePackages(root);
     takeCommandLine(root);
     takeDocuments(root);
@@ -161,7 +159,7 @@ function build(out: string, version: string): string {
       take(root, `packaging/${unit}`, `lib/systemd/system/${unit}`);
     write(root, "etc/brume/brume.toml", readFileSync(join(project, "packaging/brume.toml")), 0o640);
     run("chmod", "-R", "u=rwX,go=rX", join(root, "usr"), join(root, "lib"));
-    writeControl(root, version, contributors[0] ?? "Brume <brume@localhost>");
+    writeControl(root, version);
     const file = join(out, `brume_${version}_${run("dpkg", "--print-architecture")}.deb`);
     mkdirSync(out, { recursive: true });
     run("dpkg-deb", "--root-owner-group", "-Zzstd", "-z3", "--build", root, file);

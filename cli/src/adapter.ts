@@ -48,9 +48,12 @@ export async function serve(
   }
 
   async function answer(request: IncomingMessage): Promise<AdapterResponse> {
+    // A page of another site could send requests to this address through a browser on this host; browsers add this header to them.
+    if (request.headers.origin !== undefined)
+      return { status: 403, body: { error: "Requests of browsers are rejected." } };
     const client = clientOf(request);
     if (client === null) return { status: 401, body: { error: "The password of the request must be a token." } };
-    const path = new URL(request.url ?? "/", "http://adapter").pathname;
+    const [path = "/"] = (request.url ?? "/").split("?", 1);
     try {
       const body = await readJson(request);
       const found = await respond({ route: `${request.method} ${path.replace(/(.)\/$/, "$1")}`, body, client });

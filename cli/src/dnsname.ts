@@ -1,6 +1,6 @@
 /** Finds the domain of a full name. */
 import type { Client } from "@brume/api/client.ts";
-import type { Domain } from "@brume/api/dns.ts";
+import type { DnsRecord, Domain } from "@brume/api/dns.ts";
 import { NotFound } from "./resolve.ts";
 
 /** A full name, divided into its domain and the owner in it. */
@@ -10,6 +10,10 @@ export interface Located {
   /** Relative to the domain, in lower case; `@`: the domain itself. */
   readonly owner: string;
 }
+
+/** Returns the full name of a record in ASCII, in lower case and without the final dot. */
+export const nameOf = ({ PunyName }: DnsRecord, { NamePunyCode }: Domain): string =>
+  PunyName === "@" ? NamePunyCode : PunyName.replace(/\.$/, "").toLowerCase();
 
 /** Returns all domains that the token sees, without records. */
 export async function listDomains(client: Client, signal: AbortSignal): Promise<Domain[]> {

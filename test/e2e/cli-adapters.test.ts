@@ -29,7 +29,14 @@ const recordsOf = async (name: string) =>
 async function withAdapter(
   words: readonly string[],
   env: Readonly<Record<string, string>>,
-  use: (send: (route: string, body?: unknown, password?: string) => Promise<Response>) => Promise<void>,
+  use: (
+    send: (
+      route: string,
+      body?: unknown,
+      password?: string,
+      more?: Readonly<Record<string, string>>,
+    ) => Promise<Response>,
+  ) => Promise<void>,
 ): Promise<void> {
   const stop = new AbortController();
   const listening = Promise.withResolvers<string>();
@@ -46,9 +53,9 @@ async function withAdapter(
     running.then(({ err }) => assert.fail(`the adapter ended: ${err}`)),
   ]);
   try {
-    await use((route, body, password) => {
+    await use((route, body, password, more = {}) => {
       const [method = "", path = ""] = route.split(" ");
-      const headers: Record<string, string> = {};
+      const headers: Record<string, string> = { ...more };
       if (password !== undefined) headers["authorization"] = `Basic ${btoa(`any:${password}`)}`;
       return fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
     });
@@ -113,7 +120,30 @@ test("httpreq serves lego in both modes, with the token of the password", async 
     );
     assert.equal((await send("POST /present", { fqdn: 1 }, restricted)).status, 400);
     assert.equal((await send("GET /present", undefined, restricted)).status, 404);
+    // No request ends the adapter.
+    assert.equal((await send("GET //", undefined, restricted)).status, 404);
   });
+});
+
+test("requests that a page of another site sends through a browser are rejected", async () => {
+  await withAdapter(["httpreq"], {}, async (send) => {
+    const challenge = { fqdn: "_acme-challenge.example.com.", value: "x" };
+    const response = await send("POST /present", challenge, undefined, { origin: "https://other.example" });
+    assert.deepEqual([response.status, await recordsOf("example.com")], [403, []]);
+  });
+});
+
+test("a text at the top of a domain, and one that differs in case or ends with a dot, are not confused", async () => {
+  for (const value of ["Token.", "token."]) assert.equal((await cli(`acme present example.com ${value}`)).code, 0);
+  await withAdapter(["external-dns"], {}, async (send) => {
+    const list = async () => (await (await send("GET /records")).json()) as { targets: string[] }[];
+    const endpoint = { dnsName: "example.com", recordType: "TXT", recordTTL: 60 };
+    assert.deepEqual(await list(), [{ ...endpoint, targets: ["Token.", "token."] }]);
+    assert.equal((await send("POST /records", { delete: [{ ...endpoint, targets: ['"token."'] }] })).status, 204);
+    assert.deepEqual(await list(), [{ ...endpoint, targets: ["Token."] }]);
+  });
+  assert.equal((await cli("acme cleanup example.com Token.")).code, 0);
+  assert.deepEqual(await recordsOf("example.com"), []);
 });
 
 test("external-dns lists records and applies a plan at once", async () => {

@@ -1,6 +1,6 @@
 /** `brume acme`: TXT records of the DNS-01 challenge (RFC 8555, section 8.4). */
 import type { Client } from "@brume/api/client.ts";
-import { findDomain } from "../dnsname.ts";
+import { findDomain, nameOf } from "../dnsname.ts";
 import { UsageError } from "../model/values.ts";
 import type { Run, Session } from "../session.ts";
 
@@ -20,12 +20,12 @@ export async function presentText(client: Client, name: string, value: string, s
 
 /** Deletes the TXT record with this text. Nothing happens if it does not exist. */
 export async function cleanUpText(client: Client, name: string, value: string, signal: AbortSignal): Promise<void> {
-  const { domain, owner } = await findDomain(client, name, signal);
+  const { domain } = await findDomain(client, name, signal);
   const { LinkedRecords } = await client.readDomain({ path: { id: domain.ID } }, { signal });
-  const full = `${owner}.${domain.NamePunyCode}.`;
-  for (const { ID, TypeRecord, PunyName, Text } of LinkedRecords)
-    if (TypeRecord === "TXT" && PunyName.toLowerCase() === full && Text.replaceAll('"', "").trim() === value)
-      await client.deleteRecord({ path: { domainid: domain.ID, recordId: ID } }, { signal });
+  const full = name.toLowerCase().replace(/\.$/, "");
+  for (const record of LinkedRecords)
+    if (record.TypeRecord === "TXT" && nameOf(record, domain) === full && record.Text.trim() === `"${value}"`)
+      await client.deleteRecord({ path: { domainid: domain.ID, recordId: record.ID } }, { signal });
 }
 
 /** Returns name and value from the arguments, otherwise from the variables that certbot sets for its hooks. */

@@ -2,7 +2,7 @@
 import type { Client } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
 import { type AdapterResponse, BadRequest, serve } from "../adapter.ts";
-import { divideName, listDomains } from "../dnsname.ts";
+import { divideName, listDomains, nameOf } from "../dnsname.ts";
 import { entryOf, requestOf } from "../model/cloud/records.ts";
 import { recordForms } from "../model/cloud/shape.ts";
 import type { Run } from "../session.ts";
@@ -22,10 +22,9 @@ interface Endpoint {
 const types: readonly string[] = ["A", "AAAA", "CNAME", "MX", "NS", "TXT"];
 
 const withoutDot = (name: string): string => name.replace(/\.$/, "");
-const nameOf = ({ PunyName }: DnsRecord, { NamePunyCode }: Domain): string =>
-  PunyName === "@" ? NamePunyCode : withoutDot(PunyName).toLowerCase();
-/** Targets are compared without what may be written differently. */
-const plain = (target: string): string => withoutDot(target.replaceAll(/"|\s/g, "").toLowerCase());
+/** Targets are compared without what may be written differently: the quotation marks of one text; case and final dot of a name. */
+const plain = (type: string, target: string): string =>
+  type === "TXT" ? target.replace(/^"([^"]*)"$/, "$1") : withoutDot(target.toLowerCase());
 
 /** Names of the data of a type, in the order in which a target contains them. */
 const dataOf = (type: string): string[] =>
@@ -35,7 +34,7 @@ const dataOf = (type: string): string[] =>
 function targetOf(record: DnsRecord, { Name }: Domain): string {
   const entry = entryOf(record, Name);
   return dataOf(record.TypeRecord)
-    .map((name) => withoutDot(String(entry[name])))
+    .map((name) => (name === "Text" ? String(entry[name]) : withoutDot(String(entry[name]))))
     .join(" ");
 }
 
@@ -95,12 +94,12 @@ async function applyChanges(client: Client, body: unknown, signal: AbortSignal):
   };
   for (const endpoint of removed) {
     const { domain, list } = await locate(endpoint);
-    const targets = new Set(endpoint.targets.map(plain));
+    const targets = new Set(endpoint.targets.map((target) => plain(endpoint.recordType, target)));
     for (const record of domain.LinkedRecords)
       if (
         record.TypeRecord === endpoint.recordType &&
         nameOf(record, domain) === withoutDot(endpoint.dnsName).toLowerCase() &&
-        targets.has(plain(targetOf(record, domain)))
+        targets.has(plain(record.TypeRecord, targetOf(record, domain)))
       )
         list.push({ Op: "Delete", ID: record.ID });
   }
