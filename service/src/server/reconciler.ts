@@ -81,32 +81,32 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
     const before = died === null ? new Set<number>() : await crashesWithin(tx, server.id, clock.now(), restartTime);
     const staysOff = died !== null && !isRestarted(died, before);
     if (died !== null && !before.has(died))
-      await noteCrash(tx, server, staysOff, before.size + 1, status?.exit?.detail ?? "", output);
+      await noteCrash(tx, server, staysOff, before.size, status?.exit?.detail ?? "", output);
     else if (need === "off") await changeServer(context, tx, server.id, { is_on: 0 }, null);
     if (need !== "off" && !staysOff) await queueReconcile(context, tx, reconcile, server, died);
   }
 
-  /** Stores the crash as the error of the server, until the next start that a client requests, and appends `server.crashed`. */
+  /**
+   * Stores the crash as the error of the server, until the next start that a client requests, and appends `server.crashed`.
+   * `restarts`: restarts in the last ten minutes, before this crash.
+   */
   async function noteCrash(
     tx: Tx,
     { id, crashes }: ServerRow,
     staysOff: boolean,
-    times: number,
+    restarts: number,
     reason: string,
     output: string | null,
   ): Promise<void> {
-    const outcome = staysOff ? "It stays off" : "It is started again";
-    const detail = `Server ${id} ended unexpectedly, ${times} times in ten minutes: ${reason.split("\n")[0] ?? ""}. ${outcome}.`;
+    const outcome = staysOff
+      ? `It stays off, since it was restarted ${restarts} times in the last ten minutes`
+      : `It is started again (restart ${restarts + 1} of at most ${mostRestarts} in ten minutes)`;
+    const detail = `The VM of server ${id} ended unexpectedly: ${reason.split("\n")[0] ?? ""}. ${outcome}.`;
     const error = JSON.stringify({ ...errorFor("crashed", detail), log: output });
     const change = { crashes: crashes + 1, error, ...(staysOff && { is_on: 0, condition: "Normal" as const }) };
     const row = await updateServer(tx, id, change);
     await emitServerEvent(context, tx, row, "crashed", null);
-    log("warn", `The VM of a server crashed. ${outcome}.`, { server: id, times, detail: reason });
-    if (staysOff)
-      log("warn", "The VM of a server crashed too often within ten minutes and stays off.", {
-        server: id,
-        detail: reason,
-      });
+    log("warn", `The VM of a server crashed. ${outcome}.`, { server: id, detail: reason });
   }
 
   /** Stores a changed condition such as `NotResponding`, and logs it. */
