@@ -1,5 +1,6 @@
 /** Damage by other programs is observed where an observation can see it, and is repaired when the same spec is applied. */
 import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
@@ -125,6 +126,16 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     await killAll();
     await router.apply(spec);
     assert.deepEqual((await status()).missing, []);
+  });
+
+  test("a name without a namespace, which a killed `ip netns add` leaves, is replaced", async () => {
+    const name = `brume-${lab.tag}-9`;
+    writeFileSync(`/run/netns/${name}`, "", { mode: 0 });
+    const v4 = { cidr: "10.64.1.16/29", gateway: "10.64.1.17" };
+    await router.apply(image({ id: 9, v4, edgeAddress: "10.64.255.4", ports: [] }));
+    assert.ok(await lab.works(name, ["ip", "link", "show", "br0"]));
+    await router.remove(9);
+    assert.ok(!existsSync(`/run/netns/${name}`));
   });
 
   test("a network that cannot be created yet does not block the NIC of its server", async () => {

@@ -2,6 +2,7 @@
  * The VM of a server and its NICs: builds the spec for the driver, attaches NICs to their networks, and waits until a network has applied
  * its desired state. All functions check the actual state first and may run twice.
  */
+import type { WorkError } from "@brume/api/work.ts";
 import type { MachineSpec } from "../../drivers/machine/interface.ts";
 import type { Done, Run, Wait } from "../../engine/flow.ts";
 import { requestReconcile } from "../../engine/task.ts";
@@ -68,11 +69,13 @@ export async function activate(context: FlowContext, tx: Tx, server: number, id:
   await publishNetworks(context, tx, [linked.network.id]);
 }
 
-/** Returns the result of a step that waits for networks; it fails with `network_failed` when the time of the step is over. */
+/** Returns the result of a step that waits for networks; when the time of the step is over, it fails with `network_failed` and their errors. */
 export function waitForNetwork(server: number, networks: readonly NetworkRow[]): Wait {
   const ids = networks.map(({ id }) => id).join(", ");
   const wait = networks.some(({ error }) => error !== null) ? pauseOnError : pause;
-  const overdue = stepErrorOf("network_failed", `Server ${server}: timed out waiting for network ${ids}.`);
+  const reasons = networks.flatMap(({ error }) => (error === null ? [] : [(JSON.parse(error) as WorkError).detail]));
+  const text = [`Server ${server}: timed out waiting for network ${ids}.`, ...reasons].join(" ");
+  const overdue = stepErrorOf("network_failed", text);
   return { wait, detail: `waits for network ${ids}`, overdue };
 }
 

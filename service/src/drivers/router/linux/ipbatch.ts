@@ -1,7 +1,7 @@
 /**
  * Runs batches of `ip` commands; errors contain the failed line and the reason.
  */
-import type { Exec } from "../../exec.ts";
+import type { CommandError, Exec } from "../../exec.ts";
 
 /** Joins lines for standard input, each with a line end. */
 export const lines = (list: readonly string[]): string => list.map((line) => `${line}\n`).join("");
@@ -14,9 +14,14 @@ export async function runBatch(exec: Exec, namespace: string | null, batch: read
   const argv = ["ip", ...(namespace === null ? [] : ["-n", namespace]), "-batch", "-"];
   await exec.run(argv, { stdin: lines(batch) }).catch((error: unknown) => {
     const { message } = error as Error;
+    const { stderr } = error as Partial<CommandError>;
     const [, number] = /Command failed -:(\d+)/.exec(message) ?? [];
-    const [, why = ""] = /^(?:RTNETLINK answers|Error): (.*)$/m.exec(message) ?? [];
-    throw new Error(`ip, at "${batch[Number(number) - 1] ?? ""}"${why === "" ? "" : `: ${why}`}`, { cause: error });
+    const line = batch[Number(number) - 1];
+    const why = (stderr ?? "")
+      .replaceAll(/^Command failed.*$|RTNETLINK answers: /gm, "")
+      .trim()
+      .replaceAll(/\s*\n\s*/g, "; ");
+    throw new Error(`ip${line === undefined ? "" : `, at "${line}"`}: ${why === "" ? message : why}`, { cause: error });
   });
 }
 

@@ -134,12 +134,14 @@ export function createLinux(options: LinuxOptions): Router {
     });
     const [found] = readSnapshot(output);
     if (found !== undefined) return found;
-    // A killed `netns add` leaves a name without a namespace. A namespace that exists but could not be read must not be created again.
-    const isThere = await exec.run(["ip", "-n", spaceOf(spec.id), "-o", "link", "show", "lo"]).then(
-      () => true,
-      () => false,
+    const why = await exec.run(["ip", "-n", spaceOf(spec.id), "-o", "link", "show", "lo"]).then(
+      () => null,
+      (error: unknown) => (error as Error).message,
     );
-    if (isThere) throw new Error(`namespace ${spaceOf(spec.id)} of network ${spec.id} exists but could not be read`);
+    // A killed `netns add` leaves a name without a namespace. A namespace that exists but could not be read must not be created again.
+    if (why?.includes("Invalid argument")) await ip(null, [`netns del ${spaceOf(spec.id)}`]);
+    else if (!why?.includes("No such file"))
+      throw new Error(`namespace ${spaceOf(spec.id)} exists but could not be read: ${why ?? "no output"}`);
     return null;
   }
 
