@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import type { Page } from "playwright-core";
 import { consoleFolder, launchBrowser, openConsole } from "../test/support/browser.ts";
 import { fillService } from "../test/support/consolescene.ts";
+import { fillNetworks } from "../test/support/networkscene.ts";
 import { createTestService } from "../test/support/testservice.ts";
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: "string" } } });
@@ -24,6 +25,7 @@ const brume = await createTestService("sqlite", {
 const browser = await launchBrowser();
 try {
   const scene = await fillService(brume.client);
+  const { network, privateNetwork } = await fillNetworks(brume.client);
   const pages: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
     signin: (page) => page.goto("/console/"),
     overview: (page) => page.goto("/console/"),
@@ -36,6 +38,12 @@ try {
     server: (page) => page.goto(`/console/servers/${scene.server}`),
     metrics: (page) => page.goto(`/console/servers/${scene.server}?tab=metrics`),
     settings: (page) => page.goto(`/console/servers/${scene.server}?tab=settings`),
+    networks: (page) => page.goto("/console/networks"),
+    "networks-private": (page) => page.goto("/console/networks?tab=private"),
+    "networks-create": (page) => page.goto("/console/networks?create=public"),
+    network: (page) => page.goto(`/console/networks/${network}`),
+    "network-settings": (page) => page.goto(`/console/networks/${network}?tab=settings`),
+    "network-private": (page) => page.goto(`/console/networks/private/${privateNetwork}`),
     domains: (page) => page.goto("/console/dns"),
     records: (page) => page.goto(`/console/dns/${scene.domain}`),
     activity: (page) => page.goto("/console/activity"),

@@ -38,6 +38,23 @@ const server = createRoute({
   validateSearch: texts("tab", "range"),
   component: lazyRouteComponent(() => import("../features/servers/detail.tsx"), "ServerDetail"),
 });
+const networks = createRoute({
+  getParentRoute: () => root,
+  path: "/networks",
+  validateSearch: texts("tab", "q", "create"),
+  component: lazyRouteComponent(() => import("../features/networks/networks.tsx"), "Networks"),
+});
+const network = createRoute({
+  getParentRoute: () => root,
+  path: "/networks/$id",
+  validateSearch: texts("tab"),
+  component: lazyRouteComponent(() => import("../features/networks/detail.tsx"), "NetworkDetail"),
+});
+const privateNetwork = createRoute({
+  getParentRoute: () => root,
+  path: "/networks/private/$id",
+  component: lazyRouteComponent(() => import("../features/networks/privatedetail.tsx"), "PrivateNetworkDetail"),
+});
 const domains = createRoute({
   getParentRoute: () => root,
   path: "/dns",
@@ -62,7 +79,19 @@ const access = createRoute({
   validateSearch: texts("tab"),
   component: lazyRouteComponent(() => import("../features/access/access.tsx"), "Access"),
 });
-const routeTree = root.addChildren([overview, servers, serverCreate, server, domains, domain, activity, access]);
+const routeTree = root.addChildren([
+  overview,
+  servers,
+  serverCreate,
+  server,
+  networks,
+  network,
+  privateNetwork,
+  domains,
+  domain,
+  activity,
+  access,
+]);
 
 export const createAppRouter = () =>
   createRouter({

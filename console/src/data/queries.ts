@@ -71,6 +71,16 @@ export const queriesOf = (client: Client) => ({
     }),
   networks: () =>
     queryOptions({ queryKey: ["network", "list"], queryFn: ({ signal }) => client.listNetworks({}, { signal }) }),
+  publicNetwork: (id: number) =>
+    queryOptions({
+      queryKey: ["publicnetwork", "one", id],
+      queryFn: ({ signal }) => client.readPublicNetwork({ path: { id } }, { signal }),
+    }),
+  network: (id: number) =>
+    queryOptions({
+      queryKey: ["network", "one", id],
+      queryFn: ({ signal }) => client.readNetwork({ path: { id } }, { signal }),
+    }),
   domains: () =>
     queryOptions({
       queryKey: ["domain", "list"],

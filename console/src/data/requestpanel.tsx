@@ -5,7 +5,8 @@ import { Codes, Skeleton } from "../ui/feedback.tsx";
 import { Panel } from "../ui/page.tsx";
 import type { Equivalent, Request } from "./equivalent.ts";
 
-export function RequestPanel({ request }: { request: Request }) {
+/** `isFolded`: only its title is shown until it is opened. */
+export function RequestPanel({ request, isFolded = false }: { request: Request; isFolded?: boolean }) {
   const t = useTexts();
   const [codes, setCodes] = useState<readonly Equivalent[]>();
   const text = JSON.stringify(request);
@@ -20,12 +21,17 @@ export function RequestPanel({ request }: { request: Request }) {
       isLeft = true;
     };
   }, [text]);
+  const shown = (
+    <div className="stack tight">
+      <p className="muted small">{t.create.requestAbout}</p>
+      {codes === undefined ? <Skeleton lines={3} /> : <Codes codes={codes} />}
+    </div>
+  );
+  if (!isFolded) return <Panel title={t.create.request}>{shown}</Panel>;
   return (
-    <Panel title={t.create.request}>
-      <div className="stack tight">
-        <p className="muted small">{t.create.requestAbout}</p>
-        {codes === undefined ? <Skeleton lines={3} /> : <Codes codes={codes} />}
-      </div>
-    </Panel>
+    <details className="panel">
+      <summary>{t.create.request}</summary>
+      <div className="body">{shown}</div>
+    </details>
   );
 }

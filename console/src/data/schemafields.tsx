@@ -99,7 +99,7 @@ function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps)
 }
 
 /** Labels as text: `stage=test, team=web`. */
-function LabelsField({ name, value, fault, onChange }: Omit<SchemaFieldProps, "schema">) {
+export function LabelsField({ name, value, fault, onChange }: Omit<SchemaFieldProps, "schema">) {
   const [text, setText] = useState(() =>
     Object.entries((value ?? {}) as Readonly<Record<string, string>>)
       .map((pair) => pair.join("="))

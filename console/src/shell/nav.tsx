@@ -15,6 +15,7 @@ function useEntries(): readonly Entry[] {
   return [
     { to: "/", icon: "overview", name: nav.overview },
     { to: "/servers", icon: "server", name: nav.servers },
+    { to: "/networks", icon: "network", name: nav.networks },
     { to: "/dns", icon: "dns", name: nav.dns },
     { to: "/activity", icon: "activity", name: nav.activity },
     { to: "/access", icon: "access", name: nav.access },

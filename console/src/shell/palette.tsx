@@ -30,6 +30,8 @@ function useEntries(): readonly Entry[] {
   const mayDomains = useMay("dns:write");
   const { data: domains = [] } = useQuery({ ...queries.domains(), enabled: useMay("dns:read") });
   const { data: servers = [] } = useQuery({ ...queries.servers(), enabled: mayServers });
+  const { data: networks = [] } = useQuery({ ...queries.publicNetworks(), enabled: useMay("network:read") });
+  const mayNetworks = useMay("network:write");
   return useMemo(() => {
     const page = (key: string, icon: IconName, name: string, run: () => void, about = t.palette.page): Entry => ({
       key,
@@ -41,9 +43,21 @@ function useEntries(): readonly Entry[] {
     return [
       page("overview", "overview", t.nav.overview, () => void go({ to: "/" })),
       page("servers", "server", t.nav.servers, () => void go({ to: "/servers" })),
+      page("networks", "network", t.nav.networks, () => void go({ to: "/networks" })),
       page("dns", "dns", t.nav.dns, () => void go({ to: "/dns" })),
       page("activity", "activity", t.nav.activity, () => void go({ to: "/activity" })),
       page("access", "access", t.nav.access, () => void go({ to: "/access" })),
+      ...(mayNetworks
+        ? [
+            page(
+              "create-network",
+              "plus",
+              t.palette.createNetwork,
+              () => void go({ to: "/networks", search: { create: "public" } }),
+              t.palette.action,
+            ),
+          ]
+        : []),
       ...(mayDomains
         ? [
             page(
@@ -65,6 +79,13 @@ function useEntries(): readonly Entry[] {
         about: addressOf(server) || t.palette.server,
         run: () => void go({ to: "/servers/$id", params: { id: String(server.ID) } }),
       })),
+      ...networks.map(({ Id, Name, CIDR }) => ({
+        key: `network-${Id}`,
+        icon: "network" as const,
+        name: Name,
+        about: CIDR,
+        run: () => void go({ to: "/networks/$id", params: { id: String(Id) } }),
+      })),
       ...domains.map(({ ID, Name }) => ({
         key: `domain-${ID}`,
         icon: "dns" as const,
@@ -73,7 +94,7 @@ function useEntries(): readonly Entry[] {
         run: () => void go({ to: "/dns/$id", params: { id: String(ID) } }),
       })),
     ];
-  }, [servers, domains, t, go, mayCreate, mayDomains]);
+  }, [servers, networks, domains, t, go, mayCreate, mayNetworks, mayDomains]);
 }
 
 export function Palette({ onClose }: { onClose: () => void }) {

@@ -1,10 +1,11 @@
 /** All texts of the console in English. `ru.ts` has the same keys: the compiler reports a missing one. */
 import { access } from "./en/access.ts";
 import { dns } from "./en/dns.ts";
+import { networks } from "./en/networks.ts";
 import { servers } from "./en/servers.ts";
 import { shell } from "./en/shell.ts";
 
-export const en = { ...shell, ...servers, ...dns, ...access };
+export const en = { ...shell, ...servers, ...networks, ...dns, ...access };
 
 /** The texts of a language. */
 export type Texts = typeof en;

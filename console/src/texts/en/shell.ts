@@ -38,6 +38,7 @@ export const shell = {
     label: "Main navigation",
     overview: "Overview",
     servers: "Servers",
+    networks: "Networks",
     dns: "DNS",
     activity: "Activity",
     access: "Access",
@@ -57,6 +58,7 @@ export const shell = {
     domain: "Domain",
     action: "Action",
     createServer: "Create a server",
+    createNetwork: "Create a network",
     createDomain: "Create a domain",
   },
   connection: {

@@ -42,6 +42,7 @@ export const shell: Pick<
     label: "Главное меню",
     overview: "Обзор",
     servers: "Серверы",
+    networks: "Сети",
     dns: "DNS",
     activity: "События",
     access: "Доступ",
@@ -61,6 +62,7 @@ export const shell: Pick<
     domain: "Домен",
     action: "Действие",
     createServer: "Создать сервер",
+    createNetwork: "Создать сеть",
     createDomain: "Добавить домен",
   },
   connection: {

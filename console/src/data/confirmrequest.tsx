@@ -1,0 +1,32 @@
+/** A dialog before a request that cannot be undone: what it does, and the request as command, curl and TypeScript. */
+import type { ReactNode } from "react";
+import { Confirm } from "../ui/dialog.tsx";
+import { useChange } from "./change.ts";
+import type { Request } from "./equivalent.ts";
+import { RequestPanel } from "./requestpanel.tsx";
+
+interface ConfirmRequestProps<Answer> {
+  readonly title: string;
+  /** Text of the button. */
+  readonly action: string;
+  /** Text that must be typed before; absent: none. */
+  readonly typed?: string;
+  readonly request: Request;
+  readonly send: () => Promise<Answer>;
+  /** Message of the success. */
+  readonly done: (answer: Answer) => string;
+  readonly onDone?: () => void;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+export function ConfirmRequest<Answer>(props: ConfirmRequestProps<Answer>) {
+  const { request, send, done, onDone, children, ...rest } = props;
+  const { run } = useChange(send, { done, ...(onDone && { onDone }) });
+  return (
+    <Confirm {...rest} onConfirm={() => run(undefined)}>
+      {children}
+      <RequestPanel request={request} isFolded />
+    </Confirm>
+  );
+}

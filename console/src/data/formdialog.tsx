@@ -1,0 +1,78 @@
+/**
+ * A dialog that sends one request: its fields, checked by the service as one types, the errors at their fields, and the request as command,
+ * curl and TypeScript.
+ */
+import type { ChangeOptions } from "@brume/api/client.ts";
+import { type ReactNode, type SubmitEvent, useEffect } from "react";
+import { useTexts } from "../texts/texts.tsx";
+import { Button } from "../ui/button.tsx";
+import { Dialog, DialogHead } from "../ui/dialog.tsx";
+import { TroubleBox } from "../ui/feedback.tsx";
+import { useChange } from "./change.ts";
+import { useDryRun } from "./dryrun.ts";
+import type { Request } from "./equivalent.ts";
+import { RequestPanel } from "./requestpanel.tsx";
+import { faultsOf, troubleOf } from "./trouble.ts";
+
+interface FormDialogProps<Answer> {
+  readonly title: string;
+  readonly about?: ReactNode;
+  /** Text of the button. */
+  readonly action: string;
+  readonly kind?: "wide";
+  /** The request; it is checked and shown when it is complete. */
+  readonly request: Request;
+  readonly isComplete: boolean;
+  /** Sends the request. The options of a check ask for a dry run. */
+  readonly send: (options: ChangeOptions) => Promise<Answer>;
+  /** Message of the success. */
+  readonly done?: (answer: Answer) => string;
+  readonly onDone?: (answer: Answer) => void;
+  readonly onClose: () => void;
+  /** The fields. `fault` returns the error at a pointer, or of an element below it. */
+  readonly children: (fault: (pointer: string) => string | undefined) => ReactNode;
+}
+
+/** The dialog stays open if `onDone` is set, which closes it. */
+export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
+  const { title, about, action, kind, request, isComplete, send, done, onDone, onClose, children } = props;
+  const t = useTexts();
+  const change = useChange(() => send({}), { ...(done && { done }), onDone: onDone ?? onClose, isQuiet: true });
+  const input = isComplete ? request : null;
+  const check = useDryRun(input, (_, signal) => send({ dryRun: true, signal }));
+  const error = change.error ?? check.error;
+  const { reset } = change;
+  const text = JSON.stringify(request);
+  // An error of the last try is about what was typed then.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the request
+  useEffect(() => reset(), [text, reset]);
+  const faults = Object.entries(faultsOf(error));
+  const asked = new Set<string>();
+  const fields = children((pointer) => {
+    const found = faults.find(([at]) => at === pointer || at.startsWith(`${pointer}/`));
+    if (found !== undefined) asked.add(found[0]);
+    return found?.[1];
+  });
+  const isAtFields = faults.length > 0 && faults.every(([pointer]) => asked.has(pointer));
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    change.run(undefined).catch(() => undefined);
+  };
+  return (
+    <Dialog label={title} kind={kind} onClose={onClose}>
+      <form onSubmit={submit}>
+        <DialogHead title={title} onClose={onClose} />
+        {about !== undefined && <p className="muted">{about}</p>}
+        {fields}
+        {error !== null && !isAtFields && <TroubleBox trouble={troubleOf(error, t)} />}
+        {isComplete && <RequestPanel request={request} />}
+        <div className="line end">
+          <Button onClick={onClose}>{t.common.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={change.isBusy} disabled={!isComplete}>
+            {action}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,211 @@
+/** The servers of a network with their addresses; links and unlinks them while they run. */
+import type { NetworkLink } from "@brume/api/network.ts";
+import type { Server } from "@brume/api/server.ts";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
+import { useData, useMay } from "../../data/data.tsx";
+import { FormDialog } from "../../data/formdialog.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { serverState } from "../../data/serverview.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button, Copy } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Empty } from "../../ui/feedback.tsx";
+import { SelectField, TextField } from "../../ui/field.tsx";
+import { State } from "../../ui/page.tsx";
+import { rowButton } from "../../ui/rowbutton.tsx";
+import { BandwidthField } from "./create.tsx";
+
+interface LinkedServersProps {
+  readonly id: number;
+  readonly name: string;
+  readonly links: readonly NetworkLink[];
+  readonly isFull?: boolean;
+}
+
+export function LinkedServers({ id, name, links, isFull = false }: LinkedServersProps) {
+  const t = useTexts();
+  const { client } = useData();
+  const mayWrite = useMay("server:write");
+  const { data: servers = [] } = useQuery({ ...queriesOf(client).servers(), enabled: useMay("server:read") });
+  const [isLinking, setLinking] = useState(false);
+  const [leaving, setLeaving] = useState<NetworkLink | null>(null);
+  const byId = useMemo(() => new Map(servers.map((server) => [server.ID, server])), [servers]);
+  const columns = useMemo<Column<NetworkLink>[]>(() => {
+    const nameOf = ({ ServerID }: NetworkLink): string => byId.get(ServerID)?.Name ?? `#${ServerID}`;
+    return [
+      {
+        id: "server",
+        name: t.network.server,
+        width: "minmax(120px, 2fr)",
+        isMain: true,
+        cell: (link) =>
+          byId.has(link.ServerID) ? (
+            <Link to="/servers/$id" params={{ id: String(link.ServerID) }} className="whole">
+              {nameOf(link)}
+            </Link>
+          ) : (
+            nameOf(link)
+          ),
+      },
+      {
+        id: "state",
+        name: t.common.state,
+        width: "136px",
+        cell: ({ ServerID, LinkState }) => {
+          if (LinkState === "New") return <State tone="busy">{t.network.creating}</State>;
+          const server = byId.get(ServerID);
+          if (server === undefined) return null;
+          const { tone, word } = serverState(server, t);
+          return <State tone={tone}>{word}</State>;
+        },
+      },
+      {
+        id: "ip",
+        name: "IP",
+        width: "minmax(130px, 1fr)",
+        isMain: true,
+        cell: ({ IP }) => (
+          <>
+            <span className="mono">{IP}</span>
+            <Copy text={IP} label={t.network.linkIp} />
+          </>
+        ),
+      },
+      ...(links.some(({ IP6 }) => IP6 !== "")
+        ? [
+            {
+              id: "ip6",
+              name: "IPv6",
+              width: "minmax(150px, 1fr)",
+              cell: ({ IP6 }: NetworkLink) => <span className="mono">{IP6}</span>,
+            },
+          ]
+        : []),
+      { id: "mac", name: "MAC", width: "minmax(140px, 1fr)", cell: ({ MAC }) => <span className="mono">{MAC}</span> },
+      ...(mayWrite
+        ? [
+            rowButton<NetworkLink>({
+              name: t.network.unlink,
+              icon: "unlink",
+              labelOf: (link) => t.network.unlinkTitle(nameOf(link)),
+              onPress: setLeaving,
+            }),
+          ]
+        : []),
+    ];
+  }, [t, byId, links, mayWrite]);
+  const others = servers.filter(
+    ({ ID, State: state }) => state === "Active" && !links.some((one) => one.ServerID === ID),
+  );
+  return (
+    <section className="stack tight" aria-label={t.networks.servers}>
+      <div className="line apart">
+        <h2>{t.networks.servers}</h2>
+        {mayWrite && (
+          <Button
+            icon="link"
+            disabled={isFull || others.length === 0}
+            title={others.length === 0 ? t.network.noServers : undefined}
+            onClick={() => setLinking(true)}
+          >
+            {t.network.link}
+          </Button>
+        )}
+      </div>
+      <DataTable
+        label={t.networks.servers}
+        columns={columns}
+        rows={links}
+        idOf={({ LinkID }) => LinkID}
+        nameOf={({ IP }) => IP}
+        empty={<Empty icon="server" title={t.network.serversEmpty} />}
+      />
+      {isLinking && <LinkServer id={id} name={name} servers={others} onClose={() => setLinking(false)} />}
+      {leaving !== null && (
+        <Unlink
+          link={leaving}
+          server={byId.get(leaving.ServerID)?.Name ?? String(leaving.ServerID)}
+          onClose={() => setLeaving(null)}
+        />
+      )}
+    </section>
+  );
+}
+
+interface LinkServerProps {
+  readonly id: number;
+  readonly name: string;
+  readonly servers: readonly Server[];
+  readonly onClose: () => void;
+}
+
+function LinkServer({ id, name, servers, onClose }: LinkServerProps) {
+  const t = useTexts();
+  const { client } = useData();
+  const [server, setServer] = useState(servers[0]?.ID ?? 0);
+  const [IP, setIp] = useState("");
+  const [Bandwidth, setBandwidth] = useState<number>();
+  const path = { id: server };
+  const body = {
+    Type: "AddNetwork",
+    NetworkID: id,
+    ...(IP !== "" && { IP }),
+    ...(Bandwidth !== undefined && { Bandwidth }),
+  } as const;
+  return (
+    <FormDialog
+      title={t.network.linkTitle(name)}
+      about={t.network.linkAbout}
+      action={t.network.link}
+      request={{ operation: "startAction", path, body }}
+      isComplete={server !== 0}
+      send={(options) => client.startAction({ path, body }, options)}
+      done={() => t.network.linked}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <>
+          <SelectField
+            label={t.network.server}
+            autoFocus
+            value={String(server)}
+            options={servers.map(({ ID, Name }) => [String(ID), Name])}
+            onChange={({ target }) => setServer(Number(target.value))}
+          />
+          <div className="columns">
+            <TextField
+              label={t.network.linkIp}
+              hint={t.network.linkIpHint}
+              fault={fault("/IP")}
+              value={IP}
+              onChange={({ target }) => setIp(target.value)}
+            />
+            <BandwidthField value={Bandwidth} fault={fault("/Bandwidth")} onChange={setBandwidth} />
+          </div>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function Unlink({ link, server, onClose }: { link: NetworkLink; server: string; onClose: () => void }) {
+  const t = useTexts();
+  const { client } = useData();
+  const path = { id: link.ServerID };
+  const body = { Type: "RemoveNetwork", NetworkLinkID: link.LinkID } as const;
+  return (
+    <ConfirmRequest
+      title={t.network.unlinkTitle(server)}
+      action={t.network.unlink}
+      request={{ operation: "startAction", path, body }}
+      send={() => client.startAction({ path, body })}
+      done={() => t.network.unlinked(server)}
+      onClose={onClose}
+    >
+      <p>{t.network.unlinkAbout}</p>
+    </ConfirmRequest>
+  );
+}

@@ -1,0 +1,41 @@
+/** All networks: the public ones, the private ones, and a map. Its parts are loaded when they are opened. */
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMay } from "../../data/data.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { PageHead } from "../../ui/page.tsx";
+import { CreatePrivateNetwork, CreatePublicNetwork } from "./create.tsx";
+import { PrivateList } from "./privatelist.tsx";
+import { PublicList } from "./publiclist.tsx";
+
+const tabs = ["public", "private"] as const;
+
+export function Networks() {
+  const t = useTexts();
+  const go = useNavigate({ from: "/networks" });
+  const { tab = "public", create } = useSearch({ from: "/networks" });
+  const mayWrite = useMay("network:write");
+  const setCreating = (kind?: string): void => {
+    void go({ search: ({ create: _, ...rest }) => ({ ...rest, ...(kind && { create: kind }) }), replace: true });
+  };
+  const button = mayWrite && (
+    <Button kind="primary" icon="plus" onClick={() => setCreating(tab === "private" ? "private" : "public")}>
+      {t.networks.create}
+    </Button>
+  );
+  return (
+    <div className="stack">
+      <PageHead title={t.networks.title}>{button}</PageHead>
+      <nav className="tabs" aria-label={t.networks.tabsLabel}>
+        {tabs.map((name) => (
+          <Link key={name} to="/networks" search={{ tab: name }} aria-current={name === tab ? "page" : undefined}>
+            {t.networks.tabs[name]}
+          </Link>
+        ))}
+      </nav>
+      {tab === "private" ? <PrivateList button={button} /> : <PublicList button={button} />}
+      {create === "public" && mayWrite && <CreatePublicNetwork onClose={() => setCreating()} />}
+      {create === "private" && mayWrite && <CreatePrivateNetwork onClose={() => setCreating()} />}
+    </div>
+  );
+}

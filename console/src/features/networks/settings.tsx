@@ -1,0 +1,121 @@
+/** Name, bandwidth and labels of a network, and its deletion: of public and of private ones. */
+import type { Network, PublicNetwork } from "@brume/api/network.ts";
+import { useNavigate } from "@tanstack/react-router";
+import { type SubmitEvent, useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
+import { useData } from "../../data/data.tsx";
+import { useDryRun } from "../../data/dryrun.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { LabelsField } from "../../data/schemafields.tsx";
+import { faultsOf } from "../../data/trouble.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { TextField } from "../../ui/field.tsx";
+import { Panel } from "../../ui/page.tsx";
+import { BandwidthField } from "./create.tsx";
+
+export function NetworkSettings({ network }: { network: PublicNetwork | Network }) {
+  const t = useTexts();
+  const { client } = useData();
+  const isPublic = "Id" in network;
+  const path = { id: isPublic ? network.Id : network.ID };
+  const [Name, setName] = useState(network.Name);
+  const [Bandwidth, setBandwidth] = useState<number | undefined>(network.Bandwidth);
+  const [Labels, setLabels] = useState<Readonly<Record<string, string>>>(network.Labels);
+  const body = {
+    ...(Name !== network.Name && { Name }),
+    ...(isPublic && Bandwidth !== undefined && Bandwidth !== network.Bandwidth && { Bandwidth }),
+    ...(JSON.stringify(Labels) !== JSON.stringify(network.Labels) && { Labels }),
+  };
+  const operation = isPublic ? "updatePublicNetwork" : "updateNetwork";
+  const hasChanged = Object.keys(body).length > 0;
+  const check = useDryRun(hasChanged ? body : null, (input, signal) =>
+    client[operation]({ path, body: input }, { dryRun: true, signal }),
+  );
+  const { run, isBusy, error } = useChange(() => client[operation]({ path, body }), {
+    done: () => t.networks.saved(Name),
+  });
+  const faults = faultsOf(error ?? check.error);
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    run(undefined).catch(() => undefined);
+  };
+  return (
+    <div className="stack">
+      <Panel title={t.network.edit}>
+        <form className="stack" onSubmit={submit}>
+          <div className="columns">
+            <TextField
+              label={t.common.name}
+              required
+              maxLength={64}
+              fault={faults["/Name"]}
+              value={Name}
+              onChange={({ target }) => setName(target.value)}
+            />
+            {isPublic && <BandwidthField value={Bandwidth} fault={faults["/Bandwidth"]} onChange={setBandwidth} />}
+            <LabelsField
+              name={t.common.labels}
+              value={Labels}
+              fault={Object.entries(faults).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
+              onChange={(value) => setLabels((value ?? {}) as Readonly<Record<string, string>>)}
+            />
+          </div>
+          {hasChanged && <RequestPanel request={{ operation, path, body }} isFolded />}
+          <div className="line">
+            <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>
+              {t.common.save}
+            </Button>
+          </div>
+        </form>
+      </Panel>
+      <DangerZone network={network} />
+    </div>
+  );
+}
+
+function DangerZone({ network }: { network: PublicNetwork | Network }) {
+  const t = useTexts();
+  const go = useNavigate();
+  const { client } = useData();
+  const [isOpen, setOpen] = useState(false);
+  const { Name, LinkedServers } = network;
+  const isPublic = "Id" in network;
+  const path = { id: isPublic ? network.Id : network.ID };
+  const operation = isPublic ? "deletePublicNetwork" : "deleteNetwork";
+  const about = isPublic ? t.network.deleteAbout : t.network.deletePrivateAbout;
+  const isUsed = LinkedServers.length > 0;
+  return (
+    <Panel title={t.server.danger} kind="danger">
+      <div className="stack tight">
+        <h3>{t.network.deleteTitle(Name)}</h3>
+        <p className="muted">{isUsed ? t.network.inUse : about}</p>
+        <div className="line">
+          <Button
+            kind="danger"
+            icon="trash"
+            disabled={isUsed || network.State === "Deleting"}
+            onClick={() => setOpen(true)}
+          >
+            {t.common.delete}
+          </Button>
+        </div>
+      </div>
+      {isOpen && (
+        <ConfirmRequest
+          title={t.network.deleteTitle(Name)}
+          action={t.common.delete}
+          typed={Name}
+          request={{ operation, path }}
+          send={() => client[operation]({ path })}
+          done={() => t.networks.deleted(Name)}
+          onDone={() => void go({ to: "/networks", search: isPublic ? {} : { tab: "private" } })}
+          onClose={() => setOpen(false)}
+        >
+          <p>{about}</p>
+        </ConfirmRequest>
+      )}
+    </Panel>
+  );
+}
