@@ -34,7 +34,8 @@ async function dataOf(path: string): Promise<string> {
 const inlineValues: Plugin = {
   name: "inline-values",
   setup({ onLoad }) {
-    const modules = /api\/src\/(contract|routes|action|serverinput|session|account|catalog|event|dns|common)\.ts$/;
+    const modules =
+      /api\/src\/(contract|routes|action|serverinput|session|account|catalog|event|dns|webhook|common)\.ts$/;
     onLoad({ filter: modules }, async ({ path }) => ({ contents: await dataOf(path), loader: "js" }));
   },
 };

@@ -1,66 +1,12 @@
 /**
- * Stories of the web console in headless Chromium, against the real service on simulated engines. One browser serves all of them. A story
- * fails by any violation of the policy and any error of a script.
+ * Stories of the web console in headless Chromium, against the real service on simulated engines.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { after, before, describe, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
-import { consoleFolder, launchBrowser, openConsole } from "../support/browser.ts";
-import { fillService, type Scene } from "../support/consolescene.ts";
-import { createTestService, type TestService } from "../support/testservice.ts";
+import { test } from "node:test";
+import { checkAccess, checkPages, describeConsole } from "../support/consolefixture.ts";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-// All stories together: a loaded host draws pages many times slower.
-describe("the console", { timeout: 900_000 }, () => {
-  let brume: TestService;
-  let browser: Browser;
-  let scene: Scene;
-
-  before(async () => {
-    brume = await createTestService("sqlite", {
-      consoleFolder,
-      limits: { signIns: { requests: 1000, seconds: 60 } },
-    });
-    browser = await launchBrowser();
-    scene = await fillService(brume.client);
-  });
-  after(async () => {
-    await browser.close();
-    await brume.close();
-  });
-
-  /** Runs a story in its own context, signed in with the token. */
-  async function story(
-    token: string | null,
-    run: (page: Page) => Promise<void>,
-    more: { readonly width?: number; readonly theme?: "light" | "dark"; readonly locale?: string } = {},
-  ): Promise<void> {
-    const { page, faults, close } = await openConsole(browser, brume, { token, ...more });
-    try {
-      await run(page);
-      assert.deepEqual(faults, []);
-    } finally {
-      await close();
-    }
-  }
-
-  /** Asserts that axe finds nothing on the page. */
-  async function checkAccess(page: Page): Promise<void> {
-    // By the debugger, because the policy of the page forbids foreign scripts.
-    await page.evaluate(axe);
-    const found = await page.evaluate(async () => {
-      const { violations } = await (
-        globalThis as unknown as {
-          axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-        }
-      ).axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
-    });
-    assert.deepEqual(found, [], page.url());
-  }
+describeConsole("the console", {}, (fixture) => {
+  const { story } = fixture;
 
   test("a wrong token is rejected; a right one opens the requested page; signing out ends the session", async () => {
     await story(null, async (page) => {
@@ -71,7 +17,7 @@ describe("the console", { timeout: 900_000 }, () => {
       await page.getByLabel("Token").fill("токен");
       await page.keyboard.press("Enter");
       await page.getByText("A token has 64 characters").waitFor();
-      await page.getByLabel("Token").fill(brume.token);
+      await page.getByLabel("Token").fill(fixture.brume.token);
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "Servers" }).waitFor();
       assert.equal(await page.evaluate("document.cookie"), "");
@@ -83,7 +29,7 @@ describe("the console", { timeout: 900_000 }, () => {
   });
 
   test("a server is created with the keyboard only, checked as one types, and shows its steps", async () => {
-    await story(brume.token, async (page) => {
+    await story(fixture.brume.token, async (page) => {
       await page.goto("/console/");
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       await page.keyboard.press("Control+k");
@@ -103,35 +49,38 @@ describe("the console", { timeout: 900_000 }, () => {
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "shop-1" }).waitFor();
       await page.getByText("Running", { exact: true }).first().waitFor();
-      const [made] = await brume.client.listServers({ query: { name: "shop-1" } });
+      const [made] = await fixture.brume.client.listServers({ query: { name: "shop-1" } });
       assert.deepEqual([made?.RAM, made?.CPU, made?.HDD], [256, 1, 1]);
     });
   });
 
   test("pages follow changes of other clients without a reload, and several tabs agree", async () => {
-    await story(brume.token, async (page) => {
+    await story(fixture.brume.token, async (page) => {
       await page.goto("/console/servers");
       await page.getByRole("link", { name: "web-1" }).waitFor();
       const other = await page.context().newPage();
       await other.goto("/console/servers?q=live");
       await other.getByText("No server matches the filter.").waitFor();
-      const made = await brume.client.createServer({ body: { Name: "live-1" } }, { wait: 20 });
+      const made = await fixture.brume.client.createServer({ body: { Name: "live-1" } }, { wait: 20 });
       for (const tab of [page, other]) await tab.getByRole("link", { name: "live-1" }).waitFor();
-      await brume.client.updateServer({ path: { id: made.ID }, body: { Name: "live-2" } });
+      await fixture.brume.client.updateServer({ path: { id: made.ID }, body: { Name: "live-2" } });
       for (const tab of [page, other]) await tab.getByRole("link", { name: "live-2" }).waitFor();
-      await brume.client.deleteServer({ path: { id: made.ID } }, { wait: 20 });
+      await fixture.brume.client.deleteServer({ path: { id: made.ID } }, { wait: 20 });
       for (const tab of [page, other]) await tab.getByRole("link", { name: "live-2" }).waitFor({ state: "detached" });
     });
   });
 
   test("a stopped service is noticed, and the page heals when it is back", async () => {
-    await story(brume.token, async (page) => {
+    await story(fixture.brume.token, async (page) => {
       await page.goto("/console/servers");
       await page.getByRole("link", { name: "web-1" }).waitFor();
       await page.context().setOffline(true);
       await page.evaluate(() => (globalThis as unknown as { stop(): void }).stop());
       await page.getByText("Live updates are interrupted.", { exact: false }).waitFor();
-      await brume.client.updateServer({ path: { id: scene.server }, body: { Labels: { seen: "later" } } });
+      await fixture.brume.client.updateServer({
+        path: { id: fixture.scene.server },
+        body: { Labels: { seen: "later" } },
+      });
       await page.context().setOffline(false);
       await page.getByText("seen=later").waitFor();
       await page.getByText("Live updates are interrupted.", { exact: false }).waitFor({ state: "detached" });
@@ -139,8 +88,8 @@ describe("the console", { timeout: 900_000 }, () => {
   });
 
   test("a server is deleted only after its name was typed", async () => {
-    const made = await brume.client.createServer({ body: { Name: "doomed" } }, { wait: 20 });
-    await story(brume.token, async (page) => {
+    const made = await fixture.brume.client.createServer({ body: { Name: "doomed" } }, { wait: 20 });
+    await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/servers/${made.ID}?tab=settings`);
       await page.getByRole("button", { name: "Delete", exact: true }).click();
       const confirm = page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true });
@@ -152,8 +101,8 @@ describe("the console", { timeout: 900_000 }, () => {
   });
 
   test("the serial console shows what the guest prints and sends what one types", async () => {
-    await story(brume.token, async (page) => {
-      await page.goto(`/console/servers/${scene.server}?tab=console`);
+    await story(fixture.brume.token, async (page) => {
+      await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
       await page.getByRole("button", { name: "Connect" }).click();
       await page.getByText("Connected", { exact: true }).waitFor();
       await page.keyboard.type("hello guest");
@@ -163,9 +112,9 @@ describe("the console", { timeout: 900_000 }, () => {
   });
 
   test("records are edited in the table, reviewed as a diff and applied as one changeset", async () => {
-    const domain = await brume.client.createDomain({ body: { Name: "edit.example", Ip: "192.0.2.1" } });
+    const domain = await fixture.brume.client.createDomain({ body: { Name: "edit.example", Ip: "192.0.2.1" } });
     const path = { id: domain.ID };
-    await story(brume.token, async (page) => {
+    await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/dns/${domain.ID}?q=192`);
       await page.getByLabel("Value: @ A").fill("not an address");
       await page.getByRole("alert").waitFor();
@@ -185,14 +134,14 @@ describe("the console", { timeout: 900_000 }, () => {
       await page.getByText(/Applied as serial \d+/).waitFor();
       await page.getByText("2 pending changes").waitFor({ state: "detached" });
     });
-    const records = (await brume.client.readDomain({ path })).LinkedRecords;
+    const records = (await fixture.brume.client.readDomain({ path })).LinkedRecords;
     assert.ok(records.some(({ IP }) => IP === "192.0.2.99"));
     assert.ok(records.some(({ ExtHostName }) => ExtHostName === "mail.example.net."));
   });
 
   test("a zone file is imported after a preview", async () => {
-    const domain = await brume.client.createDomain({ body: { Name: "paste.example" } });
-    await story(brume.token, async (page) => {
+    const domain = await fixture.brume.client.createDomain({ body: { Name: "paste.example" } });
+    await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/dns/${domain.ID}`);
       await page.getByRole("button", { name: "Paste zone file" }).click();
       await page.getByLabel("Zone file", { exact: true }).fill("www 60 IN A 192.0.2.7\n<script> IN X y\n");
@@ -205,7 +154,7 @@ describe("the console", { timeout: 900_000 }, () => {
   });
 
   test("a token is built, shown once, and its session ends with it", async () => {
-    await story(brume.token, async (page) => {
+    await story(fixture.brume.token, async (page) => {
       await page.goto("/console/access");
       await page.getByRole("button", { name: "Create token" }).click();
       await page.getByLabel("Name", { exact: true }).fill("robot");
@@ -218,26 +167,26 @@ describe("the console", { timeout: 900_000 }, () => {
       assert.match(value, /^[0-9a-f]{64}$/);
       await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
       await page.getByText("robot").waitFor();
-      const { Token } = await brume.clientOf(value).readAccount();
+      const { Token } = await fixture.brume.clientOf(value).readAccount();
       assert.deepEqual(Token.Scopes, ["dns:write"]);
       await story(value, async (robots) => {
         await robots.goto("/console/access");
         await robots.getByText("this session").waitFor();
         assert.equal(await robots.getByRole("link", { name: "Tokens" }).count(), 0);
-        await brume.client.deleteToken({ path: { id: Token.ID } });
+        await fixture.brume.client.deleteToken({ path: { id: Token.ID } });
         await robots.getByRole("heading", { name: "Sign in to Brume" }).waitFor();
       });
     });
   });
 
   test("events appear as they happen, and can be paused", async () => {
-    await story(brume.token, async (page) => {
+    await story(fixture.brume.token, async (page) => {
       await page.goto("/console/activity?kind=domain");
       await page.getByText("example.com", { exact: true }).first().waitFor();
-      await brume.client.createDomain({ body: { Name: "news.example" } });
+      await fixture.brume.client.createDomain({ body: { Name: "news.example" } });
       await page.getByText("news.example").first().waitFor();
       await page.getByRole("button", { name: "Pause" }).click();
-      await brume.client.createDomain({ body: { Name: "later.example" } });
+      await fixture.brume.client.createDomain({ body: { Name: "later.example" } });
       await page.getByText("1 new event").waitFor();
       assert.equal(await page.getByText("later.example").count(), 0);
       await page.getByRole("button", { name: "Continue" }).click();
@@ -246,9 +195,9 @@ describe("the console", { timeout: 900_000 }, () => {
   });
 
   test("a token without rights sees no actions", async () => {
-    const { Token } = await brume.client.createToken({ body: { Name: "reader", Scopes: ["server:read"] } });
+    const { Token } = await fixture.brume.client.createToken({ body: { Name: "reader", Scopes: ["server:read"] } });
     await story(Token, async (page) => {
-      await page.goto(`/console/servers/${scene.server}`);
+      await page.goto(`/console/servers/${fixture.scene.server}`);
       await page.getByRole("heading", { name: "web-1" }).waitFor();
       assert.equal(await page.getByRole("button", { name: "Shut down" }).count(), 0);
       assert.equal(await page.getByRole("link", { name: "Settings" }).count(), 0);
@@ -259,19 +208,19 @@ describe("the console", { timeout: 900_000 }, () => {
   });
 
   test("hostile names are text", async () => {
-    const made = await brume.client.createServer({
+    const made = await fixture.brume.client.createServer({
       body: { Name: "'\"&amp;{{7*7}}${alert(1)}" },
     });
-    await story(brume.token, async (page) => {
+    await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/servers/${made.ID}`);
       await page.getByRole("heading", { name: "'\"&amp;{{7*7}}${alert(1)}" }).waitFor();
     });
-    await brume.client.deleteServer({ path: { id: made.ID } });
+    await fixture.brume.client.deleteServer({ path: { id: made.ID } });
   });
 
   test("the texts are in Russian for a Russian browser", async () => {
     await story(
-      brume.token,
+      fixture.brume.token,
       async (page) => {
         await page.goto("/console/servers");
         await page.getByRole("heading", { name: "Серверы" }).waitFor();
@@ -282,7 +231,8 @@ describe("the console", { timeout: 900_000 }, () => {
   });
 
   test("axe finds nothing on any page, wide in light and narrow in dark", async () => {
-    const pages = (): readonly (readonly [string, string])[] => [
+    const { scene } = fixture;
+    const pages = [
       ["/console/", "Latest changes"],
       ["/console/servers", "web-1"],
       ["/console/servers/create", "Shared network"],
@@ -297,23 +247,9 @@ describe("the console", { timeout: 900_000 }, () => {
       ["/console/access?tab=sessions", "this session"],
       ["/console/access?tab=projects", "Usage"],
       [`/console/dns/${scene.domain}?tab=history`, "Every change of the zone"],
-    ];
+    ] as const;
     // Lists and forms of one kind look alike on a phone.
-    const onPhone = pages().filter(([path]) => !/tab=|create=1|activity/.test(path));
-    for (const look of [{ width: 1440 }, { width: 390, theme: "dark" as const }])
-      await story(
-        brume.token,
-        async (page) => {
-          for (const [path, text] of look.width < 700 ? onPhone : pages()) {
-            await page.goto(path);
-            await page.getByText(text).first().waitFor();
-            await checkAccess(page);
-            const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-            assert.ok(Number(overflow) <= 0, `${path} is wider than the screen by ${String(overflow)} px`);
-          }
-        },
-        look,
-      );
+    await checkPages(fixture, pages, (path) => !/tab=|create=1|activity/.test(path));
     await story(null, async (page) => {
       await page.goto("/console/");
       await page.getByLabel("Token").waitFor();

@@ -67,11 +67,44 @@ const domain = createRoute({
   validateSearch: texts("tab", "q", "type"),
   component: lazyRouteComponent(() => import("../features/dns/detail.tsx"), "DomainDetail"),
 });
+const images = createRoute({
+  getParentRoute: () => root,
+  path: "/images",
+  validateSearch: texts("q", "create"),
+  component: lazyRouteComponent(() => import("../features/images/list.tsx"), "ImageList"),
+});
 const activity = createRoute({
   getParentRoute: () => root,
   path: "/activity",
+  component: lazyRouteComponent(() => import("../features/activity/frame.tsx"), "ActivityFrame"),
+});
+const events = createRoute({
+  getParentRoute: () => activity,
+  path: "/",
   validateSearch: texts("q", "kind"),
-  component: lazyRouteComponent(() => import("../features/activity/activity.tsx"), "Activity"),
+  component: lazyRouteComponent(() => import("../features/activity/events.tsx"), "Events"),
+});
+const audit = createRoute({
+  getParentRoute: () => activity,
+  path: "/audit",
+  validateSearch: texts("token", "resource", "operation", "from", "to"),
+  component: lazyRouteComponent(() => import("../features/audit/list.tsx"), "AuditList"),
+});
+const webhooks = createRoute({
+  getParentRoute: () => activity,
+  path: "/webhooks",
+  component: lazyRouteComponent(() => import("../features/webhooks/list.tsx"), "WebhookList"),
+});
+const webhook = createRoute({
+  getParentRoute: () => root,
+  path: "/activity/webhooks/$id",
+  validateSearch: texts("state"),
+  component: lazyRouteComponent(() => import("../features/webhooks/detail.tsx"), "WebhookDetail"),
+});
+const host = createRoute({
+  getParentRoute: () => root,
+  path: "/host",
+  component: lazyRouteComponent(() => import("../features/host/host.tsx"), "Host"),
 });
 const access = createRoute({
   getParentRoute: () => root,
@@ -89,8 +122,11 @@ const routeTree = root.addChildren([
   privateNetwork,
   domains,
   domain,
-  activity,
+  images,
+  activity.addChildren([events, audit, webhooks]),
+  webhook,
   access,
+  host,
 ]);
 
 export const createAppRouter = () =>

@@ -72,6 +72,8 @@ export function createData(): Data {
     for (const { Resource, ParentID } of events)
       if (Resource === "record" && ParentID !== null) stale.set(`domain${ParentID}`, ["domain", "one", ParentID]);
     stale.set("project", ["project", "own"]);
+    // Every change has an entry in the audit log, and a delivery to each webhook. Only what a page shows is read again.
+    for (const key of ["audit", "delivery"]) stale.set(key, [key]);
     timer ??= setTimeout(refresh, listPause);
     recent.set([...events.toReversed(), ...recent.get()].slice(0, mostRecent));
   };

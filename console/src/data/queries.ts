@@ -1,9 +1,22 @@
 /** The reads of all pages, with their keys. `patch.ts` describes the form of a key. */
 import type { Client } from "@brume/api/client.ts";
-import { type QueryClient, queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
 
 /** Objects per request of a long list. */
 const pageSize = 1000;
+
+/** Filter of the audit log. */
+export interface AuditFilter {
+  readonly token?: number;
+  readonly resource?: string;
+  readonly operation?: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+interface ApiDocument {
+  readonly info: { readonly version: string };
+}
 
 interface Context {
   readonly client: QueryClient;
@@ -109,7 +122,39 @@ export const queriesOf = (client: Client) => ({
   sessions: () =>
     queryOptions({ queryKey: ["session", "list"], queryFn: ({ signal }) => client.listSessions({}, { signal }) }),
   readiness: () =>
-    queryOptions({ queryKey: ["readiness"], queryFn: ({ signal }) => client.readReadiness({}, { signal }) }),
+    queryOptions({
+      queryKey: ["readiness"],
+      queryFn: ({ signal }) => client.readReadiness({}, { signal }),
+      // Checks have no events.
+      refetchInterval: 15_000,
+    }),
+  audit: (filter: AuditFilter, most: number) =>
+    queryOptions({
+      queryKey: ["audit", filter, most],
+      queryFn: ({ signal }) => client.listAudit({ query: { ...filter, limit: most } }, { signal }),
+      placeholderData: keepPreviousData,
+    }),
+  webhooks: () =>
+    queryOptions({ queryKey: ["webhook", "list"], queryFn: ({ signal }) => client.listWebhooks({}, { signal }) }),
+  webhook: (id: number) =>
+    queryOptions({
+      queryKey: ["webhook", "one", id],
+      queryFn: ({ signal }) => client.readWebhook({ path: { id } }, { signal }),
+    }),
+  deliveries: (id: number) =>
+    queryOptions({
+      queryKey: ["delivery", id],
+      queryFn: ({ signal }) => client.listDeliveries({ path: { id } }, { signal }),
+      // A delivery has no events of its own.
+      refetchInterval: ({ state: { data } }) => (data?.some(({ State }) => State === "Waiting") ? 3000 : false),
+    }),
+  version: () =>
+    queryOptions({
+      queryKey: ["version"],
+      queryFn: async ({ signal }) => ((await client.readOpenapi({}, { signal })) as ApiDocument).info.version,
+    }),
+  orphans: () =>
+    queryOptions({ queryKey: ["orphan", "list"], queryFn: ({ signal }) => client.listOrphans({}, { signal }) }),
 });
 
 const accountProjects = ["project", "list"];

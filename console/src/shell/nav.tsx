@@ -1,8 +1,9 @@
 /** The main navigation: at the left, or as a bar at the bottom of a phone. */
-import { Link, type LinkProps } from "@tanstack/react-router";
+import { Link, type LinkProps, useNavigate } from "@tanstack/react-router";
 import { useTexts } from "../texts/texts.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
 import mark from "../ui/mark.svg";
+import { Menu, MenuItem } from "../ui/menu.tsx";
 
 interface Entry {
   readonly to: NonNullable<LinkProps["to"]>;
@@ -17,8 +18,10 @@ function useEntries(): readonly Entry[] {
     { to: "/servers", icon: "server", name: nav.servers },
     { to: "/networks", icon: "network", name: nav.networks },
     { to: "/dns", icon: "dns", name: nav.dns },
+    { to: "/images", icon: "image", name: nav.images },
     { to: "/activity", icon: "activity", name: nav.activity },
     { to: "/access", icon: "access", name: nav.access },
+    { to: "/host", icon: "host", name: nav.host },
   ];
 }
 
@@ -51,16 +54,28 @@ export function Nav() {
   );
 }
 
+/** Entries of the bar itself; a menu has the others. */
+const inBar = 4;
+
 export function BottomBar() {
   const t = useTexts();
+  const go = useNavigate();
+  const entries = useEntries();
   return (
     <nav className="bottom-bar" aria-label={t.nav.label}>
-      {useEntries().map(({ to, icon, name }) => (
+      {entries.slice(0, inBar).map(({ to, icon, name }) => (
         <Link key={to} to={to} activeProps={active} activeOptions={{ exact: to === "/", includeSearch: false }}>
           <Icon name={icon} size={20} />
           {name}
         </Link>
       ))}
+      <Menu label={t.nav.more} icon="more" text={t.nav.more} kind="quiet">
+        {entries.slice(inBar).map(({ to, icon, name }) => (
+          <MenuItem key={to} icon={icon} onSelect={() => void go({ to })}>
+            {name}
+          </MenuItem>
+        ))}
+      </Menu>
     </nav>
   );
 }

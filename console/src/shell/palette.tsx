@@ -46,7 +46,11 @@ function useEntries(): readonly Entry[] {
       page("networks", "network", t.nav.networks, () => void go({ to: "/networks" })),
       page("dns", "dns", t.nav.dns, () => void go({ to: "/dns" })),
       page("activity", "activity", t.nav.activity, () => void go({ to: "/activity" })),
+      page("images", "image", t.nav.images, () => void go({ to: "/images" })),
+      page("audit", "activity", t.activity.tabs.audit, () => void go({ to: "/activity/audit" })),
+      page("webhooks", "webhook", t.activity.tabs.webhooks, () => void go({ to: "/activity/webhooks" })),
       page("access", "access", t.nav.access, () => void go({ to: "/access" })),
+      page("host", "host", t.nav.host, () => void go({ to: "/host" })),
       ...(mayNetworks
         ? [
             page(

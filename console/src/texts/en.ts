@@ -2,10 +2,11 @@
 import { access } from "./en/access.ts";
 import { dns } from "./en/dns.ts";
 import { networks } from "./en/networks.ts";
+import { operate } from "./en/operate.ts";
 import { servers } from "./en/servers.ts";
 import { shell } from "./en/shell.ts";
 
-export const en = { ...shell, ...servers, ...networks, ...dns, ...access };
+export const en = { ...shell, ...servers, ...networks, ...dns, ...access, ...operate };
 
 /** The texts of a language. */
 export type Texts = typeof en;

@@ -3,7 +3,8 @@ import type { Texts } from "./en.ts";
 import { access } from "./ru/access.ts";
 import { dns } from "./ru/dns.ts";
 import { networks } from "./ru/networks.ts";
+import { operate } from "./ru/operate.ts";
 import { servers } from "./ru/servers.ts";
 import { shell } from "./ru/shell.ts";
 
-export const ru: Texts = { ...shell, ...servers, ...networks, ...dns, ...access };
+export const ru: Texts = { ...shell, ...servers, ...networks, ...dns, ...access, ...operate };

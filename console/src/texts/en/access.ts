@@ -5,6 +5,8 @@ const count = plural("en");
 
 export const access = {
   activity: {
+    tabs: { events: "Events", audit: "Audit log", webhooks: "Webhooks" },
+    tabsLabel: "Kinds of activity",
     title: "Activity",
     about: "Every change in this project, live.",
     filter: "Object, request or token",

@@ -6,7 +6,9 @@ const count = plural("ru");
 
 export const access: Pick<Texts, "activity" | "access"> = {
   activity: {
-    title: "События",
+    tabs: { events: "События", audit: "Журнал аудита", webhooks: "Вебхуки" },
+    tabsLabel: "Виды активности",
+    title: "Активность",
     about: "Все изменения в проекте по мере появления.",
     filter: "Объект, запрос или токен",
     anyKind: "Любой вид",

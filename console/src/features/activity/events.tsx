@@ -8,13 +8,13 @@ import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/datatable.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Code, Empty, Skeleton } from "../../ui/feedback.tsx";
-import { Facts, PageHead } from "../../ui/page.tsx";
+import { Facts } from "../../ui/page.tsx";
 
-export function Activity() {
+export function Events() {
   const t = useTexts();
   const format = useFormat();
-  const go = useNavigate({ from: "/activity" });
-  const { q = "", kind = "" } = useSearch({ from: "/activity" });
+  const go = useNavigate({ from: "/activity/" });
+  const { q = "", kind = "" } = useSearch({ from: "/activity/" });
   const live = useEvents();
   const [paused, setPaused] = useState<readonly Event[] | null>(null);
   const [shown, setShown] = useState<Event | null>(null);
@@ -103,15 +103,18 @@ export function Activity() {
   const waiting = paused === null ? 0 : (live ?? []).findIndex(({ ID }) => ID === paused[0]?.ID);
   return (
     <>
-      <PageHead title={t.activity.title} about={t.activity.about}>
-        {waiting > 0 && <span className="muted number">{t.activity.waiting(waiting)}</span>}
-        <Button
-          icon={paused === null ? "pause" : "play"}
-          onClick={() => setPaused(paused === null ? (live ?? []) : null)}
-        >
-          {paused === null ? t.activity.pause : t.activity.resume}
-        </Button>
-      </PageHead>
+      <div className="line apart">
+        <p className="muted">{t.activity.about}</p>
+        <span className="line">
+          {waiting > 0 && <span className="muted number">{t.activity.waiting(waiting)}</span>}
+          <Button
+            icon={paused === null ? "pause" : "play"}
+            onClick={() => setPaused(paused === null ? (live ?? []) : null)}
+          >
+            {paused === null ? t.activity.pause : t.activity.resume}
+          </Button>
+        </span>
+      </div>
       <div className="filters">
         <input
           className="input"
@@ -139,7 +142,7 @@ export function Activity() {
         <Skeleton lines={8} />
       ) : (
         <DataTable
-          label={t.activity.title}
+          label={t.activity.tabs.events}
           columns={columns}
           rows={rows}
           idOf={({ ID }) => ID}

@@ -1,0 +1,47 @@
+/** One entry of the audit log: who, from where, and which fields the request has changed. */
+import type { AuditEntry } from "@brume/api/account.ts";
+import { fieldChanges } from "../../data/auditview.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Dialog, DialogHead } from "../../ui/dialog.tsx";
+import { Facts } from "../../ui/page.tsx";
+
+export function AuditDetails({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
+  const t = useTexts();
+  const format = useFormat();
+  const changes = fieldChanges(entry.Before, entry.After);
+  return (
+    <Dialog label={entry.Operation} kind="wide" onClose={onClose}>
+      <div className="inner">
+        <DialogHead title={entry.Operation} onClose={onClose} />
+        <Facts
+          facts={[
+            { name: t.activity.time, value: format.time(entry.Date) },
+            { name: t.audit.status, value: entry.Status },
+            { name: t.activity.token, value: entry.TokenName || "–" },
+            { name: t.access.address, value: <span className="mono">{entry.Address || "–"}</span> },
+            { name: t.activity.request, value: <code>{entry.RequestID}</code>, copy: entry.RequestID },
+            entry.Count > 1 && {
+              name: t.audit.repeated,
+              value: `${t.audit.times(entry.Count, format.number(entry.Count))}, ${format.time(entry.LastDate)}`,
+            },
+          ]}
+        />
+        <h3>{t.audit.changes}</h3>
+        {changes.length === 0 ? (
+          <p className="muted">{t.audit.noChanges}</p>
+        ) : (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable with the keyboard
+          <div className="diff" tabIndex={0} role="region" aria-label={t.audit.changes}>
+            {changes.map(({ field, before, after }) => (
+              <div key={field}>
+                <strong>{field}</strong>
+                {before !== null && <div className="remove">− {before}</div>}
+                {after !== null && <div className="add">+ {after}</div>}
+              </div>
+            ))}
+          </div>
+        )}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,191 @@
+/** The audit log: every requested change with its token, address and result. Identical rejections are one row with their number. */
+import type { AuditEntry } from "@brume/api/account.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useDeferredValue, useMemo, useState } from "react";
+import { useData } from "../../data/data.tsx";
+import { type AuditFilter, queriesOf } from "../../data/queries.ts";
+import { troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { State } from "../../ui/page.tsx";
+import { rowButton } from "../../ui/rowbutton.tsx";
+import { AuditDetails } from "./details.tsx";
+
+/** Entries that are read at first, and with each request for more. */
+const step = 200;
+const most = 1000;
+
+export function AuditList() {
+  const t = useTexts();
+  const format = useFormat();
+  const go = useNavigate({ from: "/activity/audit" });
+  const search = useSearch({ from: "/activity/audit" });
+  const [limit, setLimit] = useState(step);
+  const [shown, setShown] = useState<AuditEntry | null>(null);
+  const { client } = useData();
+  const reads = queriesOf(client);
+  const tokens = useQuery(reads.tokens()).data ?? [];
+  const filter = useDeferredValue(filterOf(search));
+  const { data: entries, error, refetch } = useQuery(reads.audit(filter, limit));
+  const columns = useMemo<Column<AuditEntry>[]>(
+    () => [
+      {
+        id: "time",
+        name: t.activity.time,
+        width: "150px",
+        isMain: true,
+        cell: ({ Date: date }) => (
+          <time dateTime={date} className="muted number">
+            {format.time(date)}
+          </time>
+        ),
+      },
+      {
+        id: "operation",
+        name: t.audit.operation,
+        width: "minmax(130px, 1fr)",
+        isMain: true,
+        cell: ({ Operation, Count }) => (
+          <>
+            <code>{Operation}</code>{" "}
+            {Count > 1 && <span className="tag number">{t.audit.times(Count, format.number(Count))}</span>}
+          </>
+        ),
+      },
+      {
+        id: "status",
+        name: t.audit.status,
+        width: "76px",
+        isMain: true,
+        cell: ({ Status }) => <State tone={Status < 400 ? "good" : Status < 500 ? "warn" : "bad"}>{Status}</State>,
+      },
+      {
+        id: "object",
+        name: t.activity.object,
+        width: "minmax(110px, 1fr)",
+        cell: ({ Resource, ResourceID }) => <code>{objectOf(Resource, ResourceID)}</code>,
+      },
+      { id: "token", name: t.activity.token, width: "minmax(100px, 1fr)", cell: ({ TokenName }) => TokenName || "–" },
+      {
+        id: "address",
+        name: t.access.address,
+        width: "minmax(110px, 1fr)",
+        cell: ({ Address }) => <span className="mono">{Address || "–"}</span>,
+      },
+      rowButton<AuditEntry>({
+        name: t.activity.details,
+        icon: "info",
+        labelOf: ({ Operation, ID }) => `${t.activity.details}: ${Operation} ${ID}`,
+        onPress: setShown,
+      }),
+    ],
+    [t, format],
+  );
+  const set = (part: Partial<typeof search>): void => {
+    void go({ search: (before) => ({ ...before, ...part }), replace: true });
+  };
+  const input = (name: "resource" | "operation", label: string, placeholder: string) => (
+    <input
+      className="input"
+      type="search"
+      aria-label={label}
+      placeholder={placeholder}
+      value={search[name] ?? ""}
+      onChange={({ target }) => set({ [name]: target.value })}
+    />
+  );
+  const day = (name: "from" | "to", label: string) => (
+    <label className="line">
+      <span className="muted small">{label}</span>
+      <input
+        className="input"
+        type="date"
+        value={search[name] ?? ""}
+        onChange={({ target }) => set({ [name]: target.value })}
+      />
+    </label>
+  );
+  const isFiltered = Object.values(search).some((value) => value !== "");
+  return (
+    <>
+      <p className="muted">{t.audit.about}</p>
+      <div className="filters">
+        <select
+          className="input"
+          aria-label={t.activity.token}
+          value={search.token ?? ""}
+          onChange={({ target }) => set({ token: target.value })}
+        >
+          <option value="">{t.audit.anyToken}</option>
+          {tokens.map(({ ID, Name }) => (
+            <option key={ID} value={ID}>
+              {Name}
+            </option>
+          ))}
+        </select>
+        {input("resource", t.activity.object, "domain:3")}
+        {input("operation", t.audit.operation, "delete*")}
+        {day("from", t.audit.from)}
+        {day("to", t.audit.to)}
+        {isFiltered && (
+          <Button kind="quiet" onClick={() => void go({ search: {}, replace: true })}>
+            {t.servers.clearFilter}
+          </Button>
+        )}
+      </div>
+      {error ? (
+        <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+      ) : entries === undefined ? (
+        <Skeleton lines={8} />
+      ) : (
+        <>
+          <DataTable
+            label={t.activity.tabs.audit}
+            columns={columns}
+            rows={entries}
+            idOf={({ ID }) => ID}
+            nameOf={({ Operation }) => Operation}
+            rowClass={({ Status }) => (Status < 400 ? "" : "rejected")}
+            empty={<Empty icon="activity" title={isFiltered ? t.audit.noMatch : t.audit.empty} />}
+          />
+          {entries.length === limit && limit < most && (
+            <div className="line">
+              <Button onClick={() => setLimit(most)}>{t.audit.more}</Button>
+            </div>
+          )}
+        </>
+      )}
+      {shown !== null && <AuditDetails entry={shown} onClose={() => setShown(null)} />}
+    </>
+  );
+}
+
+const objectOf = (resource: string | null, id: number | null): string =>
+  resource === null ? "–" : id === null ? resource : `${resource}:${id}`;
+
+/** Returns the filter of the API. Days are those of this browser. */
+function filterOf(search: {
+  token?: string;
+  resource?: string;
+  operation?: string;
+  from?: string;
+  to?: string;
+}): AuditFilter {
+  const { token = "", resource = "", operation = "", from = "", to = "" } = search;
+  const start = (day: string, later: number): string => {
+    const date = new Date(`${day}T00:00:00`);
+    date.setDate(date.getDate() + later);
+    return date.toISOString();
+  };
+  const isDay = (day: string): boolean => !Number.isNaN(Date.parse(`${day}T00:00:00`));
+  return {
+    ...(/^\d+$/.test(token) && { token: Number(token) }),
+    ...(resource !== "" && { resource }),
+    ...(operation !== "" && { operation }),
+    ...(isDay(from) && { from: start(from, 0) }),
+    ...(isDay(to) && { to: start(to, 1) }),
+  };
+}

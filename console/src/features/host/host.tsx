@@ -1,0 +1,145 @@
+/** The host: capacity, checks, what it runs with, disks that no object owns, and the backup of the installation. */
+import { useQuery } from "@tanstack/react-query";
+import { useData, useMay } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Code, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Facts, Meter, PageHead, Panel, State } from "../../ui/page.tsx";
+import { Orphans } from "./orphans.tsx";
+
+export function Host() {
+  const t = useTexts();
+  const isAdmin = useMay("account:admin");
+  return (
+    <div className="stack wide">
+      <PageHead title={t.host.title} about={t.host.about} />
+      <div className="columns">
+        <Capacity />
+        <Checks />
+        <Versions />
+      </div>
+      {isAdmin && <Orphans />}
+      {isAdmin && (
+        <Panel title={t.host.backup}>
+          <div className="stack tight">
+            <p className="muted">{t.host.backupAbout}</p>
+            <Code text="npm run backup -- /var/backups/brume --with-disks" />
+          </div>
+        </Panel>
+      )}
+    </div>
+  );
+}
+
+function Capacity() {
+  const t = useTexts();
+  const format = useFormat();
+  const { data: locations, error, refetch } = useQuery(queriesOf(useData().client).locations());
+  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  return (
+    <Panel title={t.host.capacity}>
+      {locations === undefined ? (
+        <Skeleton lines={3} />
+      ) : (
+        locations.map(({ ID, Title, Capacity: all, Engines }) => (
+          <div key={ID} className="stack">
+            <div className="line apart">
+              <strong>{Title}</strong>
+              {Engines.Machine === "sim" && <State tone="warn">{t.host.simulated}</State>}
+            </div>
+            {(
+              [
+                [t.overview.cpu, all.CPU, all.FreeCPU, format.number],
+                [t.overview.memory, all.RAM, all.FreeRAM, format.megabytes],
+                [t.overview.disk, all.HDD, all.FreeHDD, (value: number) => format.megabytes(value * 1024)],
+              ] as const
+            ).map(([label, total, free, show]) => (
+              <div key={label} className="stack tight">
+                <div className="line apart">
+                  <span>{label}</span>
+                  <span className="muted number">{t.table.of(show(total - free), show(total))}</span>
+                </div>
+                <Meter label={label} value={total - free} limit={total} />
+              </div>
+            ))}
+            <p className="muted small">{t.host.capacityAbout}</p>
+          </div>
+        ))
+      )}
+    </Panel>
+  );
+}
+
+function Checks() {
+  const t = useTexts();
+  const { data, error, refetch } = useQuery(queriesOf(useData().client).readiness());
+  return (
+    <Panel
+      title={t.host.checks}
+      actions={
+        data && (
+          <State tone={data.Status === "ready" ? "good" : "bad"}>{t.host.statuses[data.Status] ?? data.Status}</State>
+        )
+      }
+      isFlush
+    >
+      {error ? (
+        <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+      ) : data === undefined ? (
+        <div className="body">
+          <Skeleton lines={4} />
+        </div>
+      ) : (
+        <ul className="list padded">
+          {data.Checks.map(({ Name, Ok, Detail }) => (
+            <li key={Name} className="stack tight">
+              <div className="line apart">
+                <strong>{t.host.checkNames[Name] ?? Name}</strong>
+                <State tone={Ok ? "good" : "bad"}>{Ok ? t.host.passes : t.host.fails}</State>
+              </div>
+              {Detail !== "" && <p className="muted small break">{Detail}</p>}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function Versions() {
+  const t = useTexts();
+  const reads = queriesOf(useData().client);
+  const version = useQuery(reads.version()).data;
+  const engines = useQuery(reads.locations()).data?.[0]?.Engines;
+  const isSecure = location.protocol === "https:";
+  return (
+    <Panel title={t.host.service}>
+      <div className="stack">
+        <Facts
+          facts={[
+            { name: t.host.version, value: <span className="number">{version ?? "–"}</span> },
+            { name: t.host.url, value: <span className="mono">{location.origin}</span>, copy: location.origin },
+            {
+              name: t.host.certificate,
+              value: isSecure ? (
+                <State tone="good">{t.host.secure}</State>
+              ) : (
+                <State tone="warn">{t.host.insecure}</State>
+              ),
+            },
+            engines !== undefined && { name: t.host.machine, value: t.host.engines[engines.Machine] },
+            engines !== undefined && { name: t.host.router, value: t.host.engines[engines.Router] },
+            { name: "/healthz", value: <a href="/healthz">{t.host.open}</a> },
+            { name: "/readyz", value: <a href="/readyz">{t.host.open}</a> },
+          ]}
+        />
+        {!isSecure && (
+          <Note kind="warn">
+            <p>{t.host.insecureAbout}</p>
+          </Note>
+        )}
+      </div>
+    </Panel>
+  );
+}

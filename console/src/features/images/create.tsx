@@ -1,0 +1,135 @@
+/** Creates an image: from the disk of a server, from an address, or from a file in the import folder of the host. */
+import { families } from "@brume/api/catalog.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useData } from "../../data/data.tsx";
+import { FormDialog } from "../../data/formdialog.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Segments } from "../../ui/feedback.tsx";
+import { SelectField, TextField } from "../../ui/field.tsx";
+
+type Source = "url" | "server" | "file";
+
+export function CreateImage({ server, onClose }: { server?: number; onClose: () => void }) {
+  const t = useTexts();
+  const { client } = useData();
+  const servers = useQuery(queriesOf(client).servers()).data ?? [];
+  const [source, setSource] = useState<Source>(server === undefined ? "url" : "server");
+  const [form, setForm] = useState({
+    Name: "",
+    Url: "",
+    Sha256: "",
+    File: "",
+    ServerID: server === undefined ? "" : String(server),
+    Family: "Linux" as (typeof families)[number],
+    MinRAM: "",
+  });
+  const set = (part: Partial<typeof form>): void => setForm({ ...form, ...part });
+  const { Name, Url, Sha256, File, ServerID, Family, MinRAM } = form;
+  const described = { Family, ...(MinRAM !== "" && { MinRAM: Number(MinRAM) }) };
+  const body = {
+    server: { Name, ServerID: Number(ServerID) },
+    url: { Name, Url, Sha256, ...described },
+    file: { Name, File, ...(Sha256 !== "" && { Sha256 }), ...described },
+  }[source];
+  const isComplete =
+    Name !== "" && { server: ServerID !== "", url: Url !== "" && Sha256 !== "", file: File !== "" }[source];
+  return (
+    <FormDialog
+      title={t.images.create}
+      action={t.images.create}
+      kind="wide"
+      request={{ operation: "createImage", body }}
+      isComplete={isComplete}
+      send={(options) => client.createImage({ body }, options)}
+      done={(image) => t.images.started(image.Name)}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <>
+          <Segments
+            label={t.images.source}
+            value={source}
+            options={[
+              ["url", t.images.sources.url],
+              ["server", t.images.sources.server],
+              ["file", t.images.sources.file],
+            ]}
+            onChange={setSource}
+          />
+          <p className="muted">{t.images.sourceAbout[source]}</p>
+          <TextField
+            label={t.common.name}
+            required
+            autoFocus
+            maxLength={64}
+            fault={fault("/Name")}
+            value={Name}
+            onChange={({ target }) => set({ Name: target.value })}
+          />
+          {source === "server" && (
+            <SelectField
+              label={t.images.from}
+              fault={fault("/ServerID")}
+              value={ServerID}
+              options={[["", "–"], ...servers.map(({ ID, Name: name }) => [String(ID), name] as const)]}
+              onChange={({ target }) => set({ ServerID: target.value })}
+            />
+          )}
+          {source === "url" && (
+            <TextField
+              label={t.images.url}
+              type="url"
+              spellCheck={false}
+              placeholder="https://"
+              fault={fault("/Url")}
+              value={Url}
+              onChange={({ target }) => set({ Url: target.value })}
+            />
+          )}
+          {source === "file" && (
+            <TextField
+              label={t.images.file}
+              hint={t.images.fileHint}
+              spellCheck={false}
+              fault={fault("/File")}
+              value={File}
+              onChange={({ target }) => set({ File: target.value })}
+            />
+          )}
+          {source !== "server" && (
+            <>
+              <TextField
+                label="SHA-256"
+                hint={t.images.digestHint}
+                spellCheck={false}
+                fault={fault("/Sha256")}
+                value={Sha256}
+                onChange={({ target }) => set({ Sha256: target.value.trim() })}
+              />
+              <div className="columns">
+                <SelectField
+                  label={t.images.system}
+                  fault={fault("/Family")}
+                  value={Family}
+                  options={families.map((name) => [name, name])}
+                  onChange={({ target }) => set({ Family: target.value as typeof Family })}
+                />
+                <TextField
+                  label={t.images.memory}
+                  type="number"
+                  unit="MB"
+                  placeholder="128"
+                  fault={fault("/MinRAM")}
+                  value={MinRAM}
+                  onChange={({ target }) => set({ MinRAM: target.value })}
+                />
+              </div>
+            </>
+          )}
+        </>
+      )}
+    </FormDialog>
+  );
+}

@@ -1,0 +1,179 @@
+/** Images: what servers are created from, the images of the project, and backups. A fetch or an import shows its progress. */
+import type { Image } from "@brume/api/catalog.ts";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
+import { useData, useMay } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Meter, PageHead, State, type Tone } from "../../ui/page.tsx";
+import { rowButton } from "../../ui/rowbutton.tsx";
+import { CreateImage } from "./create.tsx";
+
+const tones: Readonly<Record<Image["State"], Tone>> = {
+  Active: "good",
+  Available: "quiet",
+  New: "busy",
+  Failed: "bad",
+};
+
+export function ImageList() {
+  const t = useTexts();
+  const format = useFormat();
+  const go = useNavigate({ from: "/images" });
+  const { q = "", create } = useSearch({ from: "/images" });
+  const mayWrite = useMay("server:write");
+  const { client } = useData();
+  const { data: images, error, refetch } = useQuery(queriesOf(client).images());
+  const [deleting, setDeleting] = useState<Image | null>(null);
+  const text = q.trim().toLowerCase();
+  const rows = useMemo(
+    () =>
+      (images ?? []).filter(({ Name, DisplayName, OperatingSystemType }) =>
+        [Name, DisplayName, OperatingSystemType].some((part) => part.toLowerCase().includes(text)),
+      ),
+    [images, text],
+  );
+  const columns = useMemo<Column<Image>[]>(
+    () => [
+      {
+        id: "name",
+        name: t.common.name,
+        width: "minmax(150px, 2fr)",
+        isMain: true,
+        cell: ({ Name, DisplayName }) => <strong>{DisplayName || Name}</strong>,
+      },
+      {
+        id: "state",
+        name: t.common.state,
+        width: "150px",
+        isMain: true,
+        cell: ({ State: state, Progress, Error: failure }) =>
+          state === "New" ? (
+            <div className="stack tight">
+              <span className="small number">{t.images.progress(format.number(Progress))}</span>
+              <Meter label={t.images.states.New} value={Math.min(Progress, 79)} limit={100} />
+            </div>
+          ) : (
+            <span title={failure?.detail}>
+              <State tone={tones[state]}>{t.images.states[state]}</State>
+            </span>
+          ),
+      },
+      { id: "type", name: t.images.type, width: "minmax(110px, 1fr)", cell: ({ Type }) => t.images.types[Type] },
+      {
+        id: "system",
+        name: t.images.system,
+        width: "minmax(100px, 1fr)",
+        cell: ({ OperatingSystemType }) => OperatingSystemType,
+      },
+      {
+        id: "needs",
+        name: t.images.needs,
+        width: "minmax(150px, 1fr)",
+        cell: ({ MinRAM, Hdd }) => (
+          <span className="number">{`${format.megabytes(MinRAM)} · ${format.megabytes(Hdd * 1024)}`}</span>
+        ),
+      },
+      {
+        id: "server",
+        name: t.images.from,
+        width: "minmax(90px, 1fr)",
+        cell: ({ ServerID }) =>
+          ServerID === null ? (
+            <span className="muted">–</span>
+          ) : (
+            <Link to="/servers/$id" params={{ id: String(ServerID) }}>
+              {t.images.server(ServerID)}
+            </Link>
+          ),
+      },
+      {
+        id: "created",
+        name: t.common.created,
+        width: "120px",
+        cell: ({ DateCreate }) => (
+          <time dateTime={DateCreate} title={format.time(DateCreate)} className="muted">
+            {format.ago(DateCreate)}
+          </time>
+        ),
+      },
+      ...(mayWrite
+        ? [
+            rowButton<Image>({
+              name: t.common.delete,
+              icon: "trash",
+              labelOf: ({ Name }) => t.images.delete(Name),
+              isAbsent: ({ Type }) => Type === "GoldServer",
+              onPress: setDeleting,
+            }),
+          ]
+        : []),
+    ],
+    [t, format, mayWrite],
+  );
+  const setCreating = (is: boolean): void => {
+    void go({ search: { ...(q !== "" && { q }), ...(is && { create: "1" }) }, replace: true });
+  };
+  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  return (
+    <>
+      <PageHead title={t.images.title} count={images && format.number(images.length)} about={t.images.about}>
+        {mayWrite && (
+          <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
+            {t.images.create}
+          </Button>
+        )}
+      </PageHead>
+      {images === undefined ? (
+        <Skeleton lines={8} />
+      ) : images.length === 0 ? (
+        <Empty icon="image" title={t.images.emptyTitle} command="brume image import --help">
+          {t.images.emptyAbout}
+        </Empty>
+      ) : (
+        <>
+          <div className="filters">
+            <input
+              className="input"
+              type="search"
+              aria-label={t.images.filter}
+              placeholder={t.images.filter}
+              value={q}
+              onChange={({ target }) =>
+                void go({ search: (before) => ({ ...before, q: target.value }), replace: true })
+              }
+            />
+          </div>
+          <DataTable
+            label={t.images.title}
+            columns={columns}
+            rows={rows}
+            idOf={({ ID }) => ID}
+            nameOf={({ Name }) => Name}
+            empty={<Empty icon="search" title={t.images.noMatch} />}
+          />
+        </>
+      )}
+      {create !== undefined && mayWrite && <CreateImage onClose={() => setCreating(false)} />}
+      {deleting !== null && (
+        <ConfirmRequest
+          title={t.images.delete(deleting.Name)}
+          action={t.common.delete}
+          typed={deleting.Name}
+          request={{ operation: "deleteImage", path: { id: deleting.ID } }}
+          send={() => client.deleteImage({ path: { id: deleting.ID } })}
+          done={() => t.access.deleted(deleting.Name)}
+          onClose={() => setDeleting(null)}
+        >
+          <p>{t.images.deleteAbout}</p>
+        </ConfirmRequest>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,63 @@
+/** Creates a webhook. Its secret, which the service makes, is shown once. */
+import { eventResourceNames } from "@brume/api/event.ts";
+import { useState } from "react";
+import { useData } from "../../data/data.tsx";
+import { FormDialog } from "../../data/formdialog.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { Check, TextField } from "../../ui/field.tsx";
+import { SecretDialog } from "../../ui/secret.tsx";
+
+export function CreateWebhook({ onClose }: { onClose: () => void }) {
+  const t = useTexts();
+  const { client } = useData();
+  const [Url, setUrl] = useState("");
+  const [kinds, setKinds] = useState<readonly string[]>([]);
+  const [secret, setSecret] = useState<string | null>(null);
+  const body = { Url, ...(kinds.length > 0 && { Types: kinds.map((kind) => `${kind}.*`) }) };
+  if (secret !== null) return <SecretDialog title={t.webhooks.secretTitle} secret={secret} onClose={onClose} />;
+  return (
+    <FormDialog
+      title={t.webhooks.create}
+      action={t.webhooks.create}
+      kind="wide"
+      request={{ operation: "createWebhook", body }}
+      isComplete={Url !== ""}
+      send={(options) => client.createWebhook({ body }, options)}
+      onDone={({ Secret }) => setSecret(Secret)}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <>
+          <TextField
+            label={t.webhooks.url}
+            hint={t.webhooks.urlHint}
+            type="url"
+            required
+            autoFocus
+            spellCheck={false}
+            placeholder="https://"
+            fault={fault("/Url")}
+            value={Url}
+            onChange={({ target }) => setUrl(target.value)}
+          />
+          <fieldset className="stack tight">
+            <legend className="field-label">{t.webhooks.types}</legend>
+            <p className="muted small">{kinds.length === 0 ? t.webhooks.allTypes : t.webhooks.someTypes}</p>
+            <div className="columns narrow">
+              {eventResourceNames.map((kind) => (
+                <Check
+                  key={kind}
+                  label={t.activity.kinds[kind] ?? kind}
+                  checked={kinds.includes(kind)}
+                  onChange={({ target }) =>
+                    setKinds(eventResourceNames.filter((one) => (one === kind ? target.checked : kinds.includes(one))))
+                  }
+                />
+              ))}
+            </div>
+          </fieldset>
+        </>
+      )}
+    </FormDialog>
+  );
+}

@@ -1,0 +1,185 @@
+/** One webhook: its state, and the last deliveries with their results. A failed one can be sent again. */
+import { type Delivery, deliveryStates } from "@brume/api/webhook.ts";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
+import { useData } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { PageHead, State, type Tone } from "../../ui/page.tsx";
+import { rowButton } from "../../ui/rowbutton.tsx";
+
+const tones: Readonly<Record<Delivery["State"], Tone>> = { Waiting: "busy", Delivered: "good", Failed: "bad" };
+
+export function WebhookDetail() {
+  const t = useTexts();
+  const go = useNavigate();
+  const id = Number(useParams({ from: "/activity/webhooks/$id" }).id);
+  const { client } = useData();
+  const { data: webhook, error, refetch } = useQuery(queriesOf(client).webhook(id));
+  const [isDeleting, setDeleting] = useState(false);
+  const crumb = <Link to="/activity/webhooks">{t.activity.tabs.webhooks}</Link>;
+  if (error && webhook === undefined)
+    return "status" in error && error.status === 404 ? (
+      <Empty icon="webhook" title={t.webhooks.notFound} action={crumb} />
+    ) : (
+      <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+    );
+  if (webhook === undefined) return <Skeleton lines={8} />;
+  const { Url, State: state, Types, Error: failure } = webhook;
+  return (
+    <>
+      <PageHead
+        crumb={crumb}
+        title={
+          <>
+            <span className="break">{Url}</span>
+            <State tone={state === "Active" ? "good" : "bad"}>{t.webhooks.states[state]}</State>
+          </>
+        }
+        about={Types.join(", ")}
+      >
+        <Button kind="danger" icon="trash" onClick={() => setDeleting(true)}>
+          {t.common.delete}
+        </Button>
+      </PageHead>
+      <div className="stack">
+        {failure !== null && (
+          <Note kind="warn">
+            <p className="break">{failure}</p>
+            {state === "Failed" && <p>{t.webhooks.failedAbout}</p>}
+          </Note>
+        )}
+        <Deliveries id={id} />
+      </div>
+      {isDeleting && (
+        <ConfirmRequest
+          title={t.webhooks.deleteTitle}
+          action={t.common.delete}
+          request={{ operation: "deleteWebhook", path: { id } }}
+          send={() => client.deleteWebhook({ path: { id } })}
+          done={() => t.access.deleted(Url)}
+          onDone={() => void go({ to: "/activity/webhooks" })}
+          onClose={() => setDeleting(false)}
+        >
+          <p className="break">{Url}</p>
+          <p>{t.webhooks.deleteAbout}</p>
+        </ConfirmRequest>
+      )}
+    </>
+  );
+}
+
+function Deliveries({ id }: { id: number }) {
+  const t = useTexts();
+  const format = useFormat();
+  const go = useNavigate({ from: "/activity/webhooks/$id" });
+  const { state = "" } = useSearch({ from: "/activity/webhooks/$id" });
+  const { client, queries } = useData();
+  const { data, error, refetch } = useQuery(queriesOf(client).deliveries(id));
+  const resend = useChange(({ ID }: Delivery) => client.resendDelivery({ path: { id, deliveryID: ID } }), {
+    done: ({ EventID }) => t.webhooks.resent(EventID),
+    onDone: () => void queries.invalidateQueries({ queryKey: ["delivery", id] }),
+  });
+  const { run } = resend;
+  const columns = useMemo<Column<Delivery>[]>(
+    () => [
+      {
+        id: "event",
+        name: t.webhooks.event,
+        width: "minmax(150px, 1fr)",
+        isMain: true,
+        cell: ({ Type, ResourceID }) => (
+          <>
+            <code>{Type}</code> <span className="muted number">{ResourceID}</span>
+          </>
+        ),
+      },
+      {
+        id: "state",
+        name: t.common.state,
+        width: "130px",
+        isMain: true,
+        cell: ({ State: one }) => <State tone={tones[one]}>{t.webhooks.deliveryStates[one]}</State>,
+      },
+      { id: "status", name: "HTTP", width: "60px", cell: ({ Status }) => Status ?? "–" },
+      {
+        id: "attempts",
+        name: t.webhooks.attempts,
+        width: "80px",
+        isRight: true,
+        cell: ({ Attempts }) => format.number(Attempts),
+      },
+      {
+        id: "error",
+        name: t.webhooks.error,
+        width: "minmax(140px, 2fr)",
+        cell: ({ Error: failure, NextDate }) => (
+          <span className="muted" title={failure ?? undefined}>
+            {failure ?? "–"}
+            {NextDate !== null && ` · ${t.webhooks.next(format.ago(NextDate))}`}
+          </span>
+        ),
+      },
+      {
+        id: "created",
+        name: t.common.created,
+        width: "120px",
+        cell: ({ DateCreate }) => (
+          <time className="muted" dateTime={DateCreate} title={format.time(DateCreate)}>
+            {format.ago(DateCreate)}
+          </time>
+        ),
+      },
+      rowButton<Delivery>({
+        name: t.webhooks.resend,
+        icon: "refresh",
+        labelOf: ({ Type, ID }) => `${t.webhooks.resend}: ${Type} ${ID}`,
+        onPress: (delivery) => void run(delivery).catch(() => undefined),
+      }),
+    ],
+    [t, format, run],
+  );
+  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (data === undefined) return <Skeleton />;
+  const rows = data.filter((delivery) => state === "" || delivery.State === state);
+  const [newest] = rows;
+  return (
+    <div className="stack">
+      <div className="filters">
+        <h2 className="grow">{t.webhooks.deliveries}</h2>
+        <select
+          className="input"
+          aria-label={t.common.state}
+          value={state}
+          onChange={({ target }) => void go({ search: { state: target.value }, replace: true })}
+        >
+          <option value="">{t.servers.anyState}</option>
+          {deliveryStates.map((name) => (
+            <option key={name} value={name}>
+              {t.webhooks.deliveryStates[name]}
+            </option>
+          ))}
+        </select>
+      </div>
+      <DataTable
+        label={t.webhooks.deliveries}
+        columns={columns}
+        rows={rows}
+        idOf={({ ID }) => ID}
+        nameOf={({ Type }) => Type}
+        empty={<Empty icon="webhook" title={t.webhooks.noDeliveries} />}
+      />
+      {newest && (
+        <RequestPanel isFolded request={{ operation: "resendDelivery", path: { id, deliveryID: newest.ID } }} />
+      )}
+    </div>
+  );
+}

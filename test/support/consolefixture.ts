@@ -1,0 +1,116 @@
+/**
+ * The console in headless Chromium, against a real service on simulated engines. One browser and one service serve all stories of a file.
+ * A story fails by any violation of the policy and any error of a script.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { consoleFolder, launchBrowser, openConsole } from "./browser.ts";
+import { fillService, type Scene } from "./consolescene.ts";
+import { createTestService, type TestService } from "./testservice.ts";
+
+interface Look {
+  readonly width?: number;
+  readonly theme?: "light" | "dark";
+  readonly locale?: string;
+}
+
+/** What the stories of a file share. It is complete when the first story starts. */
+export interface ConsoleFixture {
+  readonly brume: TestService;
+  readonly browser: Browser;
+  readonly scene: Scene;
+  /** Runs a story in its own context, signed in with the token; null: no user is signed in. */
+  story(token: string | null, run: (page: Page) => Promise<void>, look?: Look): Promise<void>;
+}
+
+type ServiceOptions = Parameters<typeof createTestService>[1];
+
+/** Declares the stories of a file. `options`: settings of the service beside those of the console. */
+export function describeConsole(
+  title: string,
+  options: ServiceOptions,
+  declare: (fixture: ConsoleFixture) => void,
+): void {
+  // All stories together: a loaded host draws pages many times slower.
+  describe(title, { timeout: 900_000 }, () => {
+    let brume: TestService;
+    let browser: Browser;
+    let scene: Scene;
+    before(async () => {
+      brume = await createTestService("sqlite", {
+        consoleFolder,
+        ...options,
+        limits: { signIns: { requests: 1000, seconds: 60 }, ...options?.limits },
+      });
+      browser = await launchBrowser();
+      scene = await fillService(brume.client);
+    });
+    after(async () => {
+      await browser.close();
+      await brume.close();
+    });
+    declare({
+      get brume() {
+        return brume;
+      },
+      get browser() {
+        return browser;
+      },
+      get scene() {
+        return scene;
+      },
+      async story(token, run, look = {}) {
+        const { page, faults, close } = await openConsole(browser, brume, { token, ...look });
+        try {
+          await run(page);
+          assert.deepEqual(faults, []);
+        } finally {
+          await close();
+        }
+      },
+    });
+  });
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Asserts that axe finds nothing on the page, and that the page is not wider than the screen. */
+export async function checkAccess(page: Page): Promise<void> {
+  // By the debugger, because the policy of the page forbids foreign scripts.
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const { violations } = await (
+      globalThis as unknown as {
+        axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+      }
+    ).axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+  });
+  assert.deepEqual(found, [], page.url());
+  const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
+  assert.ok(overflow <= 0, `${page.url()} is wider than the screen by ${overflow} px`);
+}
+
+/** Opens each page, waits for its text and checks it: wide in light, and those of `onPhone` narrow in dark. */
+export async function checkPages(
+  { story, brume }: ConsoleFixture,
+  pages: readonly (readonly [path: string, text: string])[],
+  onPhone: (path: string) => boolean,
+): Promise<void> {
+  for (const look of [{ width: 1440 }, { width: 390, theme: "dark" as const }])
+    await story(
+      brume.token,
+      async (page) => {
+        for (const [path, text] of pages) {
+          if (look.width < 700 && !onPhone(path)) continue;
+          await page.goto(path);
+          await page.getByText(text).first().waitFor();
+          await checkAccess(page);
+        }
+      },
+      look,
+    );
+}
