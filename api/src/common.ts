@@ -124,8 +124,8 @@ export const word = <const W extends string, const O extends FieldOptions = Fiel
 
 /** Characters of names: no control characters, no angle brackets; no blanks at the ends. */
 const namePattern = (() => {
-  const inner = "[^\\u0000-\\u001f\\u007f-\\u009f<>]";
-  const outer = "[^\\u0000-\\u001f\\u007f-\\u009f<>\\s]";
+  const inner = "[^\\x00-\\x1f\\x7f-\\x9f<>]";
+  const outer = "[^\\x00-\\x1f\\x7f-\\x9f<>\\s]";
   return `^(?:${outer}(?:${inner}*${outer})?)?$`;
 })();
 

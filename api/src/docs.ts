@@ -4,6 +4,7 @@
  */
 import type { Json, Media, OpenApi, OperationObject, Parameter, Reference, Response } from "./components.ts";
 import { style } from "./docs-style.ts";
+import { errorCodes } from "./errors.ts";
 import { taskErrors } from "./work.ts";
 
 /** Address in the commands of the page. The service replaces it by its own address, as the reader has called it. */
@@ -189,14 +190,14 @@ ${renderParameters(parameters)}${fields === "" ? "" : `<h4>Body</h4>${fields}`}
     code(name),
     prose(asJson(value)["description"] ?? ""),
   ]);
-  const faultRows = Object.entries(components.examples).map(([name, { value }]) => {
-    const { status, Message } = asJson(value);
-    return `<tr id=${quote(name)}><td><a href=${anchor(name)}>${code(name)}</a></td><td>${escape(status)}</td><td>${escape(Message)}</td></tr>`;
-  });
+  const faultRows = Object.entries(errorCodes).map(
+    ([name, { status, message }]) =>
+      `<tr id=${quote(name)}><td><a href=${anchor(name)}>${code(name)}</a></td><td>${status}</td><td>${escape(message)}</td></tr>`,
+  );
 
   // Two codes are errors of requests too, and have their place above.
   const workRows = Object.entries(taskErrors).map(([name, title]) => {
-    const place = name in components.examples ? "" : ` id=${quote(name)}`;
+    const place = name in errorCodes ? "" : ` id=${quote(name)}`;
     return `<tr${place}><td><a href=${anchor(name)}>${code(name)}</a></td><td>${escape(title)}</td></tr>`;
   });
 

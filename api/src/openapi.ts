@@ -26,7 +26,7 @@ import type { Example } from "./examples/example.ts";
 import { examples } from "./examples.ts";
 import { linksOf } from "./links.ts";
 import { isChange, type Operation } from "./operation.ts";
-import { errorsOf, pathErrors, takesIfMatch } from "./operationerrors.ts";
+import { errorsOf, takesIfMatch } from "./operationerrors.ts";
 import { requestSchema } from "./requestschema.ts";
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
@@ -204,10 +204,16 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
     paths[op.path] = { ...paths[op.path], [op.method.toLowerCase()]: describeOperation(name, op) };
   }
 
-  const shown = codes.filter((code) => used.has(code) || (pathErrors as readonly ErrorCode[]).includes(code));
+  const shown = codes.filter((code) => used.has(code));
   return {
     openapi: "3.1.1",
-    info: { title: "Brume", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+    info: {
+      title: "Brume",
+      version,
+      description,
+      contact: { name: "The operator of this installation" },
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
     jsonSchemaDialect: "https://json-schema.org/draft/2020-12/schema",
     servers: [{ url: "/" }],
     tags: Object.entries(tags).flatMap(([name, tag]) => (used.has(name) ? [tag] : [])),

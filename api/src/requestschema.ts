@@ -9,11 +9,11 @@ import type { Form } from "./form.ts";
 type Properties = Readonly<Record<string, Json>>;
 
 /** A text without the character U+0000, which no database stores. */
-const anyText = "^[^\\u0000]*$";
+const anyText = "^[^\\x00]*$";
 /** The same, with no blanks at the ends. */
-const trimmedText = "^(?:[^\\u0000\\s](?:[^\\u0000]*[^\\u0000\\s])?)?$";
+const trimmedText = "^(?:[^\\x00\\s](?:[^\\x00]*[^\\x00\\s])?)?$";
 /** The same, not empty. */
-const someText = "^[^\\u0000\\s](?:[^\\u0000]*[^\\u0000\\s])?$";
+const someText = "^[^\\x00\\s](?:[^\\x00]*[^\\x00\\s])?$";
 /** A date with time and zone (RFC 3339). */
 const zonedDate =
   "^\\d{4}-\\d\\d-\\d\\d[Tt ](?:[01]\\d|2[0-3]):[0-5]\\d:(?:[0-5]\\d|60)(?:\\.\\d+)?(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)$";
