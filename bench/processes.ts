@@ -71,7 +71,7 @@ async function start(kind: string, folder: string): Promise<Figures> {
     BRUME_DNS_LISTEN: "127.0.0.1:15353",
   };
   const begun = performance.now();
-  const child = spawn(process.execPath, [join(import.meta.dirname, "../service/src/main.ts")], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../service/dist/main.js")], {
     env: environment,
     stdio: ["ignore", "ignore", "inherit"],
   });

@@ -140,7 +140,14 @@ function build(out: string, version: string): string {
   const root = mkdtempSync(join(tmpdir(), "brume-package-"));
   try {
     chmodSync(root, 0o755);
-    for (const path of ["package.json", "api/package.json", "api/src", "service/package.json", "service/src"])
+    for (const path of [
+      "package.json",
+      "api/package.json",
+      "api/src",
+      "service/package.json",
+      "service/src",
+      "service/dist",
+    ])
       take(root, path);
     for (const path of [
       "cli/package.json",

@@ -86,7 +86,7 @@ async function startService(folder: string): Promise<Service> {
   };
   command(`BRUME_DATA=${folder} BRUME_LISTEN=127.0.0.1:0 BRUME_DNS_LISTEN=127.0.0.1:0 npm start`);
   // In a process group of its own: Ctrl-C stops the tour, which then stops the service.
-  const child = spawn(process.execPath, [join(root, "service/src/main.ts")], {
+  const child = spawn(process.execPath, [join(root, "service/dist/main.js")], {
     cwd: root,
     env: { ...env, ...settings },
     detached: true,

@@ -39,7 +39,7 @@ export async function startBrume(
   const [port, dnsPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const begun = performance.now();
-  const program = start([process.execPath, join(root, "service/src/main.ts")], {
+  const program = start([process.execPath, join(root, "service/dist/main.js")], {
     NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
     BRUME_CONFIG: "",
     BRUME_DATA: folder,

@@ -7,7 +7,6 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { StorageError } from "../../service/src/store/db.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
@@ -15,6 +14,7 @@ import { checkProblem } from "../support/contractcheck.ts";
 import { startDatabase } from "../support/databases.ts";
 import { startPostgres, startProxy } from "../support/postgresserver.ts";
 import { createProcess, type Process } from "../support/process.ts";
+import { serviceProgram } from "../support/program.ts";
 import { insertEvent } from "../support/writer.ts";
 
 const quiet = { log: () => {} };
@@ -102,7 +102,7 @@ test("a network that drops traffic: lost connections are replaced", async () => 
 test("a second service on one PostgreSQL is rejected with the name of the first, and can start after its end", async () => {
   const first = await createProcess("postgres");
   const other = mkdtempSync(join(tmpdir(), "brume-second-"));
-  const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
+  const main = serviceProgram();
   try {
     for (const folder of [other, first.folder]) {
       const env = { ...process.env, ...first.environment, BRUME_DATA: folder };

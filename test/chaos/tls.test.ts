@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { connect as connectTls, type TLSSocket } from "node:tls";
+import { serviceProgram } from "../support/program.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
 const folder = resolve(import.meta.dirname, "tls");
@@ -118,7 +119,7 @@ describe("TLS", () => {
 /** Runs a service with these settings until it ends. Returns its exit code and error output. */
 function startWith(settings: Readonly<Record<string, string>>) {
   const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
-  const main = resolve(import.meta.dirname, "../../service/src/main.ts");
+  const main = serviceProgram();
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const { status, stderr } = spawnSync(process.execPath, [main], {
     env: { PATH, NODE_COMPILE_CACHE, BRUME_DATA: data, BRUME_SIMULATE: "1", ...settings },

@@ -4,11 +4,12 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { serviceProgram } from "../support/program.ts";
 
-const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
+const main = serviceProgram();
+const root = resolve(import.meta.dirname, "../..");
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Starts Brume; resolves at the last line of the introduction. `end` resolves to all output. */
@@ -76,6 +77,23 @@ test("with BRUME_REQUIRE_ENGINES the service does not start with simulated engin
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+test("a stack trace of the bundled program names the sources", () => {
+  const hook = 'process.getuid = () => { throw new TypeError("broken"); };';
+  const { stderr } = spawnSync(
+    process.execPath,
+    ["--import", `data:text/javascript,${encodeURIComponent(hook)}`, main],
+    {
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"], BRUME_CONFIG: "" },
+    },
+  );
+  assert.match(stderr, /^Brume did not start: TypeError: broken\n/);
+  const [, line] =
+    /\n {4}at start \(file:\/\/\S*\/service\/src\/main\.ts:(\d+):\d+\)\n/.exec(stderr) ?? assert.fail(stderr);
+  const source = readFileSync(join(root, "service/src/main.ts"), "utf8").split("\n");
+  assert.match(source[Number(line) - 1] ?? "", /process\.getuid\?\.\(\)/);
 });
 
 test("without a terminal the token is not printed, and the printed lines work", async () => {

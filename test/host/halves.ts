@@ -10,7 +10,7 @@ export function halvesOf(supervisor: number): Readonly<Record<string, number>> {
     pids.flatMap((pid) => {
       const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean);
       const role = words.at(-1) ?? "";
-      return words.some((word) => word.endsWith("/main.ts")) ? [[role, Number(pid)]] : [];
+      return words.some((word) => word.endsWith("/main.js")) ? [[role, Number(pid)]] : [];
     }),
   );
 }

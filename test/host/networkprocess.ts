@@ -1,5 +1,5 @@
 /**
- * Test fixture: Brume as an operator runs it, `main.ts` with the real router driver in a process that can be killed, in a namespace
+ * Test fixture: Brume as an operator runs it, with the real router driver in a process that can be killed, in a namespace
  * that serves as the host. A proxy that outlives the process makes its API reachable on loopback here.
  */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";

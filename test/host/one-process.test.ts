@@ -24,7 +24,7 @@ test("without the right to a private root, the service is one process, and its l
   });
   assert.ok(brume.log.some(({ level, msg }) => level === 40 && /runs as one process with all rights/.test(msg)));
   assert.deepEqual(halvesOf(brume.pid), {});
-  assert.match(readFileSync(`/proc/${brume.pid}/cmdline`, "latin1"), /main\.ts\0$/);
+  assert.match(readFileSync(`/proc/${brume.pid}/cmdline`, "latin1"), /main\.js\0$/);
   const { Name } = await brume.client.createDomain({ body: { Name: "one.example", Ip: "192.0.2.7" } });
   assert.equal(Name, "one.example");
   const { ID } = await brume.client.createServer({ body: { Name: "simulated" } }, { wait: 60 });

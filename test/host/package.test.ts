@@ -122,7 +122,7 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
     service = null;
     if (child === null || child.exitCode !== null) return;
     // nsenter does not pass signals on.
-    await shell("kill -TERM $(pgrep -of '[b]rume/service/src/(launch/supervisor|main).ts')");
+    await shell("kill -TERM $(pgrep -of '[b]rume/service/dist/(launch-supervisor|main).js')");
     await once(child, "close");
   }
   const guests = () => shell("pgrep -f '[q]emu-system.*guest=brume' || true").then((text) => text.trim());
@@ -212,7 +212,7 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
     const brume = (...words: string[]) => run("env", "BRUME_DATA=/var/lib/brume-dns", "brume", ...words);
     await brume("domain", "create", "packaged.example", "--ip", "192.0.2.7");
     assert.equal((await run("dig", "+short", "@127.0.0.1", "packaged.example")).trim(), "192.0.2.7");
-    assert.match(await shell("ps -o user= -p $(pgrep -f '[b]rume/service/src/main.ts')"), /^brume\n$/);
+    assert.match(await shell("ps -o user= -p $(pgrep -f '[b]rume/service/dist/main.js')"), /^brume\n$/);
     await stop();
     await shell("sed -i '/^\\[dns]/,$d' /etc/brume/brume.toml");
   });

@@ -1,5 +1,5 @@
 /**
- * Test fixture: Brume as an operator runs it, with real servers. `main.ts` runs in a process that can be killed, in a namespace that
+ * Test fixture: Brume as an operator runs it, with real servers. It runs in a process that can be killed, in a namespace that
  * serves as the host, so that test runs and an installation do not interfere. A proxy that outlives it serves the API; guests are
  * reached by SSH from the namespace, as from a shell on the host.
  */

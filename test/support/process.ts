@@ -1,5 +1,5 @@
 /**
- * Brume as an operator runs it: `main.ts` in its own process, with a new data folder (or PostgreSQL database) and free ports. Tests can
+ * Brume as an operator runs it: its program in its own process, with a new data folder (or PostgreSQL database) and free ports. Tests can
  * kill it, fill its disk or measure its memory, and start it again on the same data.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -10,15 +10,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { type Client, createClient } from "@brume/api/client.ts";
 import pg from "pg";
 import type { Snapshot } from "../../service/src/store/db.ts";
 import { openPostgresSnapshot } from "../../service/src/store/postgres.ts";
 import { connect, databaseName, openSqliteSnapshot } from "../../service/src/store/sqlite.ts";
 import { type Kind, startDatabase } from "./databases.ts";
-
-const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
+import { serviceProgram } from "./program.ts";
 
 /** A log line; `level` is pino's: 30 is info, 40 a warning, 50 an error. */
 export interface LogLine {
@@ -109,7 +107,10 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
   function launch(): Promise<void> {
     if (child !== null) throw new Error("the process is already running");
     const line = `${options.prefix ?? ""} exec "$0" "$@"`;
-    const started = spawn("sh", ["-c", line, process.execPath, main], { env, stdio: ["ignore", "ignore", "pipe"] });
+    const started = spawn("sh", ["-c", line, process.execPath, serviceProgram()], {
+      env,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     child = started;
     running.add(started);
     const lines: LogLine[] = [];

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { flushCompileCache } from "node:module";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createLog, type Log } from "../base/log.ts";
 import type { Endpoint, Environment } from "../config/value.ts";
@@ -46,7 +46,7 @@ function socketFolder(databaseUrl: string | null): readonly string[] {
  */
 function codeStamp(): string {
   const hash = createHash("sha256").update(process.version);
-  for (const folder of ["api/src", "service/src"].map((path) => join(project, path)))
+  for (const folder of [join(project, "api/src"), dirname(main)])
     for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" }).sort()) {
       const { ctimeMs, size } = statSync(join(folder, name));
       hash.update(`${name} ${ctimeMs} ${size}\n`);

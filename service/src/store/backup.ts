@@ -34,7 +34,10 @@ export function backup(
 ): Promise<number> {
   const total = statSync(source).size;
   return placeFile(target, placing, async (draft) => {
-    const worker = new Worker(new URL(import.meta.url), { name: role, workerData: { role, source, draft } });
+    const worker = new Worker(new URL("./backup.ts", import.meta.url), {
+      name: role,
+      workerData: { role, source, draft },
+    });
     let stage: BackupProgress["stage"] = "copy";
     const report = async (): Promise<void> => {
       const bytes = (await stat(draft)).size;
