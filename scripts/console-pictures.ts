@@ -48,6 +48,13 @@ try {
     records: (page) => page.goto(`/console/dns/${scene.domain}`),
     activity: (page) => page.goto("/console/activity"),
     access: (page) => page.goto("/console/access"),
+    projects: (page) => page.goto("/console/access?tab=projects"),
+    images: (page) => page.goto("/console/images"),
+    addimage: (page) => page.goto("/console/images?create=1"),
+    audit: (page) => page.goto("/console/activity/audit"),
+    webhooks: (page) => page.goto("/console/activity/webhooks"),
+    webhook: (page) => page.goto(`/console/activity/webhooks/${scene.webhook}`),
+    host: (page) => page.goto("/console/host"),
   };
   for (const [name, open] of Object.entries(pages)) {
     if (wanted.length > 0 && !wanted.includes(name)) continue;

@@ -6,6 +6,8 @@ export interface Scene {
   readonly server: number;
   /** A domain with records of each type. */
   readonly domain: number;
+  /** A webhook whose endpoint does not respond. */
+  readonly webhook: number;
 }
 
 const zone = `@ 3600 IN A 192.0.2.10
@@ -47,5 +49,8 @@ export async function fillService(client: Client): Promise<Scene> {
   await client.createToken({
     body: { Name: "certificates", Scopes: ["dns:write"], DomainID: domain.ID, RecordPattern: "_acme-challenge*" },
   });
-  return { server: first.ID, domain: domain.ID };
+  await client.createImage({ body: { Name: "web-golden", ServerID: first.ID } }, { wait: 20 });
+  const webhook = await client.createWebhook({ body: { Url: "http://127.0.0.1:9/hook", Types: ["domain.*"] } });
+  await client.createDomain({ body: { Name: "shop.example" } });
+  return { server: first.ID, domain: domain.ID, webhook: webhook.ID };
 }

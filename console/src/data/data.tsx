@@ -72,6 +72,7 @@ export function createData(): Data {
     for (const { Resource, ParentID } of events)
       if (Resource === "record" && ParentID !== null) stale.set(`domain${ParentID}`, ["domain", "one", ParentID]);
     stale.set("project", ["project", "own"]);
+    if (events.some(({ Resource }) => Resource === "project")) stale.set("projects", ["projects"]);
     // Every change has an entry in the audit log, and a delivery to each webhook. Only what a page shows is read again.
     for (const key of ["audit", "delivery"]) stale.set(key, [key]);
     timer ??= setTimeout(refresh, listPause);

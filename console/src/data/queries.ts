@@ -115,6 +115,11 @@ export const queriesOf = (client: Client) => ({
     }),
   project: () =>
     queryOptions({ queryKey: ["project", "own"], queryFn: ({ signal }) => client.readOwnProject({}, { signal }) }),
+  projectOf: (id: number) =>
+    queryOptions({
+      queryKey: ["project", "one", id],
+      queryFn: ({ signal }) => client.readProject({ path: { id } }, { signal }),
+    }),
   projects: () =>
     queryOptions({ queryKey: accountProjects, queryFn: ({ signal }) => client.readAccount({}, { signal }) }),
   tokens: () =>
@@ -157,4 +162,5 @@ export const queriesOf = (client: Client) => ({
     queryOptions({ queryKey: ["orphan", "list"], queryFn: ({ signal }) => client.listOrphans({}, { signal }) }),
 });
 
-const accountProjects = ["project", "list"];
+/** The response is no list of rows, so events cannot be written into it. */
+const accountProjects = ["projects"];

@@ -5,8 +5,15 @@ import { Codes, Skeleton } from "../ui/feedback.tsx";
 import { Panel } from "../ui/page.tsx";
 import type { Equivalent, Request } from "./equivalent.ts";
 
-/** `isFolded`: only its title is shown until it is opened. */
-export function RequestPanel({ request, isFolded = false }: { request: Request; isFolded?: boolean }) {
+interface RequestPanelProps {
+  readonly request: Request;
+  /** Only its title is shown until it is opened. */
+  readonly isFolded?: boolean;
+  /** Default: this request. */
+  readonly title?: string;
+}
+
+export function RequestPanel({ request, isFolded = false, title }: RequestPanelProps) {
   const t = useTexts();
   const [codes, setCodes] = useState<readonly Equivalent[]>();
   const text = JSON.stringify(request);
@@ -27,10 +34,10 @@ export function RequestPanel({ request, isFolded = false }: { request: Request; 
       {codes === undefined ? <Skeleton lines={3} /> : <Codes codes={codes} />}
     </div>
   );
-  if (!isFolded) return <Panel title={t.create.request}>{shown}</Panel>;
+  if (!isFolded) return <Panel title={title ?? t.create.request}>{shown}</Panel>;
   return (
     <details className="panel">
-      <summary>{t.create.request}</summary>
+      <summary>{title ?? t.create.request}</summary>
       <div className="body">{shown}</div>
     </details>
   );

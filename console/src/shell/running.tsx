@@ -104,7 +104,7 @@ function ActionView({ action }: { action: Action }) {
           <State tone={tone}>{t.servers.actionStates[state]}</State>
         </span>
       </div>
-      {isRunning && <Meter label={t.servers.actions[Type]} value={Math.min(Progress, 79)} limit={100} />}
+      {isRunning && <Meter label={t.servers.actions[Type]} value={Progress} limit={100} isProgress />}
       {isRunning && <Steps steps={stepViews(action, t, format)} />}
       {action.Error !== null && <p className="break small">{action.Error.detail}</p>}
     </>

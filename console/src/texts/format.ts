@@ -9,6 +9,8 @@ export interface Format {
   /** Date and time. */
   time(date: string): string;
   date(date: string): string;
+  /** Day, month and time with seconds, without the year. */
+  moment(date: string): string;
   /** Time of day with seconds. */
   clock(date: string): string;
   seconds(from: string, to: string | null): string;
@@ -31,6 +33,13 @@ export function createFormat(language: string): Format {
   const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
   const times = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
   const dates = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
+  const moments = new Intl.DateTimeFormat(language, {
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+  });
   const clocks = new Intl.DateTimeFormat(language, { timeStyle: "medium" });
   const seconds = new Intl.NumberFormat(language, {
     style: "unit",
@@ -55,6 +64,7 @@ export function createFormat(language: string): Format {
     },
     time: (date) => times.format(new Date(date)),
     date: (date) => dates.format(new Date(date)),
+    moment: (date) => moments.format(new Date(date)),
     clock: (date) => clocks.format(new Date(date)),
     seconds: (from, to) => seconds.format(((to === null ? Date.now() : Date.parse(to)) - Date.parse(from)) / 1000),
   };

@@ -17,6 +17,8 @@ export function Dialog({ label, onClose, kind, children }: DialogProps) {
   useEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
+    // Otherwise the button that closes it has the focus.
+    dialog?.querySelector<HTMLElement>("form :is(input:not([type=checkbox], [type=radio]), textarea, select)")?.focus();
     return () => dialog?.close();
   }, []);
   return (

@@ -85,10 +85,18 @@ export function Facts({ facts }: { facts: readonly (Fact | null | false)[] }) {
   );
 }
 
+interface MeterProps {
+  readonly label: string;
+  readonly value: number;
+  readonly limit: number;
+  /** A large share is good. */
+  readonly isProgress?: boolean;
+}
+
 /** Share of `value` in `limit` as a bar. */
-export function Meter({ label, value, limit }: { label: string; value: number; limit: number }) {
+export function Meter({ label, value, limit, isProgress = false }: MeterProps) {
   const share = limit === 0 ? 0 : Math.min(1, value / limit);
-  const kind = share >= 0.95 ? "meter bad" : share >= 0.8 ? "meter warn" : "meter";
+  const kind = isProgress || share < 0.8 ? "meter" : share < 0.95 ? "meter warn" : "meter bad";
   return (
     <div
       className={kind}

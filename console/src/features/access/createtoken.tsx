@@ -1,17 +1,14 @@
 /** Builds a token: a purpose fills in its rights, and a sentence shows what it can do. The value is shown once. */
 import { type Scope, scopes } from "@brume/api/operation.ts";
 import { useQuery } from "@tanstack/react-query";
-import { type SubmitEvent, useState } from "react";
-import { useChange } from "../../data/change.ts";
+import { useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { RequestPanel } from "../../data/requestpanel.tsx";
-import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Button } from "../../ui/button.tsx";
-import { Dialog, DialogHead } from "../../ui/dialog.tsx";
-import { Code, Note, TroubleBox } from "../../ui/feedback.tsx";
+import { Note } from "../../ui/feedback.tsx";
 import { AreaField, Check, SelectField, TextField } from "../../ui/field.tsx";
+import { SecretDialog } from "../../ui/secret.tsx";
 
 const presets = {
   full: [...scopes],
@@ -51,121 +48,103 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
     ...(days !== null && { ExpiresAt: expiryAfter(days) }),
     ...(addresses.length > 0 && { AllowedFrom: addresses }),
   };
-  const { run, isBusy, error } = useChange(() => client.createToken({ body }), { isQuiet: true });
   const [secret, setSecret] = useState<string | null>(null);
-  const faults = faultsOf(error);
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    run(undefined).then(
-      ({ Token }) => setSecret(Token),
-      () => undefined,
-    );
-  };
   const select = (name: Preset): void => {
     setPreset(name);
     if (name !== "own") setHeld(presets[name]);
     setPattern(name === "certificate" ? "_acme-challenge*" : "");
   };
-  if (secret !== null)
-    return (
-      <Dialog label={t.access.secretTitle} onClose={onClose}>
-        <div className="inner">
-          <DialogHead title={t.access.secretTitle} onClose={onClose} />
-          <Note>{t.access.secretAbout}</Note>
-          <Code text={secret} />
-          <div className="line end">
-            <Button kind="primary" onClick={onClose}>
-              {t.common.close}
-            </Button>
-          </div>
-        </div>
-      </Dialog>
-    );
+  if (secret !== null) return <SecretDialog title={t.access.secretTitle} secret={secret} onClose={onClose} />;
   const sentence = held.map((scope) => t.access.cans[scope] ?? scope).join(", ");
   const domainName = domains.find(({ ID }) => String(ID) === domain)?.Name ?? "";
   return (
-    <Dialog label={t.access.createToken} kind="wide" onClose={onClose}>
-      <form onSubmit={submit}>
-        <DialogHead title={t.access.createToken} onClose={onClose} />
-        <TextField
-          label={t.common.name}
-          required
-          autoFocus
-          maxLength={64}
-          fault={faults["/Name"]}
-          value={Name}
-          onChange={({ target }) => setName(target.value)}
-        />
-        <div className="columns">
-          <SelectField
-            label={t.access.preset}
-            value={preset}
-            options={presetNames.map((name) => [name, t.access.presets[name]])}
-            onChange={({ target }) => select(target.value as Preset)}
+    <FormDialog
+      title={t.access.createToken}
+      action={t.access.createToken}
+      kind="wide"
+      request={{ operation: "createToken", body }}
+      isComplete={Name !== "" && held.length > 0}
+      send={(options) => client.createToken({ body }, options)}
+      onDone={({ Token }) => setSecret(Token)}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <>
+          <TextField
+            label={t.common.name}
+            required
+            autoFocus
+            maxLength={64}
+            fault={fault("/Name")}
+            value={Name}
+            onChange={({ target }) => setName(target.value)}
           />
-          <SelectField
-            label={t.access.lasts}
-            value={lasts}
-            options={durationNames.map((name) => [name, t.access.durations[name]])}
-            onChange={({ target }) => setLasts(target.value as Duration)}
-          />
-        </div>
-        <fieldset className="columns" aria-label={t.access.scopes}>
-          {scopes.map((scope) => (
-            <Check
-              key={scope}
-              label={<code>{scope}</code>}
-              checked={held.includes(scope)}
-              onChange={({ target }) => {
-                setPreset("own");
-                setHeld(scopes.filter((one) => (one === scope ? target.checked : held.includes(one))));
-              }}
-            />
-          ))}
-        </fieldset>
-        {mayRestrict && (
           <div className="columns">
             <SelectField
-              label={t.access.domain}
-              value={domain}
-              options={[["", t.access.allDomains], ...domains.map(({ ID, Name: name }) => [String(ID), name] as const)]}
-              onChange={({ target }) => setDomain(target.value)}
+              label={t.access.preset}
+              value={preset}
+              options={presetNames.map((name) => [name, t.access.presets[name]])}
+              onChange={({ target }) => select(target.value as Preset)}
             />
-            {domain !== "" && (
-              <TextField
-                label={t.access.pattern}
-                hint={t.access.patternHint}
-                fault={faults["/RecordPattern"]}
-                value={pattern}
-                onChange={({ target }) => setPattern(target.value)}
-              />
-            )}
+            <SelectField
+              label={t.access.lasts}
+              value={lasts}
+              options={durationNames.map((name) => [name, t.access.durations[name]])}
+              onChange={({ target }) => setLasts(target.value as Duration)}
+            />
           </div>
-        )}
-        <AreaField
-          label={t.access.from}
-          hint={t.access.fromHint}
-          rows={2}
-          fault={Object.entries(faults).find(([pointer]) => pointer.startsWith("/AllowedFrom"))?.[1]}
-          value={from}
-          onChange={({ target }) => setFrom(target.value)}
-        />
-        <Note>
-          <p>
-            <strong>{t.access.can}</strong> {held.length === 0 ? t.access.canNothing : sentence}
-            {isRestricted && ` ${t.access.onlyDomain(domainName, pattern)}`}
-          </p>
-        </Note>
-        {error !== null && Object.keys(faults).length === 0 && <TroubleBox trouble={troubleOf(error, t)} />}
-        {Name !== "" && <RequestPanel request={{ operation: "createToken", body }} />}
-        <div className="line end">
-          <Button onClick={onClose}>{t.common.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy} disabled={held.length === 0}>
-            {t.access.createToken}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+          <fieldset className="columns" aria-label={t.access.scopes}>
+            {scopes.map((scope) => (
+              <Check
+                key={scope}
+                label={<code>{scope}</code>}
+                checked={held.includes(scope)}
+                onChange={({ target }) => {
+                  setPreset("own");
+                  setHeld(scopes.filter((one) => (one === scope ? target.checked : held.includes(one))));
+                }}
+              />
+            ))}
+          </fieldset>
+          {mayRestrict && (
+            <div className="columns">
+              <SelectField
+                label={t.access.domain}
+                value={domain}
+                options={[
+                  ["", t.access.allDomains],
+                  ...domains.map(({ ID, Name: name }) => [String(ID), name] as const),
+                ]}
+                onChange={({ target }) => setDomain(target.value)}
+              />
+              {domain !== "" && (
+                <TextField
+                  label={t.access.pattern}
+                  hint={t.access.patternHint}
+                  fault={fault("/RecordPattern")}
+                  value={pattern}
+                  onChange={({ target }) => setPattern(target.value)}
+                />
+              )}
+            </div>
+          )}
+          <AreaField
+            label={t.access.from}
+            hint={t.access.fromHint}
+            rows={2}
+            fault={fault("/AllowedFrom")}
+            value={from}
+            onChange={({ target }) => setFrom(target.value)}
+          />
+          <Note>
+            <p>
+              <strong>{t.access.can}</strong> {held.length === 0 ? t.access.canNothing : sentence}
+              {isRestricted && ` ${t.access.onlyDomain(domainName, pattern)}`}
+            </p>
+          </Note>
+        </>
+      )}
+    </FormDialog>
   );
 }
 

@@ -1,17 +1,18 @@
 /** SSH keys, which a server gets when it is created. */
 import type { SshKey } from "@brume/api/catalog.ts";
 import { useQuery } from "@tanstack/react-query";
-import { type SubmitEvent, useMemo, useState } from "react";
-import { useChange } from "../../data/change.ts";
+import { useMemo, useState } from "react";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
+import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { faultsOf, troubleOf } from "../../data/trouble.ts";
+import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/datatable.tsx";
-import { Confirm, Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { AreaField, TextField } from "../../ui/field.tsx";
+import { rowButton } from "../../ui/rowbutton.tsx";
 
 export function Keys() {
   const t = useTexts();
@@ -21,9 +22,6 @@ export function Keys() {
   const { data: keys, error, refetch } = useQuery(queriesOf(client).sshKeys());
   const [isAdding, setAdding] = useState(false);
   const [deleting, setDeleting] = useState<SshKey | null>(null);
-  const remove = useChange((key: SshKey) => client.deleteSshKey({ path: { id: key.ID } }), {
-    done: (_, { Title }) => t.access.deleted(Title),
-  });
   const columns = useMemo<Column<SshKey>[]>(
     () => [
       { id: "title", name: t.access.keyTitle, width: "minmax(120px, 1fr)", isMain: true, cell: ({ Title }) => Title },
@@ -43,39 +41,27 @@ export function Keys() {
       },
       ...(mayWrite
         ? [
-            {
-              id: "delete",
+            rowButton<SshKey>({
               name: t.common.delete,
-              isNameHidden: true,
-              width: "32px",
-              isMain: true,
-              isLoose: true,
-              cell: (key: SshKey) => (
-                <Button
-                  kind="quiet"
-                  size="small"
-                  icon="trash"
-                  aria-label={t.access.deleteKey(key.Title)}
-                  onClick={() => setDeleting(key)}
-                />
-              ),
-            },
+              icon: "trash",
+              labelOf: ({ Title }) => t.access.deleteKey(Title),
+              onPress: setDeleting,
+            }),
           ]
         : []),
     ],
     [t, format, mayWrite],
   );
   if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
-  const button = mayWrite && (
-    <Button kind="primary" icon="plus" onClick={() => setAdding(true)}>
-      {t.access.addKey}
-    </Button>
-  );
   return (
     <>
       <div className="line apart">
         <p className="muted">{t.access.keysAbout}</p>
-        {button}
+        {mayWrite && (
+          <Button kind="primary" icon="plus" onClick={() => setAdding(true)}>
+            {t.access.addKey}
+          </Button>
+        )}
       </div>
       {keys === undefined ? (
         <Skeleton />
@@ -86,19 +72,27 @@ export function Keys() {
           rows={keys}
           idOf={({ ID }) => ID}
           nameOf={({ Title }) => Title}
-          empty={<Empty icon="access" title={t.access.keysEmpty} />}
+          empty={
+            <Empty
+              icon="access"
+              title={t.access.keysEmpty}
+              command={'brume sshkey create laptop "$(cat ~/.ssh/id_ed25519.pub)"'}
+            />
+          }
         />
       )}
       {isAdding && <AddKey onClose={() => setAdding(false)} />}
       {deleting !== null && (
-        <Confirm
+        <ConfirmRequest
           title={t.access.deleteKey(deleting.Title)}
           action={t.common.delete}
-          onConfirm={() => remove.run(deleting)}
+          request={{ operation: "deleteSshKey", path: { id: deleting.ID } }}
+          send={() => client.deleteSshKey({ path: { id: deleting.ID } })}
+          done={() => t.access.deleted(deleting.Title)}
           onClose={() => setDeleting(null)}
         >
           <p>{t.access.deleteKeyAbout}</p>
-        </Confirm>
+        </ConfirmRequest>
       )}
     </>
   );
@@ -109,49 +103,41 @@ function AddKey({ onClose }: { onClose: () => void }) {
   const { client } = useData();
   const [Title, setTitle] = useState("");
   const [PublicKey, setPublicKey] = useState("");
-  const { run, isBusy, error } = useChange(() => client.createSshKey({ body: { Title, PublicKey } }), {
-    done: () => t.access.created(Title),
-    onDone: onClose,
-    isQuiet: true,
-  });
-  const faults = faultsOf(error);
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    run(undefined).catch(() => undefined);
-  };
+  const body = { Title, PublicKey };
   return (
-    <Dialog label={t.access.addKey} onClose={onClose}>
-      <form onSubmit={submit}>
-        <DialogHead title={t.access.addKey} onClose={onClose} />
-        <TextField
-          label={t.access.keyTitle}
-          required
-          autoFocus
-          fault={faults["/Title"]}
-          value={Title}
-          onChange={({ target }) => setTitle(target.value)}
-        />
-        <AreaField
-          label={t.access.keyText}
-          hint={t.access.keyHint}
-          required
-          fault={faults["/PublicKey"]}
-          value={PublicKey}
-          onChange={({ target }) => {
-            setPublicKey(target.value);
-            // The comment of the line is a good title.
-            const [, , comment = ""] = target.value.trim().split(/\s+/);
-            if (Title === "") setTitle(comment);
-          }}
-        />
-        {error !== null && Object.keys(faults).length === 0 && <TroubleBox trouble={troubleOf(error, t)} />}
-        <div className="line end">
-          <Button onClick={onClose}>{t.common.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy}>
-            {t.access.addKey}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t.access.addKey}
+      action={t.access.addKey}
+      request={{ operation: "createSshKey", body }}
+      isComplete={Title !== "" && PublicKey !== ""}
+      send={(options) => client.createSshKey({ body }, options)}
+      done={() => t.access.created(Title)}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <>
+          <TextField
+            label={t.access.keyTitle}
+            required
+            fault={fault("/Title")}
+            value={Title}
+            onChange={({ target }) => setTitle(target.value)}
+          />
+          <AreaField
+            label={t.access.keyText}
+            hint={t.access.keyHint}
+            required
+            fault={fault("/PublicKey")}
+            value={PublicKey}
+            onChange={({ target }) => {
+              setPublicKey(target.value);
+              // The comment of the line is a good title.
+              const [, , comment = ""] = target.value.trim().split(/\s+/);
+              if (Title === "") setTitle(comment);
+            }}
+          />
+        </>
+      )}
+    </FormDialog>
   );
 }

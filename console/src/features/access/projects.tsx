@@ -1,81 +1,134 @@
-/** The projects of the installation, and the quotas of the own one. */
+/** The projects of the installation with their quotas, and the usage of the own one. */
+import type { Account } from "@brume/api/account.ts";
 import { useQuery } from "@tanstack/react-query";
-import { type SubmitEvent, useState } from "react";
-import { useChange } from "../../data/change.ts";
-import { useData } from "../../data/data.tsx";
+import { useMemo, useState } from "react";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
+import { useAccount, useData } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { faultsOf } from "../../data/trouble.ts";
+import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { TextField } from "../../ui/field.tsx";
+import { type Column, DataTable } from "../../ui/datatable.tsx";
+import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Meter, Panel, State } from "../../ui/page.tsx";
+import { rowButton } from "../../ui/rowbutton.tsx";
+import { CreateProject, EditProject } from "./editproject.tsx";
+
+type Summary = Account["Projects"][number];
 
 export function Projects() {
   const t = useTexts();
-  const format = useFormat();
   const { client, queries } = useData();
-  const reads = queriesOf(client);
-  const account = useQuery(reads.projects()).data;
-  const own = useQuery(reads.project()).data;
-  const [Name, setName] = useState("");
-  const { run, isBusy, error } = useChange(() => client.createProject({ body: { Name } }), {
-    done: () => t.access.created(Name),
-    onDone() {
-      setName("");
-      void queries.invalidateQueries({ queryKey: ["project", "list"] });
-    },
-  });
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    run(undefined).catch(() => undefined);
+  const { data: account, error, refetch } = useQuery(queriesOf(client).projects());
+  const own = useAccount()?.Token.ProjectID;
+  const [open, setOpen] = useState<"create" | null>(null);
+  const [editing, setEditing] = useState<Summary | null>(null);
+  const [deleting, setDeleting] = useState<Summary | null>(null);
+  // A token receives no events of other projects.
+  const refresh = (): void => {
+    for (const key of ["projects", "project"]) void queries.invalidateQueries({ queryKey: [key] });
   };
+  const columns = useMemo<Column<Summary>[]>(
+    () => [
+      {
+        id: "name",
+        name: t.common.name,
+        width: "minmax(140px, 2fr)",
+        isMain: true,
+        cell: ({ ID, Name }) => (
+          <>
+            <strong>{Name}</strong> {ID === own && <span className="tag">{t.access.ownProject}</span>}
+          </>
+        ),
+      },
+      { id: "id", name: "ID", width: "70px", cell: ({ ID }) => <span className="muted number">{ID}</span> },
+      {
+        id: "state",
+        name: t.common.state,
+        width: "120px",
+        isMain: true,
+        cell: ({ IsBlocked }) => (
+          <State tone={IsBlocked ? "warn" : "good"}>{IsBlocked ? t.access.blocked : t.servers.states.Active}</State>
+        ),
+      },
+      rowButton<Summary>({
+        name: t.access.editProject,
+        icon: "edit",
+        labelOf: ({ Name }) => `${t.access.editProject}: ${Name}`,
+        onPress: setEditing,
+      }),
+      rowButton<Summary>({
+        name: t.common.delete,
+        icon: "trash",
+        labelOf: ({ Name }) => `${t.common.delete}: ${Name}`,
+        isAbsent: ({ ID }) => ID === own,
+        onPress: setDeleting,
+      }),
+    ],
+    [t, own],
+  );
+  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   return (
     <>
-      <p className="muted">{t.access.projectsAbout}</p>
-      <div className="columns">
-        <Panel title={t.access.tabs.projects} isFlush>
-          <ul className="list padded">
-            {account?.Projects.map((project) => (
-              <li key={project.ID} className="line apart">
-                <span className="break">{project.Name}</span>
-                {project.IsBlocked && <State tone="warn">{t.access.blocked}</State>}
-              </li>
-            ))}
-          </ul>
-          <form className="body stack tight" onSubmit={submit}>
-            <TextField
-              label={t.common.name}
-              required
-              fault={faultsOf(error)["/Name"]}
-              value={Name}
-              onChange={({ target }) => setName(target.value)}
-            />
-            <div className="line">
-              <Button type="submit" isBusy={isBusy}>
-                {t.access.createProject}
-              </Button>
-            </div>
-          </form>
-        </Panel>
-        {own && (
-          <Panel title={`${t.access.usage}: ${own.Name}`}>
-            <div className="stack tight">
-              {Object.entries(own.Usage).map(([name, used]) => {
-                const limit = own.Quotas[name as keyof typeof own.Usage];
-                return (
-                  <div key={name} className="stack tight">
-                    <div className="line apart">
-                      <span>{name}</span>
-                      <span className="muted number">{t.table.of(format.number(used), format.number(limit))}</span>
-                    </div>
-                    <Meter label={name} value={used} limit={limit} />
-                  </div>
-                );
-              })}
-            </div>
-          </Panel>
-        )}
+      <div className="line apart">
+        <p className="muted">{t.access.projectsAbout}</p>
+        <Button kind="primary" icon="plus" onClick={() => setOpen("create")}>
+          {t.access.createProject}
+        </Button>
       </div>
+      {account === undefined ? (
+        <Skeleton />
+      ) : (
+        <DataTable
+          label={t.access.tabs.projects}
+          columns={columns}
+          rows={account.Projects}
+          idOf={({ ID }) => ID}
+          nameOf={({ Name }) => Name}
+        />
+      )}
+      <Usage />
+      {open === "create" && <CreateProject onDone={refresh} onClose={() => setOpen(null)} />}
+      {editing !== null && <EditProject id={editing.ID} onDone={refresh} onClose={() => setEditing(null)} />}
+      {deleting !== null && (
+        <ConfirmRequest
+          title={`${t.common.delete}: ${deleting.Name}`}
+          action={t.common.delete}
+          typed={deleting.Name}
+          request={{ operation: "deleteProject", path: { id: deleting.ID } }}
+          send={() => client.deleteProject({ path: { id: deleting.ID } })}
+          done={() => t.access.deleted(deleting.Name)}
+          onDone={refresh}
+          onClose={() => setDeleting(null)}
+        >
+          <p>{t.access.deleteProjectAbout}</p>
+        </ConfirmRequest>
+      )}
     </>
+  );
+}
+
+function Usage() {
+  const t = useTexts();
+  const format = useFormat();
+  const own = useQuery(queriesOf(useData().client).project()).data;
+  if (own === undefined) return <Skeleton />;
+  return (
+    <Panel title={`${t.access.usage}: ${own.Name}`}>
+      <div className="columns">
+        {Object.entries(own.Usage).map(([name, used]) => {
+          const limit = own.Quotas[name as keyof typeof own.Usage];
+          return (
+            <div key={name} className="stack tight">
+              <div className="line apart">
+                <span>{t.access.quotas[name] ?? name}</span>
+                <span className="muted number">{t.table.of(format.number(used), format.number(limit))}</span>
+              </div>
+              <Meter label={t.access.quotas[name] ?? name} value={used} limit={limit} />
+            </div>
+          );
+        })}
+      </div>
+    </Panel>
   );
 }

@@ -2,15 +2,15 @@
 import type { Token } from "@brume/api/token.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { useChange } from "../../data/change.ts";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useAccount, useData } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/datatable.tsx";
-import { Confirm } from "../../ui/dialog.tsx";
 import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { rowButton } from "../../ui/rowbutton.tsx";
 import { CreateToken } from "./createtoken.tsx";
 
 export function Tokens() {
@@ -21,9 +21,6 @@ export function Tokens() {
   const { data: tokens, error, refetch } = useQuery(queriesOf(client).tokens());
   const [isCreating, setCreating] = useState(false);
   const [deleting, setDeleting] = useState<Token | null>(null);
-  const remove = useChange((token: Token) => client.deleteToken({ path: { id: token.ID } }), {
-    done: (_, { Name }) => t.access.deleted(Name),
-  });
   const columns = useMemo<Column<Token>[]>(
     () => [
       { id: "name", name: t.common.name, width: "minmax(140px, 1fr)", isMain: true, cell: ({ Name }) => Name },
@@ -65,24 +62,13 @@ export function Tokens() {
           <span className="muted">{ExpiresAt === null ? t.common.never : format.date(ExpiresAt)}</span>
         ),
       },
-      {
-        id: "delete",
+      rowButton<Token>({
         name: t.common.delete,
-        isNameHidden: true,
-        width: "32px",
-        isMain: true,
-        isLoose: true,
-        cell: (token) => (
-          <Button
-            kind="quiet"
-            size="small"
-            icon="trash"
-            disabled={token.ID === own}
-            aria-label={t.access.deleteToken(token.Name)}
-            onClick={() => setDeleting(token)}
-          />
-        ),
-      },
+        icon: "trash",
+        labelOf: ({ Name }) => t.access.deleteToken(Name),
+        isAbsent: ({ ID }) => ID === own,
+        onPress: setDeleting,
+      }),
     ],
     [t, format, own],
   );
@@ -108,15 +94,17 @@ export function Tokens() {
       )}
       {isCreating && <CreateToken onClose={() => setCreating(false)} />}
       {deleting !== null && (
-        <Confirm
+        <ConfirmRequest
           title={t.access.deleteToken(deleting.Name)}
           action={t.common.delete}
           typed={deleting.Name}
-          onConfirm={() => remove.run(deleting)}
+          request={{ operation: "deleteToken", path: { id: deleting.ID } }}
+          send={() => client.deleteToken({ path: { id: deleting.ID } })}
+          done={() => t.access.deleted(deleting.Name)}
           onClose={() => setDeleting(null)}
         >
           <p>{t.access.deleteTokenAbout}</p>
-        </Confirm>
+        </ConfirmRequest>
       )}
     </>
   );

@@ -1,8 +1,9 @@
 /** The audit log: every requested change with its token, address and result. Identical rejections are one row with their number. */
 import type { AuditEntry } from "@brume/api/account.ts";
+import { routes } from "@brume/api/routes.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useDeferredValue, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { type AuditFilter, queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
@@ -18,6 +19,15 @@ import { AuditDetails } from "./details.tsx";
 const step = 200;
 const most = 1000;
 
+/** Operations that change something, after the ones of each kind. */
+const operations = [
+  ...["create*", "update*", "delete*"],
+  ...Object.entries(routes)
+    .filter(([, { method }]) => method !== "GET")
+    .map(([name]) => name)
+    .sort(),
+];
+
 export function AuditList() {
   const t = useTexts();
   const format = useFormat();
@@ -28,7 +38,7 @@ export function AuditList() {
   const { client } = useData();
   const reads = queriesOf(client);
   const tokens = useQuery(reads.tokens()).data ?? [];
-  const filter = useDeferredValue(filterOf(search));
+  const filter = filterOf(search);
   const { data: entries, error, refetch } = useQuery(reads.audit(filter, limit));
   const columns = useMemo<Column<AuditEntry>[]>(
     () => [
@@ -36,10 +46,9 @@ export function AuditList() {
         id: "time",
         name: t.activity.time,
         width: "150px",
-        isMain: true,
         cell: ({ Date: date }) => (
-          <time dateTime={date} className="muted number">
-            {format.time(date)}
+          <time dateTime={date} title={format.time(date)} className="muted number">
+            {format.moment(date)}
           </time>
         ),
       },
@@ -87,18 +96,8 @@ export function AuditList() {
   const set = (part: Partial<typeof search>): void => {
     void go({ search: (before) => ({ ...before, ...part }), replace: true });
   };
-  const input = (name: "resource" | "operation", label: string, placeholder: string) => (
-    <input
-      className="input"
-      type="search"
-      aria-label={label}
-      placeholder={placeholder}
-      value={search[name] ?? ""}
-      onChange={({ target }) => set({ [name]: target.value })}
-    />
-  );
   const day = (name: "from" | "to", label: string) => (
-    <label className="line">
+    <label>
       <span className="muted small">{label}</span>
       <input
         className="input"
@@ -126,8 +125,25 @@ export function AuditList() {
             </option>
           ))}
         </select>
-        {input("resource", t.activity.object, "domain:3")}
-        {input("operation", t.audit.operation, "delete*")}
+        <input
+          className="input"
+          type="search"
+          aria-label={t.activity.object}
+          placeholder="domain:3"
+          value={search.resource ?? ""}
+          onChange={({ target }) => set({ resource: target.value })}
+        />
+        <select
+          className="input"
+          aria-label={t.audit.operation}
+          value={search.operation ?? ""}
+          onChange={({ target }) => set({ operation: target.value })}
+        >
+          <option value="">{t.audit.anyOperation}</option>
+          {operations.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
         {day("from", t.audit.from)}
         {day("to", t.audit.to)}
         {isFiltered && (

@@ -2,16 +2,15 @@
 import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Diff } from "./diff.tsx";
+import { Restore } from "./review.tsx";
 
 export function History({ domain }: { domain: Domain }) {
   const t = useTexts();
@@ -52,44 +51,5 @@ export function History({ domain }: { domain: Domain }) {
       )}
       {restoring !== null && <Restore id={domain.ID} serial={restoring} onClose={() => setRestoring(null)} />}
     </Panel>
-  );
-}
-
-function Restore({ id, serial, onClose }: { id: number; serial: number; onClose: () => void }) {
-  const t = useTexts();
-  const { client, queries } = useData();
-  const input = { path: { id }, body: { Serial: serial } };
-  const preview = useQuery({
-    queryKey: ["restore", id, serial],
-    queryFn: () => client.restoreVersion(input, { dryRun: true }),
-    gcTime: 0,
-  });
-  const { run, isBusy } = useChange(() => client.restoreVersion(input), {
-    done: ({ Serial }) => t.records.applied(Serial),
-    onDone() {
-      void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
-      onClose();
-    },
-  });
-  return (
-    <Dialog label={t.records.restoreTitle(serial)} kind="wide" onClose={onClose}>
-      <div className="inner">
-        <DialogHead title={t.records.restoreTitle(serial)} onClose={onClose} />
-        <p className="muted">{t.records.restoreAbout}</p>
-        {preview.error && <TroubleBox trouble={troubleOf(preview.error, t)} />}
-        {preview.data ? <Diff changes={preview.data.Records} /> : !preview.error && <Skeleton lines={4} />}
-        <div className="line end">
-          <Button onClick={onClose}>{t.common.cancel}</Button>
-          <Button
-            kind="primary"
-            isBusy={isBusy}
-            disabled={preview.data === undefined}
-            onClick={() => void run(undefined).catch(() => undefined)}
-          >
-            {t.records.restore}
-          </Button>
-        </div>
-      </div>
-    </Dialog>
   );
 }

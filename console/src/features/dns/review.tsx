@@ -1,8 +1,10 @@
-/** Shows what a changeset does, as the service computes it, and applies it. */
-import type { ChangeInput } from "@brume/api/dns.ts";
+/** Shows what a change of the zone does, as the service computes it, and applies it: a changeset, or the way back to a version. */
+import type { ChangeOptions } from "@brume/api/client.ts";
+import type { ChangeInput, ChangesetResult } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
+import type { Request } from "../../data/equivalent.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
@@ -18,32 +20,81 @@ interface ReviewProps {
   readonly onDone: () => void;
 }
 
+/** Applies the edits of a table. */
 export function Review({ id, changes, onClose, onDone }: ReviewProps) {
   const t = useTexts();
-  const { client, queries } = useData();
+  const { client } = useData();
   const body = { Changes: [...changes] };
+  return (
+    <PreviewDialog
+      title={t.records.reviewTitle(changes.length)}
+      about={t.records.reviewAbout}
+      action={t.records.apply}
+      request={{ operation: "changeRecords", path: { id }, body }}
+      send={(options) => client.changeRecords({ path: { id }, body }, options)}
+      domain={id}
+      onDone={onDone}
+      onClose={onClose}
+    />
+  );
+}
+
+/** Restores the records of a version. */
+export function Restore({ id, serial, onClose }: { id: number; serial: number; onClose: () => void }) {
+  const t = useTexts();
+  const { client } = useData();
+  const body = { Serial: serial };
+  return (
+    <PreviewDialog
+      title={t.records.restoreTitle(serial)}
+      about={t.records.restoreAbout}
+      action={t.records.restore}
+      request={{ operation: "restoreVersion", path: { id }, body }}
+      send={(options) => client.restoreVersion({ path: { id }, body }, options)}
+      domain={id}
+      onDone={onClose}
+      onClose={onClose}
+    />
+  );
+}
+
+interface PreviewProps {
+  readonly title: string;
+  readonly about: string;
+  /** Text of the button. */
+  readonly action: string;
+  readonly request: Request;
+  readonly send: (options: ChangeOptions) => Promise<ChangesetResult>;
+  readonly domain: number;
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+function PreviewDialog({ title, about, action, request, send, domain, onDone, onClose }: PreviewProps) {
+  const t = useTexts();
+  const { queries } = useData();
   const preview = useQuery({
-    queryKey: ["changeset", id, changes],
-    queryFn: () => client.changeRecords({ path: { id }, body }, { dryRun: true }),
+    queryKey: ["preview", request],
+    queryFn: ({ signal }) => send({ dryRun: true, signal }),
     gcTime: 0,
   });
-  const { run, isBusy, error } = useChange(() => client.changeRecords({ path: { id }, body }), {
+  const { run, isBusy, error } = useChange(() => send({}), {
     done: ({ Serial }) => t.records.applied(Serial),
     onDone() {
-      void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
+      void queries.invalidateQueries({ queryKey: ["domain", "one", domain] });
       onDone();
     },
     isQuiet: true,
   });
   const shown = error ?? preview.error;
   return (
-    <Dialog label={t.records.reviewTitle(changes.length)} kind="wide" onClose={onClose}>
+    <Dialog label={title} kind="wide" onClose={onClose}>
       <div className="inner">
-        <DialogHead title={t.records.reviewTitle(changes.length)} onClose={onClose} />
-        <p className="muted">{t.records.reviewAbout}</p>
+        <DialogHead title={title} onClose={onClose} />
+        <p className="muted">{about}</p>
         {shown !== null && <TroubleBox trouble={troubleOf(shown, t)} />}
         {preview.data ? <Diff changes={preview.data.Records} /> : shown === null && <Skeleton lines={4} />}
-        <RequestPanel request={{ operation: "changeRecords", path: { id }, body }} />
+        <RequestPanel request={request} />
         <div className="line end">
           <Button onClick={onClose}>{t.common.cancel}</Button>
           <Button
@@ -52,7 +103,7 @@ export function Review({ id, changes, onClose, onDone }: ReviewProps) {
             disabled={preview.data === undefined}
             onClick={() => void run(undefined).catch(() => undefined)}
           >
-            {t.records.apply}
+            {action}
           </Button>
         </div>
       </div>

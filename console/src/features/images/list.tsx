@@ -31,6 +31,7 @@ export function ImageList() {
   const { client } = useData();
   const { data: images, error, refetch } = useQuery(queriesOf(client).images());
   const [deleting, setDeleting] = useState<Image | null>(null);
+  const servers = useQuery(queriesOf(client).servers()).data;
   const text = q.trim().toLowerCase();
   const rows = useMemo(
     () =>
@@ -57,7 +58,7 @@ export function ImageList() {
           state === "New" ? (
             <div className="stack tight">
               <span className="small number">{t.images.progress(format.number(Progress))}</span>
-              <Meter label={t.images.states.New} value={Math.min(Progress, 79)} limit={100} />
+              <Meter label={t.images.states.New} value={Progress} limit={100} isProgress />
             </div>
           ) : (
             <span title={failure?.detail}>
@@ -89,7 +90,7 @@ export function ImageList() {
             <span className="muted">–</span>
           ) : (
             <Link to="/servers/$id" params={{ id: String(ServerID) }}>
-              {t.images.server(ServerID)}
+              {servers?.find(({ ID }) => ID === ServerID)?.Name ?? t.images.server(ServerID)}
             </Link>
           ),
       },
@@ -115,7 +116,7 @@ export function ImageList() {
           ]
         : []),
     ],
-    [t, format, mayWrite],
+    [t, format, mayWrite, servers],
   );
   const setCreating = (is: boolean): void => {
     void go({ search: { ...(q !== "" && { q }), ...(is && { create: "1" }) }, replace: true });

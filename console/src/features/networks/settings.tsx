@@ -33,7 +33,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
   const check = useDryRun(hasChanged ? body : null, (input, signal) =>
     client[operation]({ path, body: input }, { dryRun: true, signal }),
   );
-  const { run, isBusy, error } = useChange(() => client[operation]({ path, body }), {
+  const { run, isBusy, error } = useChange((): Promise<unknown> => client[operation]({ path, body }), {
     done: () => t.networks.saved(Name),
   });
   const faults = faultsOf(error ?? check.error);

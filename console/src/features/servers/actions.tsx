@@ -58,7 +58,7 @@ function ActionRow({ action }: { action: Action }) {
           )}
         </span>
       </div>
-      {isRunning && <Meter label={t.servers.actions[Type]} value={Math.min(Progress, 79)} limit={100} />}
+      {isRunning && <Meter label={t.servers.actions[Type]} value={Progress} limit={100} isProgress />}
       {(isRunning || state === "Failed") && <Steps steps={stepViews(action, t, format)} />}
       {action.Error !== null && <p className="break small">{action.Error.detail}</p>}
     </li>

@@ -178,7 +178,11 @@ function Deliveries({ id }: { id: number }) {
         empty={<Empty icon="webhook" title={t.webhooks.noDeliveries} />}
       />
       {newest && (
-        <RequestPanel isFolded request={{ operation: "resendDelivery", path: { id, deliveryID: newest.ID } }} />
+        <RequestPanel
+          isFolded
+          title={t.webhooks.resend}
+          request={{ operation: "resendDelivery", path: { id, deliveryID: newest.ID } }}
+        />
       )}
     </div>
   );

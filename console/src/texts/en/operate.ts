@@ -40,6 +40,7 @@ export const operate = {
     about: "Every requested change, accepted or rejected, with its token and address. Newest first.",
     operation: "Operation",
     status: "Result",
+    anyOperation: "Any operation",
     anyToken: "Any token",
     from: "From",
     to: "To",

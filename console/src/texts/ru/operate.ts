@@ -41,6 +41,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "or
     about: "Все запрошенные изменения, принятые и отклонённые, с токеном и адресом. Новые сверху.",
     operation: "Операция",
     status: "Итог",
+    anyOperation: "Любая операция",
     anyToken: "Любой токен",
     from: "С",
     to: "По",

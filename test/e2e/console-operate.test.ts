@@ -1,0 +1,174 @@
+/** Stories of the console about images, the audit log, webhooks, projects and the host. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deleteLink, listLinksOfServer } from "../../service/src/network/table.ts";
+import { deleteServer } from "../../service/src/server/table.ts";
+import { checkPages, describeConsole } from "../support/consolefixture.ts";
+import { openEndpoint } from "../support/webhookendpoint.ts";
+
+describeConsole("the console of an operator", {}, (fixture) => {
+  const { story } = fixture;
+
+  test("an image is made from a server, with its progress, and deleted after its name was typed", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/images");
+      await page.getByRole("button", { name: "Add image" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Name").fill("gold");
+      await dialog.getByLabel("Address").fill("http://127.0.0.1/disk");
+      await dialog.getByLabel("SHA-256").fill("short");
+      await dialog.getByText("64 hexadecimal digits").first().waitFor();
+      await dialog.getByRole("button", { name: "A server", exact: true }).click();
+      await dialog.getByLabel("From server").selectOption("web-1");
+      await dialog.getByText("brume image create gold --server 1").waitFor();
+      await dialog.getByRole("button", { name: "Add image" }).click();
+      await page.getByText("gold is being added").waitFor();
+      await page.getByRole("row", { name: /^gold Ready/ }).waitFor();
+      await page.getByRole("button", { name: "Delete image gold" }).click();
+      await page.getByLabel("Type gold to confirm").fill("gold");
+      await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByRole("row", { name: /^gold/ }).waitFor({ state: "detached" });
+    });
+  });
+
+  test("a webhook shows its secret once, its deliveries with their errors, and resends one", async () => {
+    let status = 500;
+    const endpoint = await openEndpoint(() => status);
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/activity/webhooks");
+      await page.getByRole("button", { name: "Add webhook" }).click();
+      await page.getByLabel("Address").fill("ftp://example.com");
+      await page
+        .getByRole("dialog")
+        .getByText(/https?:\/\//)
+        .first()
+        .waitFor();
+      await page.getByLabel("Address").fill(endpoint.url);
+      await page.getByRole("checkbox", { name: "Domain" }).check();
+      await page.getByRole("dialog").getByRole("button", { name: "Add webhook" }).click();
+      const secret = page.getByRole("dialog").locator("pre");
+      assert.match((await secret.textContent()) ?? "", /^[0-9a-f]{64}$/);
+      await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+      await page.getByRole("link", { name: endpoint.url }).click();
+      await page.getByText("No delivery yet.", { exact: false }).waitFor();
+      await fixture.brume.client.createDomain({ body: { Name: "hook.example" } });
+      await page
+        .getByRole("row", { name: /domain\.created/ })
+        .getByText("500", { exact: true })
+        .waitFor();
+      status = 200;
+      await page.getByRole("button", { name: /^Resend: domain.created/ }).click();
+      await page.getByRole("row", { name: /domain\.created.* Delivered/ }).waitFor();
+      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByText("No webhooks yet").or(page.getByText("127.0.0.1:9")).first().waitFor();
+    });
+    await endpoint.close();
+  });
+
+  test("the audit log is filtered, folds repeated rejections, and shows the changed fields", async () => {
+    const { brume } = fixture;
+    const domain = await brume.client.createDomain({ body: { Name: "audited.example" } });
+    for (let time = 0; time < 3; time++)
+      await brume.client.deleteServer({ path: { id: 999_999 } }).catch(() => undefined);
+    await story(brume.token, async (page) => {
+      await page.goto("/console/activity/audit?operation=deleteServer");
+      const row = page.getByRole("row", { name: /deleteServer 3 times/ });
+      await row.getByText("404").waitFor();
+      await page.goto(`/console/activity/audit?resource=domain:${domain.ID}`);
+      await page.getByRole("button", { name: /Details: createDomain/ }).click();
+      await page.getByRole("dialog").getByText('+ "audited.example"').first().waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByLabel("Operation").selectOption("delete*");
+      await page.getByText("No entry matches the filter.").waitFor();
+      await page.getByRole("button", { name: "Clear filter" }).click();
+      await brume.client.deleteDomain({ path: { id: domain.ID } });
+      await page
+        .getByRole("row", { name: /deleteDomain/ })
+        .first()
+        .waitFor();
+    });
+  });
+
+  test("a project is created, gets a quota, is blocked and deleted", async () => {
+    const { brume } = fixture;
+    await story(brume.token, async (page) => {
+      await page.goto("/console/access?tab=projects");
+      await page.getByRole("button", { name: "Create project" }).click();
+      await page.getByRole("dialog").getByLabel("Name").fill("<b>team</b> 'x'");
+      await page.keyboard.press("Enter");
+      await page
+        .getByRole("dialog")
+        .getByText(/no control characters/)
+        .first()
+        .waitFor();
+      await page.getByRole("dialog").getByLabel("Name").fill("team 'x'");
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: "Change project: team 'x'" }).click();
+      await page.getByRole("spinbutton", { name: "Servers" }).fill("2");
+      await page.getByLabel("Block the project").check();
+      await page.getByRole("button", { name: "Save" }).click();
+      await page
+        .getByRole("row", { name: /team 'x'/ })
+        .getByText("Blocked")
+        .waitFor();
+      const id = (await brume.client.readAccount()).Projects.find(({ Name }) => Name === "team 'x'")?.ID ?? 0;
+      const { Quotas, IsBlocked } = await brume.client.readProject({ path: { id } });
+      assert.deepEqual([Quotas.Servers, IsBlocked], [2, true]);
+      await page.getByRole("button", { name: "Delete: team 'x'" }).click();
+      await page.getByLabel("Type team 'x' to confirm").fill("team 'x'");
+      await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByRole("row", { name: /team 'x'/ }).waitFor({ state: "detached" });
+    });
+  });
+
+  test("an orphan appears on the page of the host and is adopted", async () => {
+    const { client, store } = fixture.brume;
+    const { ID } = await client.createServer({ body: { Name: "precious" } }, { wait: 20 });
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/host");
+      await page.getByText("Every disk on the host belongs to a server or image.").waitFor();
+      await store.write(async (tx) => {
+        for (const link of await listLinksOfServer(tx, ID)) await deleteLink(tx, link.id);
+        await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", ID).execute();
+        await deleteServer(tx, ID);
+      });
+      await page.getByRole("button", { name: "Adopt: Server precious" }).click();
+      await page.getByRole("dialog").getByText("brume orphan adopt").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Adopt", exact: true }).click();
+      await page.getByText("precious is adopted").waitFor();
+      await page.getByText("Every disk on the host belongs to a server or image.").waitFor();
+      assert.equal((await client.readServer({ path: { id: ID } })).Name, "precious");
+    });
+  });
+
+  test("a token without administration sees events, but neither audit nor webhooks nor orphans", async () => {
+    const { Token } = await fixture.brume.client.createToken({ body: { Name: "viewer", Scopes: ["server:read"] } });
+    await story(Token, async (page) => {
+      await page.goto("/console/activity");
+      await page.getByText("Every change in this project").waitFor();
+      assert.equal(await page.getByRole("link", { name: "Audit log" }).count(), 0);
+      await page.goto("/console/images");
+      await page.getByText("Brume Tiny Linux").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Add image" }).count(), 0);
+      await page.goto("/console/host");
+      await page.getByText("Name server").waitFor();
+      assert.equal(await page.getByText("Disks without an owner").count(), 0);
+      await page.goto("/console/activity/audit");
+      await page.getByText("Sign in with a token that has the scope.").waitFor();
+    });
+  });
+
+  test("axe finds nothing on any page, wide in light and narrow in dark", async () => {
+    const pages = [
+      ["/console/images", "web-golden"],
+      ["/console/images?create=1", "64 hexadecimal digits"],
+      ["/console/activity/audit", "createWebhook"],
+      ["/console/activity/webhooks", "domain.*"],
+      [`/console/activity/webhooks/${fixture.scene.webhook}`, "domain.created"],
+      ["/console/access?tab=projects", "this project"],
+      ["/console/host", "Name server"],
+    ] as const;
+    await checkPages(fixture, pages, (path) => !/create=1|projects|webhooks$/.test(path));
+  });
+});
