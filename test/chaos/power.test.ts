@@ -10,6 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { sql } from "kysely";
 import { silentLog } from "../../service/src/base/log.ts";
+import { type Reader, StorageError, type Store } from "../../service/src/store/db.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 import { createProcess } from "../support/process.ts";
 import { withSeed } from "../support/random.ts";
@@ -94,17 +95,90 @@ async function inspect(file: string, answered: readonly Answered[], bytes: numbe
   }
 }
 
-test("the database syncs the disk at every commit", async () => {
+/** Opens a database whose syncs of the log end when the test calls the functions of `open`: without an error, or with this one. */
+async function openGated(
+  prove: (store: Store, open: ((error?: Error) => void)[], file: string) => Promise<void>,
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "brume-power-"));
-  const store = await openSqlite(join(folder, databaseName), { log: silentLog });
+  const open: ((error?: Error) => void)[] = [];
+  const store = await openSqlite(join(folder, databaseName), {
+    log: silentLog,
+    sync: () => new Promise((resolve, reject) => open.push((error) => (error ? reject(error) : resolve()))),
+  });
   try {
-    const readPragma = (pragma: string): Promise<unknown> =>
-      store.write(async (tx) => {
-        const { rows } = await sql.raw<Record<string, unknown>>(`PRAGMA ${pragma}`).execute(tx);
-        return rows[0]?.[pragma];
-      });
-    assert.equal(await readPragma("journal_mode"), "wal");
-    assert.equal(await readPragma("synchronous"), 2, "FULL: the log is synced before a commit is answered");
+    await prove(store, open, join(folder, databaseName));
+  } finally {
+    for (const end of open) end();
+    await store.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const turns = async (count: number): Promise<void> => {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => void setImmediate(resolve));
+};
+const insert = (store: Store, value: number): Promise<unknown> =>
+  store.write((tx) => sql`insert into t values (${sql.lit(value)})`.execute(tx));
+const valuesIn = async (db: Reader): Promise<unknown[]> =>
+  (await sql<{ a: number }>`select a from t order by a`.execute(db)).rows.map(({ a }) => a);
+
+/** Creates the table `t`. */
+async function createTable(store: Store, open: ((error?: Error) => void)[]): Promise<void> {
+  const created = store.write((tx) => sql`create table t (a integer) strict`.execute(tx));
+  await turns(5);
+  open.shift()?.();
+  await created;
+}
+
+test("a change is confirmed and shown only when the log is synced, and reads do not wait for it", () =>
+  openGated(async (store, open) => {
+    await createTable(store, open);
+    let isConfirmed = false;
+    const written = insert(store, 1).then(() => (isConfirmed = true));
+    await turns(10);
+    let hasSnapshot = false;
+    const snapshot = store.snapshot().then((opened) => ((hasSnapshot = true), opened));
+    await turns(10);
+    assert.equal(open.length, 1);
+    assert.equal(isConfirmed, false);
+    assert.equal(hasSnapshot, false);
+    assert.deepEqual(await valuesIn(store.read), []);
+    open.shift()?.();
+    await written;
+    assert.deepEqual(await valuesIn(store.read), [1]);
+    const { read, close } = await snapshot;
+    assert.deepEqual(await valuesIn(read), [1]);
+    await close();
+  }));
+
+test("after a failed sync, the next change first replaces the log, which may be incomplete on the disk", () =>
+  openGated(async (store, open, file) => {
+    await createTable(store, open);
+    const [logBytes, foreign] = [statSync(`${file}-wal`).size, store.foreignWrites()];
+    const failed = insert(store, 1);
+    await turns(5);
+    open.shift()?.(new Error("EIO"));
+    await assert.rejects(failed, StorageError);
+    assert.notEqual(store.foreignWrites(), foreign, "responses before it are not valid any more");
+    const next = insert(store, 2);
+    await turns(5);
+    assert.ok(statSync(`${file}-wal`).size < logBytes);
+    open.shift()?.();
+    await next;
+    assert.ok((await valuesIn(store.read)).includes(2));
+  }));
+
+test("the log does not grow beyond its limit under constant writes", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-power-"));
+  const warnings: string[] = [];
+  const file = join(folder, databaseName);
+  const store = await openSqlite(file, { log: (_, text) => void warnings.push(text) });
+  try {
+    await store.write((tx) => sql`create table t (a text) strict`.execute(tx));
+    const text = "x".repeat(2_000_000);
+    for (let write = 0; write < 60; write++) await store.write((tx) => sql`insert into t values (${text})`.execute(tx));
+    assert.ok(statSync(`${file}-wal`).size < 48e6, `${statSync(`${file}-wal`).size} bytes`);
+    assert.deepEqual(warnings, []);
   } finally {
     await store.close();
     rmSync(folder, { recursive: true });

@@ -50,7 +50,7 @@ export interface Connection {
 /** The connection of a writer. */
 export interface WriteConnection extends Connection {
   begin(): Awaitable<void>;
-  /** Rejects unless everything since `begin` is durable. */
+  /** Rejects unless everything since `begin` is durable. Runs at once, and may resolve later. */
   commit(): Awaitable<void>;
   rollback(): Awaitable<void>;
   /** Acquires the lock `key` until the commit. */
@@ -95,6 +95,8 @@ interface Life {
   ended: boolean;
   /** A part has given its turn of the event loop away. */
   rested: boolean;
+  /** No part runs: the beginning or the commit waits for the disk. */
+  atDisk: boolean;
   readonly turn: Turn;
 }
 
@@ -262,7 +264,9 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     outcomes: Outcome[],
     life: Life,
   ): Promise<boolean> {
+    life.atDisk = true;
     await connection.begin();
+    life.atDisk = false;
     const entries: Entry[] = [];
     for (const part of parts) {
       const outcome = await runPart(connection, part, entries, life);
@@ -281,6 +285,7 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       await rollBack(connection);
       return false;
     }
+    life.atDisk = true;
     await connection.commit();
     return true;
   }
@@ -292,7 +297,9 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     outcomes: Outcome[],
     life: Life,
   ): Promise<void> {
+    life.atDisk = true;
     await connection.begin();
+    life.atDisk = false;
     for (const part of parts) {
       await connection.run("SAVEPOINT part", []);
       const outcome = await runPart(connection, part, null, life);
@@ -300,6 +307,7 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       if (outcome.mustUndo) await connection.run("ROLLBACK TO part", []);
       await connection.run("RELEASE part", []);
     }
+    life.atDisk = true;
     await connection.commit();
   }
 
@@ -349,12 +357,12 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
 
   async function flush(): Promise<void> {
     const parts = queue.splice(0, largestGroup[kind]);
-    const life: Life = { ended: false, rested: false, turn: createTurn() };
+    const life: Life = { ended: false, rested: false, atDisk: false, turn: createTurn() };
     // PostgreSQL never responds within the turn.
     const watch =
       kind === "sqlite"
         ? nextTurn(() => {
-            if (!life.ended && !life.rested)
+            if (!life.ended && !life.rested && !life.atDisk)
               log("warn", "A write transaction awaits something other than the database and blocks all writers.");
           })
         : undefined;

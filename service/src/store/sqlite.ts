@@ -1,9 +1,9 @@
 /**
- * SQLite through `node:sqlite`, which only this module imports, because its interface may still change. All calls are synchronous and
- * without transactions: `group.ts` decides which writes are committed together.
+ * SQLite through `node:sqlite`, which only this module and `checkpoint.ts` import, because its interface may still change. All calls are
+ * synchronous and without transactions: `group.ts` decides which writes are committed together.
  *
- * WAL with `synchronous=FULL`: a commit is on the disk when it returns, and the read-only connection sees committed state without
- * waiting. Rows are fetched as arrays and converted here, which is faster than the objects of `node:sqlite` and returns plain objects.
+ * The write-ahead log is synced after each commit in another thread (`walcommit.ts`), and the read-only connection sees committed state
+ * without waiting. Rows are fetched as arrays and converted here, which is faster than the objects of `node:sqlite` and returns plain objects.
  */
 
 import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -20,9 +20,12 @@ import { createWriter, type WriteConnection } from "./group.ts";
 import { createHealth } from "./health.ts";
 import type { Row, Session } from "./session.ts";
 import { createQueryFactory, refuseAppend, sessionOf } from "./session.ts";
+import { checkpointLimit, createWalCommits, type Sync } from "./walcommit.ts";
 
 /** A synchronous connection. */
 export interface SqliteConnection extends WriteConnection {
+  begin(): void;
+  commit(): void;
   all(sql: string, values: readonly unknown[]): Row[];
   first(sql: string, values: readonly unknown[]): Row | undefined;
   run(sql: string, values: readonly unknown[]): number;
@@ -208,14 +211,20 @@ const queries = createQueryFactory({
   createIntrospector: (db) => new SqliteIntrospector(db),
 });
 
+/** Settings of the SQLite store. */
+export interface SqliteOptions {
+  readonly log: Log;
+  /** Searches for damage in the background. */
+  readonly check?: boolean;
+  /** Writes the log to the disk; a substitute in tests. */
+  readonly sync?: Sync;
+}
+
 /**
- * Opens the database in `file`, and creates it if it is missing; its folder must exist. `check` searches for damage in the background.
+ * Opens the database in `file`, and creates it if it is missing; its folder must exist.
  * Rejects when another process has the database open for writing, and with `StorageError` when it cannot be used.
  */
-export async function openSqlite(
-  file: string,
-  { log, check = false }: { readonly log: Log; readonly check?: boolean },
-): Promise<Store> {
+export async function openSqlite(file: string, { log, check = false, sync }: SqliteOptions): Promise<Store> {
   const path = existsSync(file) ? realpathSync(file) : file;
   const held = lockFile(path, `database ${path}`);
   try {
@@ -226,14 +235,14 @@ export async function openSqlite(
         if (writing.first("PRAGMA page_count", [])?.["page_count"] === 0)
           writing.script("PRAGMA auto_vacuum = INCREMENTAL");
         writing.script(`
-          PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
-          PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8000`);
+          PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
+          PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = ${checkpointLimit}; PRAGMA cache_size = -8000`);
         const mode = writing.first("PRAGMA journal_mode", []);
         if (mode?.["journal_mode"] !== "wal") throw new StorageError(`${file}: this file system does not allow WAL`);
         const reading = connect(path, { readOnly: true, inMemory });
         reading.script("PRAGMA cache_size = -16000; PRAGMA trusted_schema = OFF");
         reading.first("select count(*) from sqlite_schema", []);
-        return { writing, reading };
+        return { writing, reading, isShared: !inMemory };
       } catch (error) {
         writing.close();
         throw error;
@@ -254,10 +263,12 @@ export async function openSqlite(
     } catch (error) {
       opened = openFull(error);
     }
-    const { writing, reading } = opened;
+    const { writing, reading, isShared } = opened;
+    const commits = createWalCommits({ file: path, writing, reading, log, hasWorker: isShared, sync });
+    const committing: WriteConnection = { ...writing, begin: commits.begin, commit: commits.commit };
     const health = createHealth(path, log);
     if (check) void health.check();
-    const writer = createWriter({ kind: "sqlite", connected: (use) => use(writing), queries, log, health });
+    const writer = createWriter({ kind: "sqlite", connected: (use) => use(committing), queries, log, health });
     const vacuum = setInterval(() => {
       try {
         const free = Number(reading.first("PRAGMA freelist_count", [])?.["freelist_count"] ?? 0);
@@ -272,6 +283,7 @@ export async function openSqlite(
     const end = async (): Promise<void> => {
       clearInterval(vacuum);
       await writer.close();
+      await commits.close();
       for (const connection of [reading, writing, held]) connection.close();
     };
     let closing: Promise<void> | undefined;
@@ -279,11 +291,14 @@ export async function openSqlite(
     return {
       kind: "sqlite",
       processes: "one",
-      foreignWrites: () => 0,
+      foreignWrites: commits.uncertain,
       alone: true,
       read: queries(readSession(reading, health.note)),
       write: writer.write,
-      snapshot: () => openSqliteSnapshot(path),
+      async snapshot() {
+        await commits.synced();
+        return openSqliteSnapshot(path);
+      },
       unavailable: health.unavailable,
       blocked: health.blocked,
       close,
