@@ -42,6 +42,32 @@ try {
     "networks-private": (page) => page.goto("/console/networks?tab=private"),
     "networks-create": (page) => page.goto("/console/networks?create=public"),
     network: (page) => page.goto(`/console/networks/${network}`),
+    "network-firewall": async (page) => {
+      await page.goto(`/console/networks/${network}?tab=firewall`);
+      await page.getByLabel("From address").fill("203.0.113.9");
+      await page.getByText("Passes", { exact: true }).waitFor();
+    },
+    "network-review": async (page) => {
+      await page.goto(`/console/networks/${network}?tab=firewall`);
+      await page.getByRole("button", { name: "Add rule" }).click();
+      await page.getByRole("button", { name: "Delete rule 5" }).click();
+      await page.getByRole("button", { name: "Review" }).click();
+      await page.getByText("Deny TCP").first().waitFor();
+    },
+    "network-vpn": (page) => page.goto(`/console/networks/${network}?tab=vpn`),
+    "network-tunnel": async (page) => {
+      await page.goto(`/console/networks/${network}?tab=vpn`);
+      await page.getByRole("button", { name: "Create tunnel" }).click();
+      await page.getByLabel("Name", { exact: true }).fill("laptop");
+      await page.getByLabel("Networks behind the peer").fill("10.23.0.2/32");
+      await page.waitForTimeout(600);
+    },
+    "network-peer": async (page) => {
+      await page.goto(`/console/networks/${network}?tab=vpn`);
+      await page.getByRole("button", { name: "Configuration" }).nth(1).click();
+      await page.getByRole("button", { name: "Issue with keys" }).click();
+      await page.getByRole("img", { name: "Configuration as QR code" }).waitFor();
+    },
     "network-settings": (page) => page.goto(`/console/networks/${network}?tab=settings`),
     "network-private": (page) => page.goto(`/console/networks/private/${privateNetwork}`),
     domains: (page) => page.goto("/console/dns"),

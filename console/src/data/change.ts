@@ -6,7 +6,7 @@ import { troubleOf } from "./trouble.ts";
 
 interface ChangeOptions<Input, Answer> {
   /** Message of the success; absent: none. */
-  readonly done?: (answer: Answer, input: Input) => string;
+  readonly done?: (answer: Answer, input: Input) => string | undefined;
   readonly onDone?: (answer: Answer, input: Input) => void;
   /** The form shows the error itself. */
   readonly isQuiet?: boolean;

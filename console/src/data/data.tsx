@@ -71,6 +71,11 @@ export function createData(): Data {
     // The domain of a record has a new serial, and a record may be new.
     for (const { Resource, ParentID } of events)
       if (Resource === "record" && ParentID !== null) stale.set(`domain${ParentID}`, ["domain", "one", ParentID]);
+    // Events contain no counters of rules and no keys of tunnels.
+    for (const { Resource, ResourceID, ParentID } of events) {
+      if (Resource === "publicnetwork") stale.set(`network${ResourceID}`, ["publicnetwork", "one", ResourceID]);
+      if (Resource === "tunnel" && ParentID !== null) stale.set(`tunnels${ParentID}`, ["tunnelstatus", ParentID]);
+    }
     stale.set("project", ["project", "own"]);
     if (events.some(({ Resource }) => Resource === "project")) stale.set("projects", ["projects"]);
     // Every change has an entry in the audit log, and a delivery to each webhook. Only what a page shows is read again.

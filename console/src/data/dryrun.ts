@@ -35,3 +35,13 @@ export function useDryRun<Input>(
   // The last result stays until the next one, so that errors do not flicker.
   return { error: checked.error, isChecking: checked.text !== text };
 }
+
+/** Returns the text as it was when it last stayed unchanged for 300 ms. */
+export function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), pause);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
+}

@@ -2,7 +2,7 @@
 
 import type { OperationName } from "@brume/api/contract.ts";
 import { type Command, type Field, operationCommands } from "../../../cli/src/model/commands.ts";
-import { contract, type Schema } from "../../../cli/src/model/schema.ts";
+import { contract, fieldsOf, type Schema } from "../../../cli/src/model/schema.ts";
 
 /** A request of the SDK. */
 export interface Request {
@@ -24,6 +24,8 @@ const plain = (value: unknown): string => (typeof value === "string" ? value : J
 
 function flag(name: string, schema: Schema, value: unknown): string {
   if (schema.type === "boolean") return value === true ? `--${name}` : `--no-${name}`;
+  // A list of objects is one value of YAML, which includes JSON.
+  if (Array.isArray(value) && value.some((each) => typeof each === "object")) return `--${name} ${word(plain(value))}`;
   if (Array.isArray(value)) return `--${name} ${word(value.map(plain).join(","))}`;
   if (typeof value === "object" && value !== null)
     return Object.entries(value)
@@ -84,6 +86,8 @@ export const equivalentsOf = (request: Request, origin: string): Equivalent[] =>
   { name: "TypeScript", text: typescript(request) },
 ];
 
-/** Returns the fields of the body of an operation: JSON schemas by name. */
-export const bodyFields = (operation: OperationName): Readonly<Record<string, Schema>> =>
-  contract[operation]?.body?.properties ?? {};
+/** Returns the fields of the body of an operation, or of the elements of its list: JSON schemas by name. */
+export function bodyFields(operation: OperationName, list?: string): Readonly<Record<string, Schema>> {
+  const fields = fieldsOf(contract[operation]?.body);
+  return list === undefined ? fields : fieldsOf(fields[list]?.items);
+}

@@ -22,7 +22,26 @@ export function merge(before: Row, after: Row): Row {
   for (const name of secrets) if (after[name] === "" && typeof before[name] === "string") kept[name] = before[name];
   const records = before["LinkedRecords"];
   if (Array.isArray(records) && Array.isArray(after["LinkedRecords"])) kept["LinkedRecords"] = records;
+  const rules = after["Firewall"] as Counted | undefined;
+  if (rules?.Rules) kept["Firewall"] = withCounters(before["Firewall"] as Counted | undefined, rules);
   return { ...after, ...kept };
+}
+
+interface Counted {
+  readonly Rules: readonly Readonly<Record<string, unknown>>[];
+  /** Rules that the event leaves out. */
+  readonly Omitted?: number;
+}
+
+/** Events contain no counters and not always all rules: these stay as they were until the network is read again. */
+function withCounters(before: Counted | undefined, after: Counted): Counted {
+  if (after.Omitted !== undefined) return before ?? after;
+  const Rules = after.Rules.map((rule, index) => {
+    const { Packets, Bytes, LastHit, ...known } = before?.Rules[index] ?? {};
+    const { Packets: _, Bytes: __, LastHit: ___, ...now } = rule;
+    return JSON.stringify(known) === JSON.stringify(now) ? { ...rule, Packets, Bytes, LastHit } : rule;
+  });
+  return { ...after, Rules };
 }
 
 /** Keeps only the last event of each object: the ones before it are outdated. */

@@ -94,6 +94,13 @@ export const queriesOf = (client: Client) => ({
       queryKey: ["network", "one", id],
       queryFn: ({ signal }) => client.readNetwork({ path: { id } }, { signal }),
     }),
+  tunnelStatus: (id: number) =>
+    queryOptions({
+      queryKey: ["tunnelstatus", id],
+      queryFn: ({ signal }) => client.readVpnStatus({ path: { id } }, { signal }),
+      // States have events, traffic has none.
+      refetchInterval: 10_000,
+    }),
   domains: () =>
     queryOptions({
       queryKey: ["domain", "list"],

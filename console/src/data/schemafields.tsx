@@ -1,8 +1,9 @@
 /** Inputs for the fields of an operation that a form does not place itself: a new field of the contract appears here. */
 import type { OperationName } from "@brume/api/contract.ts";
 import { useEffect, useState } from "react";
+import { useTexts } from "../texts/texts.tsx";
 import { Skeleton } from "../ui/feedback.tsx";
-import { Check, SelectField, TextField } from "../ui/field.tsx";
+import { SelectField, TextField } from "../ui/field.tsx";
 
 interface Schema {
   readonly type?: string;
@@ -14,6 +15,8 @@ interface Schema {
 
 interface SchemaFieldsProps {
   readonly operation: OperationName;
+  /** Field whose elements have the fields; absent: the body itself. */
+  readonly list?: string;
   /** Fields that have an input elsewhere. */
   readonly placed: ReadonlySet<string>;
   readonly value: Readonly<Record<string, unknown>>;
@@ -24,13 +27,13 @@ interface SchemaFieldsProps {
 /** Texts of the contract contain code in backticks. */
 const plain = (text = ""): string => text.replaceAll("`", "");
 
-export function SchemaFields({ operation, placed, value, faults, onChange }: SchemaFieldsProps) {
+export function SchemaFields({ operation, list, placed, value, faults, onChange }: SchemaFieldsProps) {
   const [fields, setFields] = useState<Readonly<Record<string, Schema>>>();
   useEffect(() => {
     void import("./equivalent.ts").then(({ bodyFields }) =>
-      setFields(bodyFields(operation) as Readonly<Record<string, Schema>>),
+      setFields(bodyFields(operation, list) as Readonly<Record<string, Schema>>),
     );
-  }, [operation]);
+  }, [operation, list]);
   if (fields === undefined) return <Skeleton lines={4} />;
   return (
     <div className="stack">
@@ -59,14 +62,21 @@ interface SchemaFieldProps {
 }
 
 function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps) {
+  const t = useTexts();
   const hint = plain(schema.description);
   if (schema.type === "boolean")
     return (
-      <Check
+      <SelectField
         label={name}
         hint={hint}
-        checked={value === true}
-        onChange={(event) => onChange(event.target.checked || undefined)}
+        fault={fault}
+        value={typeof value === "boolean" ? String(value) : ""}
+        options={[
+          ["", "–"],
+          ["true", t.common.yes],
+          ["false", t.common.no],
+        ]}
+        onChange={({ target }) => onChange(target.value === "" ? undefined : target.value === "true")}
       />
     );
   if (schema.enum)

@@ -7,6 +7,7 @@ import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { AccountMenu } from "./account.tsx";
+import { ConfirmNotices } from "./confirmnotice.tsx";
 import { BottomBar, Nav } from "./nav.tsx";
 import { Palette } from "./palette.tsx";
 import { RunningActions } from "./running.tsx";
@@ -46,6 +47,7 @@ export function Frame() {
             </div>
           </header>
           <ConnectionNotice />
+          <ConfirmNotices />
           <main className="main" id="main" tabIndex={-1}>
             <Outlet />
           </main>

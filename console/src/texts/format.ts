@@ -2,6 +2,14 @@
 
 export interface Format {
   number(value: number): string;
+  /** `12K`, `3.4M`. */
+  compact(value: number): string;
+  /** Bytes (powers of 1000): `1.2 MB`. */
+  bytes(value: number): string;
+  /** Bytes per second as bits per second: `3.4 Mbit/s`. */
+  rate(bytesPerSecond: number): string;
+  /** Seconds as `1:05`. */
+  duration(seconds: number): string;
   /** Megabytes (2^20) as MB, GB or TB. */
   megabytes(value: number): string;
   /** `5 minutes ago`. */
@@ -47,8 +55,24 @@ export function createFormat(language: string): Format {
     unitDisplay: "narrow",
     maximumFractionDigits: 1,
   });
+  const compact = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
+  const scaled = (names: readonly string[]) => {
+    const formats = names.map(
+      (unit) => new Intl.NumberFormat(language, { style: "unit", unit, maximumFractionDigits: 1 }),
+    );
+    return (value: number): string => {
+      const step = Math.min(formats.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
+      return formats[step]?.format(value / 1000 ** step) ?? "";
+    };
+  };
+  const bytes = scaled(["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"]);
+  const bits = scaled(["bit", "kilobit", "megabit", "gigabit"]);
   return {
     number: (value) => numbers.format(value),
+    compact: (value) => compact.format(value),
+    bytes,
+    rate: (value) => `${bits(value * 8)}/s`,
+    duration: (value) => `${Math.floor(value / 60)}:${String(Math.floor(value % 60)).padStart(2, "0")}`,
     megabytes(value) {
       const step = value >= 1024 * 1024 ? 2 : value >= 1024 ? 1 : 0;
       return bySize[step]?.format(value / 1024 ** step) ?? "";

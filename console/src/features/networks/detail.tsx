@@ -1,7 +1,7 @@
 /** One public network: its addresses and servers, firewall, tunnels and settings. Editors are loaded when they are opened. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
-import { type ReactNode, Suspense } from "react";
+import { lazy, type ReactNode, Suspense } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { networkState } from "../../data/networkview.ts";
 import { queriesOf } from "../../data/queries.ts";
@@ -12,14 +12,27 @@ import { PageHead, State } from "../../ui/page.tsx";
 import { NetworkOverview } from "./overview.tsx";
 import { NetworkSettings } from "./settings.tsx";
 
-const tabs = ["overview", "settings"] as const;
+const Firewall = lazy(() => import("./firewall.tsx").then(({ FirewallEditor }) => ({ default: FirewallEditor })));
+
+const Vpn = lazy(() => import("./vpn.tsx").then(({ TunnelList }) => ({ default: TunnelList })));
+
+const tabs = ["overview", "firewall", "vpn", "settings"] as const;
+/** Milliseconds between two reads of counters, which have no events. */
+const counterPause = 10_000;
 
 export function NetworkDetail() {
   const t = useTexts();
   const id = Number(useParams({ from: "/networks/$id" }).id);
   const { tab = "overview" } = useSearch({ from: "/networks/$id" });
   const mayWrite = useMay("network:write");
-  const { data: network, error, refetch } = useQuery(queriesOf(useData().client).publicNetwork(id));
+  const {
+    data: network,
+    error,
+    refetch,
+  } = useQuery({
+    ...queriesOf(useData().client).publicNetwork(id),
+    refetchInterval: tab === "firewall" ? counterPause : false,
+  });
   if (error && network === undefined)
     return "status" in error && error.status === 404 ? (
       <Empty icon="network" title={t.network.notFound} action={<Link to="/networks">{t.networks.title}</Link>} />
@@ -30,6 +43,8 @@ export function NetworkDetail() {
   const { tone, word } = networkState(network, t);
   const parts: Readonly<Record<string, () => ReactNode>> = {
     overview: () => <NetworkOverview network={network} />,
+    firewall: () => <Firewall key={id} network={network} />,
+    vpn: () => <Vpn key={id} network={network} />,
     settings: () => <NetworkSettings key={id} network={network} />,
   };
   return (

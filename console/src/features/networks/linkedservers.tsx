@@ -68,10 +68,10 @@ export function LinkedServers({ id, name, links, isFull = false }: LinkedServers
         width: "minmax(130px, 1fr)",
         isMain: true,
         cell: ({ IP }) => (
-          <>
+          <span className="line fixed tight">
             <span className="mono">{IP}</span>
             <Copy text={IP} label={t.network.linkIp} />
-          </>
+          </span>
         ),
       },
       ...(links.some(({ IP6 }) => IP6 !== "")

@@ -43,7 +43,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
   };
   return (
     <div className="stack">
-      <Panel title={t.network.edit}>
+      <Panel title={t.network.tabs.settings}>
         <form className="stack" onSubmit={submit}>
           <div className="columns">
             <TextField

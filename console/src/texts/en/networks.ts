@@ -1,9 +1,13 @@
-/** Texts of networks in English. Those of firewall and tunnels are in `firewall.ts` and `vpn.ts`. */
+/** Texts of networks in English. */
 import { plural } from "../plural.ts";
+import { firewall } from "./firewall.ts";
+import { vpn } from "./vpn.ts";
 
 const count = plural("en");
 
 export const networks = {
+  ...firewall,
+  ...vpn,
   networks: {
     title: "Networks",
     tabs: { public: "Public", private: "Private", map: "Map" },
@@ -52,7 +56,6 @@ export const networks = {
     ipv6: "IPv6 block",
     usable: "Addresses for servers",
     dhcp: "DHCP",
-    type: "Kind",
     serversEmpty: "No server is linked. Link one: it gets an address of this network.",
     link: "Link server",
     linkTitle: (name: string) => `Link a server to ${name}`,
@@ -68,11 +71,9 @@ export const networks = {
     unlinked: (name: string) => `${name} is being unlinked`,
     noServers: "Every server is linked already, or there is none.",
     creating: "being linked",
-    edit: "Name and bandwidth",
     deleteTitle: (name: string) => `Delete ${name}`,
     deleteAbout: "The firewall and the tunnels are lost. The block returns to the pool.",
     deletePrivateAbout: "The block can be used again.",
     inUse: "Unlink all servers first.",
-    free: "free",
   },
 };

@@ -1,10 +1,14 @@
 /** Texts of networks in Russian. */
 import type { Texts } from "../en.ts";
 import { plural } from "../plural.ts";
+import { firewall } from "./firewall.ts";
+import { vpn } from "./vpn.ts";
 
 const count = plural("ru");
 
-export const networks: Pick<Texts, "networks" | "network"> = {
+export const networks: Pick<Texts, "networks" | "network" | "firewall" | "vpn"> = {
+  ...firewall,
+  ...vpn,
   networks: {
     title: "Сети",
     tabs: { public: "Публичные", private: "Частные", map: "Карта" },
@@ -53,7 +57,6 @@ export const networks: Pick<Texts, "networks" | "network"> = {
     ipv6: "Блок IPv6",
     usable: "Адреса для серверов",
     dhcp: "DHCP",
-    type: "Вид",
     serversEmpty: "Серверов в сети нет. Подключите сервер: он получит адрес этой сети.",
     link: "Подключить сервер",
     linkTitle: (name) => `Подключить сервер к ${name}`,
@@ -69,11 +72,9 @@ export const networks: Pick<Texts, "networks" | "network"> = {
     unlinked: (name) => `${name} отключается`,
     noServers: "Все серверы уже подключены, или серверов нет.",
     creating: "подключается",
-    edit: "Имя и скорость",
     deleteTitle: (name) => `Удалить ${name}`,
     deleteAbout: "Межсетевой экран и туннели теряются. Блок возвращается в пул.",
     deletePrivateAbout: "Блок можно использовать снова.",
     inUse: "Сначала отключите все серверы.",
-    free: "свободно",
   },
 };

@@ -1,0 +1,161 @@
+/**
+ * The firewall of a public network: rules that one edits and orders in a table, checked by the service as one types. Nothing is applied
+ * before a review. A test packet shows which rule decides.
+ */
+import type { PublicNetwork } from "@brume/api/network.ts";
+import { useMemo, useState } from "react";
+import { useData, useMay } from "../../data/data.tsx";
+import { useDryRun } from "../../data/dryrun.ts";
+import {
+  addRule,
+  countChanges,
+  moveRule,
+  type RuleSet,
+  requestOf,
+  ruleSetOf,
+  setText,
+  shadowedRules,
+} from "../../data/firewall.ts";
+import { faultsOf, troubleOf } from "../../data/trouble.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Note, TroubleBox } from "../../ui/feedback.tsx";
+import { Check, SelectField } from "../../ui/field.tsx";
+import { State } from "../../ui/page.tsx";
+import { FirewallReview } from "./firewallreview.tsx";
+import { PacketTest, type Verdict } from "./packettest.tsx";
+import { RuleDialog } from "./ruledialog.tsx";
+import { RuleTable } from "./ruletable.tsx";
+
+export function FirewallEditor({ network }: { network: PublicNetwork }) {
+  const t = useTexts();
+  const { client } = useData();
+  const mayWrite = useMay("network:write") && network.State !== "Deleting";
+  const path = { id: network.Id };
+  const stored = useMemo(() => ruleSetOf(network.Firewall), [network.Firewall]);
+  // The set that was stored when the edits began, and the edited one.
+  const [draft, setDraft] = useState<{ readonly base: RuleSet; readonly set: RuleSet } | null>(null);
+  const [editing, setEditing] = useState<number | null>(null);
+  const [isReviewing, setReviewing] = useState(false);
+  const [verdict, setVerdict] = useState<Verdict | null>(null);
+  const [announced, setAnnounced] = useState("");
+  const set = draft?.set ?? stored;
+  const base = draft?.base ?? stored;
+  const edit = (change: (set: RuleSet) => RuleSet): void =>
+    setDraft((before) => {
+      const next = change(before?.set ?? stored);
+      const from = before?.base ?? stored;
+      return setText(next) === setText(from) ? null : { base: from, set: next };
+    });
+  const count = useMemo(() => (draft === null ? 0 : countChanges(draft.base, draft.set)), [draft]);
+  const shadowed = useMemo(() => shadowedRules(set.Rules), [set]);
+  const isOutdated = draft !== null && setText(draft.base) !== setText(stored);
+  const check = useDryRun(draft === null ? null : requestOf(set), (body, signal) =>
+    client.configureFirewall({ path, body }, { dryRun: true, signal }),
+  );
+  const faults = useMemo(() => {
+    const found = new Map<string, string>();
+    for (const [pointer, detail] of Object.entries(draft === null ? {} : faultsOf(check.error))) {
+      const [, index, field = ""] = /^\/Rules\/(\d+)(?:\/(\w+))?/.exec(pointer) ?? [];
+      const rule = set.Rules[Number(index ?? -1)];
+      if (rule !== undefined) found.set(`${rule.key}/${field}`, detail);
+    }
+    return found;
+  }, [check.error, set, draft]);
+  const move = (from: number, to: number): void => {
+    const rule = set.Rules[from];
+    if (rule === undefined || to < 0 || to >= set.Rules.length) return;
+    edit((all) => moveRule(all, from, to));
+    setAnnounced(t.firewall.moved(rule.Name || String(from + 1), to + 1, set.Rules.length));
+  };
+  const decidesLast = verdict?.rule === null && set.Enabled;
+  return (
+    <div className="stack">
+      <div className="line apart">
+        <p className="muted">{t.firewall.about}</p>
+        {mayWrite && (
+          <Button icon="plus" kind="primary" onClick={() => edit(addRule)}>
+            {t.firewall.add}
+          </Button>
+        )}
+      </div>
+      {isOutdated && <Note kind="warn">{t.firewall.changedMeanwhile}</Note>}
+      {!set.Enabled && <Note kind="warn">{t.firewall.offNote}</Note>}
+      {draft !== null && check.error !== null && <TroubleBox trouble={troubleOf(check.error, t)} />}
+      <RuleTable
+        rules={set.Rules}
+        counters={network.Firewall.Rules}
+        base={base}
+        faults={faults}
+        shadowed={shadowed}
+        decides={set.Enabled && verdict?.rule != null ? (set.Rules[verdict.rule - 1]?.key ?? null) : null}
+        mayWrite={mayWrite}
+        onEdit={edit}
+        onOpen={setEditing}
+        onMove={move}
+      />
+      <div className={decidesLast ? "otherwise decides" : "otherwise"}>
+        <SelectField
+          label={t.firewall.otherwise}
+          hint={t.firewall.otherwiseAbout}
+          disabled={!mayWrite}
+          value={set.DefaultRuleAction}
+          options={[
+            ["Deny", t.firewall.actions.Deny],
+            ["Allow", t.firewall.actions.Allow],
+          ]}
+          onChange={({ target }) =>
+            edit((all) => ({ ...all, DefaultRuleAction: target.value === "Allow" ? "Allow" : "Deny" }))
+          }
+        />
+        {decidesLast && (
+          <State tone={verdict.passes ? "good" : "bad"} icon="target">
+            {t.firewall.decides}
+          </State>
+        )}
+        <Check
+          label={t.firewall.enabled}
+          hint={t.firewall.enabledHint}
+          disabled={!mayWrite}
+          checked={set.Enabled}
+          onChange={({ target }) => edit((all) => ({ ...all, Enabled: target.checked }))}
+        />
+      </div>
+      <PacketTest network={network} set={draft === null ? null : set} isOn={set.Enabled} onVerdict={setVerdict} />
+      <div role="status" className="hidden-text">
+        {announced}
+      </div>
+      {count > 0 && (
+        <div className="bulk" role="toolbar" aria-label={t.firewall.pending(count)}>
+          <strong className="number">{t.firewall.pending(count)}</strong>
+          <Button size="small" onClick={() => setDraft(null)}>
+            {t.firewall.discard}
+          </Button>
+          <Button
+            size="small"
+            kind="primary"
+            disabled={check.error !== null || check.isChecking || isOutdated}
+            onClick={() => setReviewing(true)}
+          >
+            {t.firewall.review}
+          </Button>
+        </div>
+      )}
+      {editing !== null && (
+        <RuleDialog set={set} ruleKey={editing} faults={faults} onEdit={edit} onClose={() => setEditing(null)} />
+      )}
+      {isReviewing && draft !== null && (
+        <FirewallReview
+          id={network.Id}
+          base={draft.base}
+          set={draft.set}
+          onClose={() => setReviewing(false)}
+          onDone={() => {
+            setReviewing(false);
+            setDraft(null);
+          }}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,128 @@
+/** Shows what would change by a dry run, and applies it: for good, or until a confirmation is missing. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { useData } from "../../data/data.tsx";
+import { type DiffLine, diffRules, type RuleSet, requestOf, ruleSetOf, setText } from "../../data/firewall.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { troubleOf } from "../../data/trouble.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Dialog, DialogHead } from "../../ui/dialog.tsx";
+import { Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { SelectField } from "../../ui/field.tsx";
+import { useSentence } from "./sentence.ts";
+
+const safeties = { s60: 60, s300: 300, s1800: 1800, none: null } as const;
+type Safety = keyof typeof safeties;
+const safetyNames = Object.keys(safeties) as Safety[];
+
+interface ReviewProps {
+  readonly id: number;
+  readonly base: RuleSet;
+  readonly set: RuleSet;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+export function FirewallReview({ id, base, set, onClose, onDone }: ReviewProps) {
+  const t = useTexts();
+  const { client } = useData();
+  const [safety, setSafety] = useState<Safety>("s60");
+  const [isConflict, setConflict] = useState(false);
+  const path = { id };
+  const within = safeties[safety];
+  const body = { ...requestOf(set), ...(within !== null && { ConfirmWithin: within }) };
+  const preview = useQuery({
+    queryKey: ["firewallpreview", id, setText(set)],
+    queryFn: ({ signal }) => client.configureFirewall({ path, body: requestOf(set) }, { dryRun: true, signal }),
+    gcTime: 0,
+  });
+  const { run, isBusy, error } = useChange(
+    async () => {
+      const { answer, etag } = await client.raw.readPublicNetwork({ path });
+      if (setText(ruleSetOf(answer.Firewall)) !== setText(base)) {
+        setConflict(true);
+        return null;
+      }
+      return client.configureFirewall({ path, body }, { wait: 5, ...(etag !== null && { ifMatch: etag }) });
+    },
+    {
+      done: (made) => (made === null ? undefined : within === null ? t.firewall.applied : t.firewall.appliedOnTrial),
+      onDone: (made) => made !== null && onDone(),
+      isQuiet: true,
+    },
+  );
+  const after = preview.data && ruleSetOf(preview.data.Firewall);
+  return (
+    <Dialog label={t.firewall.reviewTitle} kind="wide" onClose={onClose}>
+      <div className="inner">
+        <DialogHead title={t.firewall.reviewTitle} onClose={onClose} />
+        <p className="muted">{t.firewall.reviewAbout}</p>
+        {isConflict && <Note kind="warn">{t.firewall.changedMeanwhile}</Note>}
+        {(preview.error ?? error) && <TroubleBox trouble={troubleOf(preview.error ?? error, t)} />}
+        {after ? <RuleDiff before={base} after={after} /> : !preview.error && <Skeleton lines={4} />}
+        <SelectField
+          label={t.firewall.safety}
+          hint={t.firewall.safetyHint}
+          value={safety}
+          options={safetyNames.map((name) => [name, t.firewall.safeties[name]])}
+          onChange={({ target }) => setSafety(target.value as Safety)}
+        />
+        <RequestPanel request={{ operation: "configureFirewall", path, body }} isFolded />
+        <div className="line end">
+          <Button onClick={onClose}>{t.common.cancel}</Button>
+          <Button
+            kind="primary"
+            isBusy={isBusy}
+            disabled={after === undefined || isConflict}
+            onClick={() => void run(undefined).catch(() => undefined)}
+          >
+            {t.firewall.apply}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Unchanged lines that are shown around a change. */
+const context = 1;
+
+function RuleDiff({ before, after }: { before: RuleSet; after: RuleSet }) {
+  const t = useTexts();
+  const sentence = useSentence();
+  const lines = diffRules(before.Rules, after.Rules);
+  const isNear = (index: number): boolean =>
+    lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== "keep");
+  const settings = ({ Enabled, DefaultRuleAction }: RuleSet): string =>
+    t.firewall.settings(Enabled ? t.firewall.on : t.firewall.off, t.firewall.actions[DefaultRuleAction]);
+  const hasSettings = settings(before) !== settings(after);
+  if (!hasSettings && lines.every(({ kind }) => kind === "keep")) return <p>{t.firewall.noDiff}</p>;
+  const sign = { keep: " ", add: "+", remove: "−" } as const;
+  const textOf = ({ rule, number }: DiffLine): string =>
+    `${number}. ${t.firewall.actions[rule.Action]} ${sentence(rule)}${rule.Name === "" ? "" : ` (${rule.Name})`}`;
+  return (
+    <div className="diff" tabIndex={0} role="region" aria-label={t.firewall.reviewTitle}>
+      {lines.map((line, index) =>
+        line.kind !== "keep" || isNear(index) ? (
+          <div key={index} className={line.kind}>
+            {sign[line.kind]} {textOf(line)}
+          </div>
+        ) : (
+          (index === 0 || isNear(index - 1)) && (
+            <div key={index} className="muted">
+              …
+            </div>
+          )
+        ),
+      )}
+      {hasSettings && (
+        <>
+          <div className="remove">− {settings(before)}</div>
+          <div className="add">+ {settings(after)}</div>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,122 @@
+/** Tests a packet against the rules, also those that are not applied yet. The service decides; the editor highlights the deciding rule. */
+import { packetProtocols } from "@brume/api/firewall.ts";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import { skipToken, useQuery } from "@tanstack/react-query";
+import { useEffect, useId, useState } from "react";
+import { useData } from "../../data/data.tsx";
+import { useSettled } from "../../data/dryrun.ts";
+import { type RuleSet, requestOf } from "../../data/firewall.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { faultsOf, troubleOf } from "../../data/trouble.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { TroubleBox } from "../../ui/feedback.tsx";
+import { SelectField, TextField } from "../../ui/field.tsx";
+import { Panel, State } from "../../ui/page.tsx";
+
+/** `rule`: number of the deciding rule; null: none matches. */
+export interface Verdict {
+  readonly passes: boolean;
+  readonly rule: number | null;
+}
+
+interface PacketTestProps {
+  readonly network: PublicNetwork;
+  /** The edited rules; null: those that are stored. */
+  readonly set: RuleSet | null;
+  readonly isOn: boolean;
+  readonly onVerdict: (verdict: Verdict | null) => void;
+}
+
+export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
+  const t = useTexts();
+  const { client } = useData();
+  const id = useId();
+  const [Protocol, setProtocol] = useState<(typeof packetProtocols)[number]>("Tcp");
+  const [Source, setSource] = useState("");
+  const [Destination, setDestination] = useState(network.LinkedServers[0]?.IP ?? "");
+  const [port, setPort] = useState("443");
+  const path = { id: network.Id };
+  const hasPort = Protocol !== "Icmp";
+  const packet = { Protocol, Source, Destination, ...(hasPort && { DestinationPort: Number(port) }) };
+  const isComplete = Source !== "" && Destination !== "" && (!hasPort || port !== "");
+  const rules = set && { Rules: requestOf(set).Rules, DefaultRuleAction: set.DefaultRuleAction };
+  // Counters change; the rules do not.
+  const key = useSettled(JSON.stringify([packet, rules, network.Generation, isOn]));
+  const isSettled = key === JSON.stringify([packet, rules, network.Generation, isOn]);
+  const { data, error } = useQuery({
+    queryKey: ["packettest", network.Id, key],
+    queryFn:
+      isComplete && isSettled
+        ? ({ signal }) => client.checkFirewall({ path, body: { ...packet, ...rules } }, { signal })
+        : skipToken,
+    gcTime: 0,
+    placeholderData: (before) => (isComplete ? before : undefined),
+  });
+  const passes = isComplete && error === null && data !== undefined ? !isOn || data.Verdict === "Allow" : null;
+  const rule = data?.Rule ?? null;
+  useEffect(() => {
+    onVerdict(passes === null ? null : { passes, rule });
+  }, [passes, rule, onVerdict]);
+  const faults = faultsOf(error);
+  const addresses = network.LinkedServers.map(({ IP }) => IP);
+  return (
+    <Panel title={t.firewall.test}>
+      <div className="stack">
+        <p className="muted small">{t.firewall.testAbout}</p>
+        <div className="columns packet">
+          <SelectField
+            label={t.firewall.protocol}
+            value={Protocol}
+            options={packetProtocols.map((name) => [name, t.firewall.protocols[name]])}
+            onChange={({ target }) => setProtocol(target.value as typeof Protocol)}
+          />
+          <TextField
+            label={t.firewall.testSource}
+            fault={faults["/Source"]}
+            placeholder="203.0.113.7"
+            list={id}
+            value={Source}
+            onChange={({ target }) => setSource(target.value.trim())}
+          />
+          <TextField
+            label={t.firewall.testDestination}
+            fault={faults["/Destination"]}
+            placeholder={network.Gateway}
+            list={id}
+            value={Destination}
+            onChange={({ target }) => setDestination(target.value.trim())}
+          />
+          <TextField
+            label={t.firewall.testPort}
+            fault={faults["/DestinationPort"]}
+            inputMode="numeric"
+            disabled={!hasPort}
+            value={hasPort ? port : ""}
+            onChange={({ target }) => setPort(target.value.replaceAll(/\D/g, ""))}
+          />
+        </div>
+        <datalist id={id}>
+          {addresses.map((address) => (
+            <option key={address} value={address} />
+          ))}
+        </datalist>
+        <div role="status">
+          {passes !== null && (
+            <p className="line">
+              <State tone={passes ? "good" : "bad"} icon={passes ? "check" : "blocked"}>
+                {passes ? t.firewall.passes : t.firewall.blocked}
+              </State>
+              <span>{!isOn ? t.firewall.byOff : rule === null ? t.firewall.byDefault : t.firewall.byRule(rule)}</span>
+            </p>
+          )}
+        </div>
+        {isComplete && error !== null && Object.keys(faults).length === 0 && (
+          <TroubleBox trouble={troubleOf(error, t)} />
+        )}
+        {isComplete && (
+          <RequestPanel request={{ operation: "checkFirewall", path, body: { ...packet, ...rules } }} isFolded />
+        )}
+      </div>
+    </Panel>
+  );
+}

@@ -1,0 +1,102 @@
+/** The configuration for the peer of a tunnel: with placeholders, or once with its keys and as a QR code. */
+import { type PeerDialect, peerDialects, type Tunnel, type TunnelPeer } from "@brume/api/vpn.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { useData, useMay } from "../../data/data.tsx";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { troubleOf } from "../../data/trouble.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button, buttonClass } from "../../ui/button.tsx";
+import { Dialog, DialogHead } from "../../ui/dialog.tsx";
+import { Code, Note, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Icon } from "../../ui/icon.tsx";
+
+interface TunnelPeerProps {
+  readonly network: number;
+  readonly tunnel: Tunnel;
+  readonly onClose: () => void;
+}
+
+export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) {
+  const t = useTexts();
+  const { client } = useData();
+  const mayWrite = useMay("network:write");
+  const { Name, Type, Id } = tunnel;
+  const dialects: readonly PeerDialect[] = peerDialects[Type];
+  const [peer, setPeer] = useState<PeerDialect>(dialects[0] ?? "strongswan");
+  const [issued, setIssued] = useState<TunnelPeer | null>(null);
+  const input = { path: { id: network, tunnelId: Id }, query: { peer } };
+  const { data, error } = useQuery({
+    queryKey: ["tunnelpeer", network, Id, peer],
+    queryFn: ({ signal }) => client.readTunnelPeer(input, { signal }),
+    gcTime: 0,
+  });
+  const issue = useChange(() => client.issueTunnelPeer(input, { wait: 5 }), { onDone: setIssued, isQuiet: true });
+  const shown = issued ?? data;
+  const title = t.vpn.peerTitle(Name);
+  return (
+    <Dialog label={title} kind="wide" onClose={onClose}>
+      <div className="inner">
+        <DialogHead title={title} onClose={onClose} />
+        {issued === null && (
+          <Segments
+            label={t.vpn.format}
+            value={peer}
+            options={dialects.map((name) => [name, name])}
+            onChange={setPeer}
+          />
+        )}
+        {(issue.error ?? error) && <TroubleBox trouble={troubleOf(issue.error ?? error, t)} />}
+        {issued === null ? (
+          <p className="muted">{t.vpn.placeholders}</p>
+        ) : (
+          <Note kind="warn">{Type === "IPsec" ? t.vpn.issuedIpsec : t.vpn.issued}</Note>
+        )}
+        {shown === undefined ? (
+          !error && <Skeleton lines={6} />
+        ) : (
+          <div className={issued !== null && shown.Qr !== "" ? "peer with-qr" : "peer"}>
+            <Code text={shown.Config} />
+            {issued !== null && shown.Qr !== "" && (
+              <img
+                className="qr"
+                alt={t.vpn.qr}
+                src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(shown.Qr)}`}
+              />
+            )}
+          </div>
+        )}
+        {issued === null && mayWrite && (
+          <>
+            <Note>{t.vpn.issueAbout[Type]}</Note>
+            <RequestPanel request={{ operation: "issueTunnelPeer", path: input.path }} isFolded />
+          </>
+        )}
+        <div className="line end">
+          {issued !== null && (
+            <a
+              className={buttonClass()}
+              download={`${Name.replaceAll(/[^\w.-]/g, "_")}.conf`}
+              href={`data:text/plain;charset=utf-8,${encodeURIComponent(issued.Config)}`}
+            >
+              <Icon name="download" />
+              {t.vpn.download}
+            </a>
+          )}
+          <Button onClick={onClose}>{t.common.close}</Button>
+          {issued === null && mayWrite && (
+            <Button
+              kind="primary"
+              icon="access"
+              isBusy={issue.isBusy}
+              onClick={() => void issue.run(undefined).catch(() => undefined)}
+            >
+              {t.vpn.issue}
+            </Button>
+          )}
+        </div>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,59 @@
+/** Firewall rules that wait for a confirmation, on every page, with the time until they roll back. */
+import type { PublicNetwork } from "@brume/api/network.ts";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { useChange } from "../data/change.ts";
+import { useData, useMay } from "../data/data.tsx";
+import { queriesOf } from "../data/queries.ts";
+import { useFormat, useTexts } from "../texts/texts.tsx";
+import { Button } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+
+export function ConfirmNotices() {
+  const { client } = useData();
+  const { data: networks = [] } = useQuery({
+    ...queriesOf(client).publicNetworks(),
+    enabled: useMay("network:read"),
+  });
+  return networks
+    .filter(({ Firewall }) => Firewall.ConfirmBy !== null)
+    .map((network) => (
+      <ConfirmNotice key={network.Id} network={network} by={Date.parse(network.Firewall.ConfirmBy ?? "")} />
+    ));
+}
+
+function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) {
+  const t = useTexts();
+  const format = useFormat();
+  const { client } = useData();
+  const mayWrite = useMay("network:write");
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 500);
+    return () => clearInterval(timer);
+  }, []);
+  const { run, isBusy } = useChange(
+    () => client.configureFirewall({ path: { id: network.Id }, body: { Confirm: true } }),
+    { done: () => t.firewall.kept },
+  );
+  return (
+    <div className="notice">
+      <Icon name="wait" />
+      <span className="grow" role="status">
+        {mayWrite ? t.firewall.waiting(network.Name) : t.firewall.waitingReader(network.Name)}
+      </span>
+      <span role="timer" className="number nowrap">
+        {t.firewall.left(format.duration(Math.max(0, by - now) / 1000))}
+      </span>
+      <Link to="/networks/$id" params={{ id: String(network.Id) }} search={{ tab: "firewall" }}>
+        {t.firewall.show}
+      </Link>
+      {mayWrite && (
+        <Button size="small" kind="primary" isBusy={isBusy} onClick={() => void run(undefined).catch(() => undefined)}>
+          {t.firewall.keep}
+        </Button>
+      )}
+    </div>
+  );
+}
