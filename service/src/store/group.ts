@@ -18,6 +18,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import type { Log } from "../base/log.ts";
 import { createTurn, type Turn } from "../base/turn.ts";
+import type { Awaitable, WriteConnection } from "./connection.ts";
 import type { Tx } from "./db.ts";
 import { StorageError } from "./db.ts";
 import type { Health } from "./health.ts";
@@ -33,31 +34,6 @@ const tries = 6;
 
 /** Most turns that a commit waits for more writers. */
 const mostTurns = 16;
-
-/** A result that is there at once, or later. */
-export type Awaitable<T> = T | Promise<T>;
-
-/** One connection. SQLite's runs each text at once; PostgreSQL's sends the texts in their order and resolves later. */
-export interface Connection {
-  all(sql: string, values: readonly unknown[], name?: string): Awaitable<Row[]>;
-  first(sql: string, values: readonly unknown[], name?: string): Awaitable<Row | undefined>;
-  run(sql: string, values: readonly unknown[], name?: string): Awaitable<number>;
-  insert(sql: string, values: readonly unknown[], name?: string): Awaitable<number>;
-  execute(sql: string, values: readonly unknown[]): Awaitable<{ rows: Row[]; changes: number }>;
-  script(sql: string): Awaitable<void>;
-}
-
-/** The connection of a writer. */
-export interface WriteConnection extends Connection {
-  begin(): Awaitable<void>;
-  /** Rejects unless everything since `begin` is durable. Runs at once, and may resolve later. */
-  commit(): Awaitable<void>;
-  rollback(): Awaitable<void>;
-  /** Acquires the lock `key` until the commit. */
-  lock(key: string): Awaitable<void>;
-  /** Returns whether a transaction is open: a full disk may end one without a statement. */
-  inTransaction(): boolean;
-}
 
 /** The database ended the transaction because of another process, for example in a deadlock: it can succeed when it runs again. */
 export class ConflictError extends Error {

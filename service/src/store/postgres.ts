@@ -8,9 +8,10 @@ import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "ky
 import type { PoolClient, QueryResult } from "pg";
 import pg from "pg";
 import type { Log } from "../base/log.ts";
+import type { WriteConnection } from "./connection.ts";
 import type { Snapshot, Store } from "./db.ts";
 import { StorageError } from "./db.ts";
-import { ConflictError, createWriter, type WriteConnection } from "./group.ts";
+import { ConflictError, createWriter } from "./group.ts";
 import { createGuard, cut, keepalives, withDeadline } from "./guard.ts";
 import type { Row, Session } from "./session.ts";
 import { createQueryFactory, refuseAppend } from "./session.ts";

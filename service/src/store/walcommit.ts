@@ -49,6 +49,7 @@ export interface WalCommits {
   close(): Promise<void>;
 }
 
+/** What commits work with. */
 export interface WalCommitOptions {
   readonly file: string;
   /** The only connection that writes, with `synchronous=NORMAL`. */
