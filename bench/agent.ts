@@ -73,7 +73,10 @@ async function measure(): Promise<void> {
     "machines.observe": ({ machines }) => machines.observe(),
     "router.apply (100 ports)": ({ router }) =>
       router.apply(image({ generation: ++generation, v4: { cidr: "10.64.0.0/16", gateway: "10.64.0.1" }, ports })),
-    "router.observe": ({ router }) => router.observe(),
+    "router.applyPorts (1 of 100)": ({ router }) =>
+      router.applyPorts({ id: 7, from: generation, generation: ++generation, ports: ports.slice(0, 1), removed: [] }),
+    "router.observe (100 ports)": ({ router }) => router.observe(),
+    "router.observePort": ({ router }) => router.observePort(7, 1),
   };
   const line = connect(`${unix.bare}.echo`);
   await once(line, "connect");

@@ -19,6 +19,7 @@ import { createAgent } from "../../service/src/agent/server.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import type { PowerEvent } from "../../service/src/drivers/machine/interface.ts";
 import { createSim, type SimulatedMachines } from "../../service/src/drivers/machine/sim/sim.ts";
+import { createSim as createRouter, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
 import { type AgentLab, createAgentLab, description, withSimulated } from "../support/agentlab.ts";
 import { machine, until } from "../support/machinelab.ts";
 import { image, port } from "../support/networkspec.ts";
@@ -67,11 +68,15 @@ function send(
 
 describe("requests", () => {
   let sim: SimulatedMachines;
+  let simulated: SimulatedRouter;
   let lab: AgentLab;
   let client: AgentClient;
   before(async () => {
     sim = createSim({ now: Date.now, images: null });
-    lab = await createAgentLab({ machines: sim, images: sim, consoles: sim }, "unix", { limits: { running: 3 } });
+    simulated = createRouter(Date.now);
+    lab = await createAgentLab({ machines: sim, images: sim, consoles: sim, router: simulated }, "unix", {
+      limits: { running: 3 },
+    });
     client = await lab.connect({ fence: 1000 });
   });
   after(() => lab.close());
@@ -136,20 +141,32 @@ describe("requests", () => {
     await client.machines.remove(5);
   });
 
+  /** A port as it is sent. */
+  const portRow = [1, "02:42:00:00:00:01", ["10.64.0.10"], null, "server-1"];
+
   test("an older generation is refused, and the client returns the one in force", async () => {
     const spec = image({ generation: 7, ports: [port(1, "10.64.0.10")] });
     assert.equal(await client.router.apply(spec), 7);
     assert.equal(await client.router.apply({ ...spec, generation: 6 }), 7);
-    const { device: _device, ...sent } = port(1, "10.64.0.10");
-    const body = JSON.stringify({ spec: { ...spec, generation: 6, ports: [sent] } });
+    const body = JSON.stringify({ spec: { ...spec, generation: 6, ports: [portRow] } });
     const reply = await send(lab, "/router/apply", body);
     assert.match(JSON.stringify(reply.body), /stale_generation/);
     await client.router.remove(7);
   });
 
   test("the agent derives the device of a port", async () => {
-    const wrong = JSON.stringify({ spec: image({ ports: [port(1, "10.64.0.10", { device: "eth0" })] }) });
-    assert.equal((await send(lab, "/router/apply", wrong)).body.code, "input_invalid");
+    for (const one of [[...portRow, "eth0"], port(1, "10.64.0.10", { device: "eth0" })]) {
+      const wrong = JSON.stringify({ spec: { ...image(), ports: [one] } });
+      assert.equal((await send(lab, "/router/apply", wrong)).body.code, "input_invalid");
+    }
+    await client.router.apply(image({ id: 8, ports: [port(1, "10.64.0.10", { device: "eth0" })] }));
+    await client.router.applyPorts({ id: 8, from: 1, generation: 2, ports: [port(2, "10.64.0.11")], removed: [] });
+    const [applied] = simulated.images().filter(({ id }) => id === 8);
+    assert.deepEqual(
+      applied?.ports.map(({ device }) => device),
+      [1, 2].map((nic) => sim.deviceOf(nic)),
+    );
+    await client.router.remove(8);
   });
 
   test("a canceled call ends with the reason of its signal, also if it was canceled before", async () => {

@@ -47,24 +47,25 @@ const mostOfVerb = runsOf(2, 1);
 /** Runs the work once without a crash, and then with each kind of death in each of its calls. Returns the number of calls tried. */
 async function sweep(open: () => Promise<Trial>): Promise<number> {
   const model = await open();
-  model.lab.crashAt(Number.POSITIVE_INFINITY, "agent before", () => {});
+  model.lab.crashAt("none", 1, "agent before", () => {});
   await model.run();
   const { verbs } = model.lab.disarm();
   const expected = await model.observe();
   await model.close();
-  const calls = [...verbs.entries()].filter(
-    ([at, verb]) => verbs.slice(0, at).filter((each) => each === verb).length < mostOfVerb,
-  );
-  for (const [at, verb] of calls)
+  const most = (verb: string): number => Math.min(mostOfVerb, verbs.filter((each) => each === verb).length);
+  const calls = [...new Set(verbs)].flatMap((verb) => Array.from({ length: most(verb) }, (_, at) => ({ verb, at })));
+  for (const { verb, at } of calls)
     for (const death of deaths) {
-      // The fixture keeps this call for all readers, also for those of the next process.
-      if (verb === "router.observe" && death === "control plane after") continue;
       const trial = await open();
-      trial.lab.crashAt(at + 1, death, trial.kill);
-      await trial.run();
-      assert.ok(trial.lab.disarm().hasCrashed);
-      assert.deepEqual(await trial.observe(), expected, `${death} ${verb}, call ${at + 1}`);
-      await trial.close();
+      try {
+        trial.lab.crashAt(verb, at + 1, death, trial.kill);
+        await trial.run();
+        const where = `${death} ${verb}, call ${at + 1} of it`;
+        assert.ok(trial.lab.disarm().hasCrashed, where);
+        assert.deepEqual(await trial.observe(), expected, where);
+      } finally {
+        await trial.close();
+      }
     }
   return calls.length;
 }
@@ -107,7 +108,9 @@ const tried = ["Create", "Copy", "Rebuild", "Resize with a restart", "Delete", "
 const failing = isAll ? ["server.Create", "server.Copy", "image.make"] : ["server.Create"];
 
 describe("flows of servers", () => {
-  for (const { title, open } of serverFlowCases.filter((one) => isAll || tried.includes(one.title)))
+  // "a turn" only waits for another task and calls no driver.
+  const flows = serverFlowCases.filter(({ title }) => (isAll && title !== "a turn") || tried.includes(title));
+  for (const { title, open } of flows)
     test(`${title}: either side is killed in each call`, async () => {
       assert.ok((await sweep(() => openFlow(open, null))) > 0, "no call was made");
     });

@@ -3,7 +3,7 @@
  * which some values are replaced; so they reach every field.
  */
 import { contract } from "../../service/src/agent/contract/contract.ts";
-import type { Verb } from "../../service/src/agent/contract/verb.ts";
+import { protocol, type Verb } from "../../service/src/agent/contract/verb.ts";
 import { machine } from "./machinelab.ts";
 import { image, port, rule } from "./networkspec.ts";
 import type { Random } from "./random.ts";
@@ -17,11 +17,12 @@ export interface Message {
 
 const key = Buffer.alloc(32, 7).toString("base64");
 const tunnel = { id: 3, enabled: true, mtu: 1400, localSubnets: ["10.64.0.8/29"], peerSubnets: ["192.0.2.0/24"] };
-const { device: _device, ...wirePort } = port(1, "10.64.0.10");
+const { id, mac, addresses, bandwidth, name } = port(1, "10.64.0.10");
+const portRow = [id, mac, addresses, bandwidth, name];
 const network = {
   ...image(),
   firewall: { enabled: true, allow: false, rules: [rule({ source: ["198.51.100.0/24"] })] },
-  ports: [wirePort],
+  ports: [portRow],
   tunnels: [
     {
       ...tunnel,
@@ -57,7 +58,7 @@ const sum = "0".repeat(64);
 
 /** A valid input for each verb. */
 const inputs: Readonly<Record<string, readonly object[]>> = {
-  "session.hello": [{ protocol: 1, release: "1.0.0", fence: 1 }],
+  "session.hello": [{ protocol, release: "1.0.0", fence: 1 }],
   "session.cancel": [{ request: "a-1" }],
   "machines.ensureDisk": [
     { machine: server, source: { image: "brume-tiny" } },
@@ -87,6 +88,8 @@ const inputs: Readonly<Record<string, readonly object[]>> = {
   ],
   "contents.completeFiles": [{ of: { image: "new" } }, { of: { copy: 9 } }],
   "router.apply": [{ spec: network }],
+  "router.applyPorts": [{ change: { id: 7, from: 1, generation: 2, ports: [portRow], removed: [2] } }],
+  "router.observePort": [{ network: 7, port: 1 }],
   "router.remove": [{ id: 7 }],
   "router.observe": [{ network: 7 }],
   "router.readBanner": [{ network: 7, address: "10.64.0.10", port: 22 }],

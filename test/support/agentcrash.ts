@@ -20,8 +20,11 @@ export type Death = (typeof deaths)[number];
 /** Simulated drivers behind an agent that can be killed. */
 export interface CrashLab {
   readonly drivers: CarriedDrivers;
-  /** Kills at call number `call` from now. `killed` is called when the control plane is killed. */
-  crashAt(call: number, death: Death, killed: () => void): void;
+  /**
+   * Kills in call number `call` of the verb from now. Calls of other verbs do not count: work that waits repeats some as often as the time
+   * permits. `killed` is called when the control plane is killed.
+   */
+  crashAt(verb: string, call: number, death: Death, killed: () => void): void;
   /** Plans nothing any more. Returns the verbs that were called since `crashAt`, and whether the crash has happened. */
   disarm(): { readonly verbs: readonly string[]; readonly hasCrashed: boolean };
 }
@@ -38,12 +41,12 @@ export async function createCrashLab({ machines, router }: SimulatedDrivers): Pr
   const fence = { read: () => stored, write: (number: number) => void (stored = number) };
   const local = withSimulated({ machines, images: machines, consoles: machines, router });
 
-  let plan: { calls: number; readonly death: Death; readonly killed: () => void } | null = null;
+  let plan: { readonly verb: string; calls: number; readonly death: Death; readonly killed: () => void } | null = null;
   let hasCrashed = false;
   let verbs: string[] = [];
   const isDue = (verb: string): Death | null => {
     verbs.push(verb);
-    if (plan === null || --plan.calls > 0) return null;
+    if (plan === null || verb !== plan.verb || --plan.calls > 0) return null;
     return plan.death;
   };
 
@@ -93,7 +96,10 @@ export async function createCrashLab({ machines, router }: SimulatedDrivers): Pr
     client = former.then((one) => one.close()).then(connect);
     killed?.();
   }
-  /** Calls the current client. A call of a control plane that was killed meanwhile never returns. */
+  /**
+   * Calls the current client. A call of a control plane that was killed meanwhile never returns. An observation fails: the fixture shares it
+   * with the next control plane, which would wait for it.
+   */
   const forward = (group: (typeof groups)[number]): Table =>
     Object.fromEntries(
       Object.keys(contract[group]).map((name) => [
@@ -106,6 +112,7 @@ export async function createCrashLab({ machines, router }: SimulatedDrivers): Pr
           } catch (error) {
             if (own === life) throw error;
           }
+          if (name === "observe") throw new Error("the control plane was killed");
           return never();
         },
       ]),
@@ -126,13 +133,13 @@ export async function createCrashLab({ machines, router }: SimulatedDrivers): Pr
   Object.assign(drivers.machines, { deviceOf, onPower, onDevice });
   return {
     drivers,
-    crashAt(calls, death, killed) {
-      plan = { calls, death, killed };
+    crashAt(verb, calls, death, killed) {
+      plan = { verb, calls, death, killed };
       [hasCrashed, verbs] = [false, []];
     },
     disarm() {
       plan = null;
-      return { verbs, hasCrashed };
+      return { verbs: [...verbs], hasCrashed };
     },
   };
 }

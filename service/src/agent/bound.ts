@@ -1,7 +1,7 @@
 /** Binds the verbs of the contract to drivers: finds a verb by the path of a request, checks the input and calls the method. */
 
 import { createChecker } from "./check.ts";
-import { fromBody } from "./codec.ts";
+import { fromBody, toAnswer } from "./codec.ts";
 import { contract, type Drivers } from "./contract/contract.ts";
 import { sizes, type Verb } from "./contract/verb.ts";
 import { AgentError } from "./error.ts";
@@ -61,7 +61,7 @@ export function bindVerbs({ targets, deviceOf, refuse }: BindOptions): ReadonlyM
           const args = verb.args.map((arg) => fromBody(input[arg], deviceOf));
           const result = await target[method]?.(...args, ...extraOf(verb, call));
           if (verb.generation) refuseOlder(name, input, result);
-          return result;
+          return toAnswer(result);
         },
       });
     }

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { pathOf } from "./bound.ts";
 import { type Checker, createChecker } from "./check.ts";
-import { toBody } from "./codec.ts";
+import { fromAnswer, toBody } from "./codec.ts";
 import { headers, protocol, type Verb } from "./contract/verb.ts";
 import { AgentError, fromWire, WireError } from "./error.ts";
 import type { Reply } from "./response.ts";
@@ -112,7 +112,7 @@ export function createCaller({ transport, fence, reach }: CallerOptions): Caller
       try {
         const { answer, event } = await exchange(path, verb, sent, (note) => onNote(checks.note?.check(note)));
         await reach(event);
-        return checks.answer === null ? undefined : checks.answer.check(answer);
+        return checks.answer === null ? undefined : fromAnswer(`${group}.${method}`, checks.answer.check(answer));
       } catch (error) {
         if (!(error instanceof AgentError)) throw error;
         if (error.code === "stale_generation" && error.applied !== undefined) return error.applied;

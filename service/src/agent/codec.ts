@@ -1,26 +1,25 @@
-/** Converts arguments between the methods of the driver interfaces and the bodies of requests. */
+/**
+ * Converts arguments and results between the methods of the driver interfaces and the bodies of requests and responses: bytes become base64,
+ * ports and their states become rows, and the device of a port is left out, because the agent knows it from the id.
+ */
 import type { MachineSpec, SeedFile } from "../drivers/machine/interface.ts";
-import type { NetworkSpec } from "../drivers/router/interface.ts";
+import type { NetworkSpec, NetworkStatus, Port, PortStatus, RouterStatus } from "../drivers/router/interface.ts";
 import type { Machine } from "./contract/machines.ts";
+import type { PortRow } from "./contract/router.ts";
+import type { PortStatusRow } from "./contract/routerstatus.ts";
 
-/** Returns bytes of a seed file as base64, and a port without its device: the agent knows the device from the id. */
+/** Returns the value of an argument as it is sent. */
 export function toBody(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if ("seed" in value) {
     const machine = value as MachineSpec;
     return { ...machine, seed: machine.seed.map(({ name, content }) => ({ name, content: encode(content) })) };
   }
-  if ("ports" in value) {
-    const network = value as NetworkSpec;
-    return {
-      ...network,
-      ports: network.ports.map(({ id, mac, addresses, bandwidth, name }) => ({ id, mac, addresses, bandwidth, name })),
-    };
-  }
+  if ("ports" in value) return { ...value, ports: (value as Pick<NetworkSpec, "ports">).ports.map(toRow) };
   return value;
 }
 
-/** Returns the spec that the driver gets. `deviceOf` names the device of a port. */
+/** Returns the argument that the driver gets. `deviceOf` names the device of a port. */
 export function fromBody(value: unknown, deviceOf: (nic: number) => string): unknown {
   if (typeof value !== "object" || value === null) return value;
   if ("seed" in value) {
@@ -28,11 +27,53 @@ export function fromBody(value: unknown, deviceOf: (nic: number) => string): unk
     return { ...machine, seed: machine.seed.map(({ name, content }) => ({ name, content: decode(content) })) };
   }
   if ("ports" in value) {
-    const network = value as Omit<NetworkSpec, "ports"> & { readonly ports: readonly { readonly id: number }[] };
-    return { ...network, ports: network.ports.map((port) => ({ ...port, device: deviceOf(port.id) })) };
+    const { ports } = value as { readonly ports: readonly PortRow[] };
+    const fromRow = ([id, mac, addresses, bandwidth, name]: PortRow): Port => {
+      return { id, device: deviceOf(id), mac, addresses, bandwidth, name };
+    };
+    return { ...value, ports: ports.map(fromRow) };
   }
   return value;
 }
+
+/** Returns the result of a driver as it is sent. */
+export function toAnswer(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if ("attached" in value) return toStatusRow(value as PortStatus);
+  if (!("networks" in value)) return value;
+  const status = value as RouterStatus;
+  const networks = status.networks.map((network) => ({ ...network, ports: network.ports.map(toStatusRow) }));
+  return { ...status, networks };
+}
+
+/** Returns the checked result of the verb as the caller gets it. */
+export function fromAnswer(name: string, value: unknown): unknown {
+  if (name === "router.observePort") return value === null ? null : fromStatusRow(value as PortStatusRow);
+  if (name !== "router.observe") return value;
+  type Sent = Omit<NetworkStatus, "ports"> & { readonly ports: readonly PortStatusRow[] };
+  const status = value as Omit<RouterStatus, "networks"> & { readonly networks: readonly Sent[] };
+  const networks = status.networks.map((network) => ({ ...network, ports: network.ports.map(fromStatusRow) }));
+  return { ...status, networks };
+}
+
+const toRow = ({ id, mac, addresses, bandwidth, name }: Port): unknown => [id, mac, addresses, bandwidth, name];
+
+const toStatusRow = ({ id, attached, carrier, sent, received }: PortStatus): PortStatusRow => [
+  id,
+  attached,
+  carrier,
+  sent.packets,
+  sent.bytes,
+  received.packets,
+  received.bytes,
+];
+const fromStatusRow = ([id, attached, carrier, ...counts]: PortStatusRow): PortStatus => ({
+  id,
+  attached,
+  carrier,
+  sent: { packets: counts[0], bytes: counts[1] },
+  received: { packets: counts[2], bytes: counts[3] },
+});
 
 const encode = (content: SeedFile["content"]): string | { readonly base64: string } =>
   typeof content === "string" ? content : { base64: Buffer.from(content).toString("base64") };

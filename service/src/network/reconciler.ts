@@ -51,12 +51,12 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
 
   /**
    * Passes only the ports that may have changed to the driver. Resolves to the applied generation; null: the network must be applied
-   * completely, because another change is not applied, the driver cannot change single ports, or the complete comparison is due.
+   * completely, because another change is not applied, the driver cannot change only these, or the complete comparison is due.
    */
   async function applyChangedPorts(network: table.NetworkRow): Promise<number | null> {
     const { id, generation, state, error } = network;
     const changed = changes.take(id, generation, steadyOf(clock));
-    if (changed === null || router.applyPorts === undefined || state !== "Active" || error !== null) return null;
+    if (changed === null || state !== "Active" || error !== null) return null;
     if (network.applied !== changed.from) return null;
     const links = await table.listLinksById(store.read, id, changed.links);
     const { ports } = render({ network, links, tunnels: [] });

@@ -57,11 +57,7 @@ export function createNetworkStatusCache(router: Router): NetworkStatusCache {
   return {
     observe: coalesce(observeAll),
     of,
-    async portOf(network, port) {
-      if (router.observePort !== undefined)
-        return inTime(router.observePort(network, port), oneTimeout).catch(() => null);
-      return (await of(network))?.ports.find(({ id }) => id === port) ?? null;
-    },
+    portOf: (network, port) => inTime(router.observePort(network, port), oneTimeout).catch(() => null),
     last: () => last,
   };
 }

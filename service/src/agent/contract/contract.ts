@@ -4,13 +4,14 @@
  */
 import type { Contents } from "../../drivers/content/interface.ts";
 import type { Consoles, Images, Machines } from "../../drivers/machine/interface.ts";
-import type { Router } from "../../drivers/router/interface.ts";
+import type { Port, PortStatus, Router } from "../../drivers/router/interface.ts";
 import { contentVerbs } from "./contents.ts";
 import { consoleVerbs, imageVerbs } from "./images.ts";
 import { machineVerbs } from "./machines.ts";
-import { routerVerbs } from "./router.ts";
+import { type PortRow, routerVerbs } from "./router.ts";
+import type { PortStatusRow } from "./routerstatus.ts";
 import { sessionVerbs } from "./session.ts";
-import type { Arguments, Result, Verb } from "./verb.ts";
+import type { Arguments, Result, Sent, Verb } from "./verb.ts";
 
 /** All verbs. */
 export const contract = {
@@ -34,18 +35,24 @@ export interface Drivers {
   readonly contents: Contents;
 }
 
-/**
- * Methods that are no requests: subscriptions, the name of a device, the end of the driver. Also those for single ports, which are optional:
- * without them the control plane sends complete specs.
- */
-type Local = "onPower" | "onDevice" | "deviceOf" | "close" | "applyPorts" | "observePort";
+/** Methods that are no requests: subscriptions, the name of a device, the end of the driver. */
+type Local = "onPower" | "onDevice" | "deviceOf" | "close";
 
-/** A value as it is sent: bytes are base64. */
+type Scalar = string | number | boolean | null | undefined;
+/** An argument as it is sent (`codec.ts`): bytes are base64, a port is a row. */
 type Plain<T> = T extends Uint8Array
   ? { readonly base64: string }
-  : T extends string | number | boolean | null | undefined
+  : T extends Port
+    ? Sent<PortRow>
+    : T extends Scalar
+      ? T
+      : { readonly [Key in keyof T]: Plain<T[Key]> };
+/** A result as the caller gets it: the row of a port is an object. */
+type Received<T> = T extends PortStatusRow
+  ? PortStatus
+  : T extends Scalar
     ? T
-    : { readonly [Key in keyof T]: Plain<T[Key]> };
+    : { readonly [Key in keyof T]: Received<T[Key]> };
 
 /** The positions of the arguments of `All` that the verb does not accept; `never`: it accepts all. */
 type Refused<Args extends readonly unknown[], All extends readonly unknown[]> = {
@@ -60,7 +67,7 @@ type Different<Interface, Table> = {
         ? [Refused<Arguments<Table[Name]>, Required<All>>] extends [never]
           ? Table[Name] extends { readonly stream: "both" | "read" | "write" } | { readonly answer: null }
             ? never
-            : Result<Table[Name]> extends Value
+            : Received<Result<Table[Name]>> extends Value
               ? never
               : Name
           : Name

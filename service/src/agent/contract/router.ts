@@ -1,6 +1,6 @@
 /** The verbs of `Router` (`drivers/router/interface.ts`). The agent derives the devices of ports from their ids. */
-import { Type } from "typebox";
-import { RouterStatus } from "./routerstatus.ts";
+import { type Static, Type } from "typebox";
+import { PortStatusRow, RouterStatus } from "./routerstatus.ts";
 import {
   address,
   addresses,
@@ -76,19 +76,26 @@ const Wireguard = only({
 
 const bandwidth = () => nullable(integer(1, 10_000_000));
 
-/** The connection of a server to a network, without the name of its device. */
-const Port = only({
-  id: id(),
-  mac: mac(),
-  addresses: list(address(), { maxItems: 8 }),
-  bandwidth: bandwidth(),
-  name: Type.String({ pattern: "^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$" }),
-});
+/**
+ * The connection of a server to a network, without the name of its device: id, MAC, addresses, bandwidth, name. A row without the names of
+ * the fields takes half the time to read.
+ */
+const PortRow = Type.Tuple([
+  id(),
+  mac(),
+  list(address(), { maxItems: 8 }),
+  bandwidth(),
+  Type.String({ pattern: "^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$" }),
+]);
+/** A port as it is sent. */
+export type PortRow = Static<typeof PortRow>;
+const generation = () => integer(0, Number.MAX_SAFE_INTEGER);
+const portRows = () => list(PortRow, { maxItems: 65_536 });
 
 /** The desired state of a network. */
 export const Network = only({
   id: id(),
-  generation: integer(0, Number.MAX_SAFE_INTEGER),
+  generation: generation(),
   kind: oneOf(["public", "shared", "private"]),
   v4: Block,
   v6: nullable(Block),
@@ -99,7 +106,7 @@ export const Network = only({
   firewall: only({ enabled: boolean(), allow: boolean(), rules: list(Rule, { maxItems: 10_000 }) }),
   tunnels: list(Type.Union([Ipsec, Wireguard]), { maxItems: 1024 }),
   wireguard: nullable(only({ privateKey: key(), listenPort: integer(1, 65_535) })),
-  ports: list(Port, { maxItems: 65_536 }),
+  ports: portRows(),
   dhcp: only({ enabled: boolean(), router: nullable(ipv4()), dns: list(address(), { maxItems: 16 }) }),
   dnsForwarders: list(address(), { maxItems: 16 }),
   closed: list(addresses(), { maxItems: 4096 }),
@@ -111,12 +118,28 @@ export const routerVerbs = verbs({
     summary: "Bring a network to its desired state",
     args: ["spec"],
     body: only({ spec: Network }),
-    answer: integer(0, Number.MAX_SAFE_INTEGER),
+    answer: generation(),
     time: times.change,
     bytes: sizes.network,
     extra: "repair",
     note: line(256),
     generation: true,
+  },
+  applyPorts: {
+    summary: "Change single ports of a network",
+    args: ["change"],
+    body: only({
+      change: only({
+        id: id(),
+        from: generation(),
+        generation: generation(),
+        ports: portRows(),
+        removed: list(id(), { maxItems: 65_536 }),
+      }),
+    }),
+    answer: boolean(),
+    time: times.change,
+    bytes: sizes.network,
   },
   remove: {
     summary: "Remove a network",
@@ -130,6 +153,13 @@ export const routerVerbs = verbs({
     args: ["network"],
     body: only({ network: optional(id()) }),
     answer: RouterStatus,
+    time: times.read,
+  },
+  observePort: {
+    summary: "Return the state of one port",
+    args: ["network", "port"],
+    body: only({ network: id(), port: id() }),
+    answer: nullable(PortStatusRow),
     time: times.read,
   },
   readBanner: {

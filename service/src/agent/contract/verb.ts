@@ -6,7 +6,7 @@ import type { Answer, Body, Operation, UnknownKeys } from "@brume/api/operation.
 import type { TObject, TSchema } from "typebox";
 
 /** Version of the protocol between the control plane and the agent. It grows when a message changes so that the other side misreads it. */
-export const protocol = 1;
+export const protocol = 2;
 
 /** A method of a driver interface as one request. */
 export interface Verb extends Pick<Operation, "summary" | "description"> {
@@ -40,9 +40,7 @@ export function verbs<const T extends Readonly<Record<string, Verb>>>(table: T &
 /** The same type with read-only arrays and fields, as the driver interfaces declare their arguments. */
 export type Sent<T> = T extends string | number | boolean | null | undefined
   ? T
-  : T extends readonly (infer Item)[]
-    ? readonly Sent<Item>[]
-    : { readonly [Key in keyof T]: Sent<T[Key]> };
+  : { readonly [Key in keyof T]: Sent<T[Key]> };
 
 /** Input of a verb: the arguments by name. */
 export type Input<V extends Verb> = Sent<Body<V>>;

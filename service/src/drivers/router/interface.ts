@@ -276,9 +276,9 @@ export interface Router {
   apply(spec: NetworkSpec, onRepair?: (part: string) => void): Promise<number>;
   /**
    * Changes single ports of a network that has exactly generation `from`, at a cost that does not depend on its other ports. Resolves to
-   * false, without a change, if the network must be applied completely. Absent: the driver only applies complete specs.
+   * false if the network must be applied completely. Rejects for a port that can never be applied, without a change.
    */
-  applyPorts?(change: PortChange): Promise<boolean>;
+  applyPorts(change: PortChange): Promise<boolean>;
   /** Removes the links, rules, processes and files of the network. Resolves also when the network does not exist. */
   remove(id: number): Promise<void>;
   /**
@@ -286,8 +286,8 @@ export interface Router {
    * statuses are a minute or two old, except for the counters of ports. With `network` it returns the current status of that network only.
    */
   observe(network?: number): Promise<RouterStatus>;
-  /** Returns the status of one port, at a cost that does not depend on the others; null: there is none. Absent: use `observe`. */
-  observePort?(network: number, port: number): Promise<PortStatus | null>;
+  /** Returns the status of one port, at a cost that does not depend on the others; null: there is none. */
+  observePort(network: number, port: number): Promise<PortStatus | null>;
   /**
    * Connects from the edge to a TCP port of a server and returns the first line that the program there sends, without line end.
    * Null when there is no program, when it sends nothing within one second, for an address outside of the network, and in a network

@@ -74,9 +74,10 @@ export function hostLines(spec: NetworkSpec): string[] {
 
 /** Returns dnsmasq's lease database (`expiry MAC address name id`, one lease a line) without the leases of removed ports. */
 export function filterLeases(text: string, hosts: readonly string[]): string {
+  const held = new Set(hosts.map((host) => host.split(",", 2).join()));
   const isHeld = (line: string): boolean => {
     const [, mac, address] = line.split(" ");
-    return hosts.some((host) => host.startsWith(`${mac},${address},`));
+    return held.has(`${mac},${address}`);
   };
   return text
     .split("\n")

@@ -4,11 +4,12 @@
  * unencrypted, also while the tunnel is down.
  */
 import { formatAddresses, join, parseAddresses } from "../../../base/address.ts";
-import type { NetworkSpec } from "../interface.ts";
+import type { NetworkSpec, Port } from "../interface.ts";
 import { ofFamily, setLines } from "../model/closedaddresses.ts";
 import { BRIDGE, NEXT_HOP, UPLINK } from "../model/name.ts";
 import { type Opening, openingsOf } from "../model/openings.ts";
 import { tableText } from "../nft/firewall.ts";
+import { digestWith, type PortParts, setText } from "../nft/porttable.ts";
 
 const sides = { inside: `iifname "${BRIDGE}" `, outside: `iifname "${UPLINK}" `, anywhere: "" } as const;
 
@@ -32,24 +33,25 @@ const input = (spec: NetworkSpec): string[] => [
   "}",
 ];
 
+/** Returns what a port has in the table: its addresses. */
+export const guardParts = ({ addresses }: Port): PortParts => ({
+  elements: ([4, 6] as const).flatMap((family) =>
+    ofFamily(addresses, family).map((range) => ({ set: `servers${family}`, element: formatAddresses(family, range) })),
+  ),
+  chains: [],
+});
+
 /** Rules that send packets into the network only to addresses of its servers. */
-function serving(spec: NetworkSpec) {
-  const addresses = spec.ports.flatMap((port) => port.addresses);
-  const sets = ([4, 6] as const).flatMap((family) => {
-    const addressTexts = ofFamily(addresses, family).map((range) => formatAddresses(family, range));
-    if (addressTexts.length === 0) return [];
-    return [
-      { family, line: `set servers${family} { type ipv${family}_addr; elements = { ${addressTexts.join(", ")} }; }` },
-    ];
-  });
-  return {
-    sets: sets.map(({ line }) => line),
-    lines: [
-      ...sets.map(({ family }) => `oifname "${BRIDGE}" ${family === 4 ? "ip" : "ip6"} daddr @servers${family} accept`),
-      `oifname "${BRIDGE}" drop`,
-    ],
-  };
-}
+const serving = (ports: readonly PortParts[]): string[] => [
+  setText("servers4", "ipv4_addr", ports),
+  setText("servers6", "ipv6_addr", ports),
+  "chain there {",
+  "  type filter hook forward priority filter + 10; policy accept;",
+  `  oifname "${BRIDGE}" ip daddr @servers4 accept`,
+  `  oifname "${BRIDGE}" ip6 daddr @servers6 accept`,
+  `  oifname "${BRIDGE}" drop`,
+  "}",
+];
 
 /**
  * Rules that drop traffic with closed addresses in both directions, except for replies to the host, which sends from the far end of the
@@ -74,6 +76,13 @@ function closing(spec: NetworkSpec, came: string, goes: string) {
 
 /** Renders the table. `kernelEsp`: the kernel does ESP itself, so tunnel traffic crosses the uplink like other packets. */
 export function guardText(spec: NetworkSpec, kernelEsp: boolean): string {
+  // A private network has no edge, through which packets could come.
+  const ports = spec.edgeAddress === null ? [] : spec.ports.map(guardParts);
+  const body = (parts: readonly PortParts[]): string[] => bodyOf(spec, kernelEsp, parts);
+  return tableText("inet", "guard", body(ports), digestWith(body([]).join("\n"), ports));
+}
+
+function bodyOf(spec: NetworkSpec, kernelEsp: boolean, ports: readonly PortParts[]): string[] {
   const forward = (body: readonly string[]) => [
     "chain forward {",
     // Before the firewall's own chain.
@@ -87,16 +96,14 @@ export function guardText(spec: NetworkSpec, kernelEsp: boolean): string {
     ...body.map((line) => `  ${line}`),
     "}",
   ];
-  if (spec.edgeAddress === null)
-    return tableText("inet", "guard", [...input(spec), ...forward(["drop"]), ...output([])]);
+  if (spec.edgeAddress === null) return [...input(spec), ...forward(["drop"]), ...output([])];
   const live = spec.tunnels.filter((tunnel) => tunnel.enabled);
   const far = join(live.flatMap((tunnel) => tunnel.peerSubnets.map(parseAddresses)));
   const peers = far.map((range) => formatAddresses(4, range)).join(", ");
   const [came, goes] = kernelEsp ? ["meta ipsec missing ", "rt ipsec missing "] : ["", ""];
   const { cidr } = spec.v4;
   const closed = closing(spec, came, goes);
-  const servers = serving(spec);
-  return tableText("inet", "guard", [
+  return [
     ...(far.length > 0 ? [`set peers { type ipv4_addr; flags interval; elements = { ${peers} }; }`] : []),
     ...closed.sets,
     ...input(spec),
@@ -114,11 +121,7 @@ export function guardText(spec: NetworkSpec, kernelEsp: boolean): string {
         : []),
     ]),
     // A packet to an address without server would add an entry to the host's only neighbour table.
-    ...servers.sets,
-    "chain there {",
-    "  type filter hook forward priority filter + 10; policy accept;",
-    ...servers.lines.map((line) => `  ${line}`),
-    "}",
+    ...serving(ports),
     ...output(far.length > 0 ? [`oifname "${UPLINK}" ip saddr ${cidr} ip daddr @peers ${goes}drop`] : []),
-  ]);
+  ];
 }

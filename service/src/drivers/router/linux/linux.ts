@@ -15,17 +15,7 @@ import type { Limits } from "../nft/connectionlimits.ts";
 import { digestOf, environment } from "../nft/firewall.ts";
 import { createHostGuard } from "../nft/hostguard.ts";
 import { natTable } from "../nft/nat.ts";
-import {
-  type Active,
-  activeOf,
-  generationLine,
-  kinds,
-  listingOf,
-  removalText,
-  staleOf,
-  swap,
-  type TableKind,
-} from "../nft/swap.ts";
+import { activeOf, generationLine, kinds, removalText, staleOf, swap, type TableKind } from "../nft/swap.ts";
 import { createTranslation } from "../nft/translation.ts";
 import type { Capabilities } from "./detect.ts";
 import { createDhcp } from "./dhcp.ts";
@@ -51,9 +41,9 @@ import {
 } from "./netns.ts";
 import { createObserver } from "./observer.ts";
 import { createPair, type Pair } from "./pair.ts";
+import { createPortChange, type Known } from "./portchange.ts";
 import { shapeLines } from "./shape.ts";
 import {
-  countVerdicts,
   type Link,
   markText,
   type NamespaceState,
@@ -64,7 +54,7 @@ import {
   readSnapshot,
   snapshotLines,
 } from "./snapshot.ts";
-import { renderTexts, type Texts } from "./texts.ts";
+import { renderTexts, staleTables, type Texts } from "./texts.ts";
 import type { TunnelEngine } from "./tunnels.ts";
 
 /** Options of `createLinux`. */
@@ -88,14 +78,6 @@ interface HostState {
   /** `nft` listing of the network's translation table, "" without. */
   readonly nat: string;
   readonly settings: ReadonlyMap<string, string>;
-}
-
-/** What this process has applied last to a network. */
-interface Known {
-  readonly spec: NetworkSpec;
-  readonly edge: Active | null;
-  /** Listing of all tables from the last check, if nothing of ours has changed them since. */
-  readonly rules?: string;
 }
 
 /** Creates the driver and its run folder. */
@@ -160,16 +142,6 @@ export function createLinux(options: LinuxOptions): Router {
     return { links: there, routes: new Set([...four, ...six]), nat, settings: readSettings(values) };
   }
 
-  /** Returns the tables that differ from the texts. `altered`: another program has changed the tables since the last check. */
-  function stale(texts: Texts, found: NamespaceState | null, altered: boolean): readonly TableKind[] {
-    return kinds.filter((kind) => {
-      const active = found === null ? null : activeOf(found, kind);
-      if (found === null || altered || active === null || active.digest !== digestOf(texts[kind])) return true;
-      // The text is the one that was loaded, but another program may have changed a rule since.
-      return countVerdicts(listingOf(found, active.name)) !== countVerdicts(texts[kind]);
-    });
-  }
-
   /** Activates all replaced tables in one step, then removes the tables that packets no longer pass. */
   async function load(network: number, texts: Texts, found: NamespaceState | null, replaced: readonly TableKind[]) {
     const space = spaceOf(network);
@@ -180,7 +152,12 @@ export function createLinux(options: LinuxOptions): Router {
     await nft(space, [...swaps.map(({ first }) => first), ...tidy].join(""));
     await nft(space, swaps.map(({ second }) => second).join(""));
     removeLater(network, swaps.map(({ past }) => past).join(""));
-    return swaps[replaced.indexOf("edge")]?.active ?? active("edge");
+    return new Map(
+      kinds.flatMap((kind) => {
+        const table = swaps[replaced.indexOf(kind)]?.active ?? active(kind);
+        return table === null ? [] : [[kind, table] as const];
+      }),
+    );
   }
 
   /** Removes old tables in the background, before the next change of the network. If that fails, the next full apply removes them. */
@@ -205,7 +182,8 @@ export function createLinux(options: LinuxOptions): Router {
   }
 
   /** Fast path for the most frequent change, a new rule set. Returns false when it failed; the full apply then finds what is missing. */
-  async function replaceRules(spec: NetworkSpec, texts: Texts, { edge }: Known, pair: Pair): Promise<boolean> {
+  async function replaceRules(spec: NetworkSpec, texts: Texts, { tables }: Known, pair: Pair): Promise<boolean> {
+    const edge = tables.get("edge") ?? null;
     const same = edge?.digest === digestOf(texts.edge);
     const next = swap("edge", texts.edge, edge, []);
     try {
@@ -216,7 +194,7 @@ export function createLinux(options: LinuxOptions): Router {
       if (arrivingPorts(spec, links).length > 0) return false;
       if (!same) await pair.second(next.second + generationLine(next.active, spec.generation));
       else await ip(spaceOf(spec.id), [aliasLine(markText(spec.id, spec.generation))]);
-      known.set(spec.id, { spec, edge: same ? edge : next.active });
+      known.set(spec.id, { spec, tables: same ? tables : new Map([...tables, ["edge", next.active]]) });
       if (!same) removeLater(spec.id, next.past);
       return true;
     } catch {
@@ -264,9 +242,9 @@ export function createLinux(options: LinuxOptions): Router {
     if (found !== null) await ip(space, leavingLines(spec, found, coming));
     const before = known.get(spec.id);
     const altered = isAgain && before?.rules !== undefined && before.rules !== found.rules;
-    const replaced = due("firewall", stale(texts, found, altered));
+    const replaced = due("firewall", staleTables(texts, found, altered));
     if (found !== null) await set(space, due("settings", earlyArguments(spec, found)));
-    const [edge] = await Promise.all([
+    const [tables] = await Promise.all([
       load(spec.id, texts, found, replaced),
       translation.ensure(spec, here.nat, addressesOf(here), (text) => due("translation", text)),
       ip(space, due("bridge", spaceLines(spec, base))),
@@ -290,7 +268,7 @@ export function createLinux(options: LinuxOptions): Router {
       await Promise.all(tunnels.map((engine) => engine.apply(ends, spec)));
     }
     await ip(space, finishLines(spec, base, coming));
-    known.set(spec.id, { spec, edge, ...(isAgain && replaced.length === 0 && { rules: found.rules }) });
+    known.set(spec.id, { spec, tables, ...(isAgain && replaced.length === 0 && { rules: found.rules }) });
   }
 
   async function removeAll(network: number): Promise<void> {
@@ -320,6 +298,7 @@ export function createLinux(options: LinuxOptions): Router {
     await removeAll(spec.id);
   }
 
+  const planPorts = createPortChange({ ...options, dhcp, nft });
   /** The last applied state by network. */
   const known = new Map<number, Known>();
 
@@ -371,6 +350,19 @@ export function createLinux(options: LinuxOptions): Router {
           pair?.dismiss();
         }
       }),
+    applyPorts: (change) =>
+      enqueue(change.id, async () => {
+        const before = known.get(change.id);
+        if (before === undefined || before.spec.generation !== change.from) return false;
+        const perform = planPorts(change, before);
+        known.delete(change.id);
+        // If it fails, the full apply finds what is missing.
+        const after = await perform().catch(() => null);
+        if (after === null) return false;
+        known.set(change.id, after);
+        observer.know(after.spec, after.tables.get("edge")?.digest ?? "");
+        return true;
+      }),
     remove: (network) =>
       enqueue(network, async () => {
         known.delete(network);
@@ -378,6 +370,7 @@ export function createLinux(options: LinuxOptions): Router {
         observer.forget(network);
       }),
     observe: (network) => observer.observe(network),
+    observePort: (network, port) => observer.observePort(network, port),
     sourceTo: translation.sourceTo,
     async readBanner(network, address, port) {
       const spec = known.get(network)?.spec;

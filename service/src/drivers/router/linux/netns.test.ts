@@ -202,6 +202,7 @@ test("ports are removed with their limits, and others stay", () => {
     "qdisc del dev up0 root",
     "qdisc del dev br0 root",
     "qdisc del dev p12 root",
+    "qdisc replace dev p12 ingress",
     "qdisc del dev p12 ingress",
   ]);
   // A server that was started anew brings a new device of the old name.

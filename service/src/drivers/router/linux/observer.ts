@@ -17,7 +17,7 @@ import type {
 import { BRIDGE, portOf, text36, UPLINK, uplinkOf, uplinkPrefix } from "../model/name.ts";
 import { activeOf, countersOf, kinds } from "../nft/swap.ts";
 import type { Capabilities } from "./detect.ts";
-import { type Link, type NamespaceState, readMark, readSnapshot, snapshotLines } from "./snapshot.ts";
+import { type Link, type NamespaceState, readLinks, readMark, readSnapshot, snapshotLines } from "./snapshot.ts";
 import type { TunnelEngine } from "./tunnels.ts";
 
 /** A network and the name of its namespace. */
@@ -52,6 +52,8 @@ export interface Observer {
   forget(network: number): void;
   /** See `Router.observe`. */
   observe(network?: number): Promise<RouterStatus>;
+  /** See `Router.observePort`. */
+  observePort(network: number, port: number): Promise<PortStatus | null>;
 }
 
 const nothing: Count = { packets: 0, bytes: 0 };
@@ -75,18 +77,19 @@ function portStatus(spec: NetworkSpec | undefined, found: NamespaceState): PortS
   const known = new Map(spec?.ports.map(({ id }) => [portOf(id), id]));
   const bridged = [...found.links.values()].filter((link) => link.master === BRIDGE);
   const names = new Set([...known.keys(), ...bridged.map(({ name }) => name)]);
-  return [...names].map((name) => {
-    const link = found.links.get(name);
-    return {
-      id: known.get(name) ?? Number.parseInt(name.slice(1), 36),
-      attached: link?.master === BRIDGE,
-      carrier: link?.carrier === true,
-      // Packets that the namespace receives at a port were sent by the server.
-      sent: link?.received ?? nothing,
-      received: link?.sent ?? nothing,
-    };
-  });
+  return [...names].map((name) =>
+    statusOfLink(known.get(name) ?? Number.parseInt(name.slice(1), 36), found.links.get(name)),
+  );
 }
+
+const statusOfLink = (id: number, link: Link | undefined): PortStatus => ({
+  id,
+  attached: link?.master === BRIDGE,
+  carrier: link?.carrier === true,
+  // Packets that the namespace receives at a port were sent by the server.
+  sent: link?.received ?? nothing,
+  received: link?.sent ?? nothing,
+});
 
 export function createObserver(options: ObserverOptions): Observer {
   const { exec, hostNamespace, tunnels, tag } = options;
@@ -219,6 +222,15 @@ export function createObserver(options: ObserverOptions): Observer {
       applied.delete(network);
       seen.delete(network);
       hits.delete(network);
+    },
+    async observePort(network, port) {
+      const space = options.networks().find((place) => place.network === network)?.space;
+      const isKnown = applied.get(network)?.spec.ports.some(({ id }) => id === port) === true;
+      if (space === undefined) return isKnown ? statusOfLink(port, undefined) : null;
+      const argv = ["ip", "-n", space, "-j", "-s", "-d", "link", "show", "dev", portOf(port)];
+      // It fails if the device does not exist.
+      const link = readLinks(await exec.run(argv, { codes: [0, 1] })).get(portOf(port));
+      return isKnown || link?.master === BRIDGE ? statusOfLink(port, link) : null;
     },
     async observe(only) {
       const networks = options

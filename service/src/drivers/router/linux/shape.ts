@@ -4,7 +4,7 @@
  * limited in both directions; packets from the server pass an `ifb` device for that.
  */
 
-import type { NetworkSpec } from "../interface.ts";
+import type { NetworkSpec, Port } from "../interface.ts";
 import { BRIDGE, intakeOf, portOf, UPLINK } from "../model/name.ts";
 import type { NamespaceState } from "./snapshot.ts";
 
@@ -26,14 +26,28 @@ function limit(device: string, mbit: number | null, found: NamespaceState | null
 /** Renders the differences of all limits. `made`: ports with a new device, which has no limit yet. */
 export function shapeLines(spec: NetworkSpec, found: NamespaceState | null, made: ReadonlySet<number>): string[] {
   const edge = spec.edgeAddress === null ? [] : [UPLINK, BRIDGE];
-  const lines = edge.flatMap((device) => limit(device, spec.bandwidth, found?.links.has(device) ? found : null));
-  for (const { id, bandwidth } of spec.ports) {
+  return [
+    ...edge.flatMap((device) => limit(device, spec.bandwidth, found?.links.has(device) ? found : null)),
+    ...portShapeLines(spec.ports, found, made),
+  ];
+}
+
+/** Renders the differences of the limits of ports. */
+export function portShapeLines(
+  ports: readonly Port[],
+  found: NamespaceState | null,
+  made: ReadonlySet<number>,
+): string[] {
+  const lines: string[] = [];
+  for (const { id, bandwidth } of ports) {
     const [port, intake] = [portOf(id), intakeOf(id)];
     const isNew = made.has(id);
     if (!isNew && !found?.links.has(port)) continue;
     lines.push(...limit(port, bandwidth, isNew ? null : found));
     if (bandwidth === null) {
-      if (!isNew && found?.links.has(intake)) lines.push(`qdisc del dev ${port} ingress`);
+      // An interrupted change may have removed the queue but not the device; a missing queue cannot be deleted.
+      if (!isNew && found?.links.has(intake))
+        lines.push(`qdisc replace dev ${port} ingress`, `qdisc del dev ${port} ingress`);
       continue;
     }
     // The bucket of the `ifb` device is set last: if it exists, the redirection to it is complete.

@@ -4,45 +4,48 @@
  * with the number of ports.
  */
 import { parseAddress } from "../../../base/address.ts";
-import type { NetworkSpec } from "../interface.ts";
+import type { NetworkSpec, Port } from "../interface.ts";
 import { portOf } from "../model/name.ts";
 import { usualLimits } from "../nft/connectionlimits.ts";
 import { tableText } from "../nft/firewall.ts";
+import { chainLines, digestWith, type PortParts, setText } from "../nft/porttable.ts";
 
 const MAC = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
 
-function set(name: string, type: string, elements: readonly string[]): string {
-  return `set ${name} { type ${type};${elements.length > 0 ? ` elements = { ${elements.join(", ")} };` : ""} }`;
+/** Returns what a port has in the table. Throws for an invalid address. */
+export function lockParts({ id, mac, addresses }: Port, hasSix: boolean): PortParts {
+  if (!MAC.test(mac)) throw new Error(`"${mac}" is not a hardware address (expected aa:bb:cc:dd:ee:ff in lower case)`);
+  const name = portOf(id);
+  const parsed = addresses.map((text) => ({ text, ...parseAddress(text) }));
+  const six = hasSix ? parsed.filter(({ family }) => family === 6) : [];
+  const own = `"${name}" . ${mac}`;
+  return {
+    elements: [
+      { set: "l2", element: own },
+      ...parsed.map(({ text, family }) => ({ set: `v${family}`, element: `${own} . ${text}` })),
+      ...(six.length > 0 ? [{ set: "by_port", element: `"${name}" : goto a${name}` }] : []),
+    ],
+    chains: six.length > 0 ? [advertising(`a${name}`, six)] : [],
+  };
 }
 
 /** Renders the table; counter `spoofed` counts dropped frames. Throws for an invalid address. `packets`: limit per server and second. */
 export function lockText(spec: NetworkSpec, packets = usualLimits.packets): string {
-  const nics = spec.ports.map((port) => {
-    if (!MAC.test(port.mac))
-      throw new Error(`"${port.mac}" is not a hardware address (expected aa:bb:cc:dd:ee:ff in lower case)`);
-    const addresses = port.addresses.map((text) => ({ text, ...parseAddress(text) }));
-    return { name: `"${portOf(port.id)}"`, mac: port.mac, addresses };
-  });
-  const pairs = (family: 4 | 6) =>
-    nics.flatMap(({ name, mac, addresses }) =>
-      addresses.filter((address) => address.family === family).map(({ text }) => `${name} . ${mac} . ${text}`),
-    );
-  const six = nics.flatMap(({ name, addresses }) =>
-    addresses
-      .filter((address) => address.family === 6)
-      .map(({ value }) => ({ name, value: value.toString(16).padStart(32, "0") })),
-  );
-  return tableText("bridge", "lock", [
+  const ports = spec.ports.map((port) => lockParts(port, spec.v6 !== null));
+  const body = (parts: readonly PortParts[]): string[] => bodyOf(spec, packets, parts);
+  return tableText("bridge", "lock", body(ports), digestWith(body([]).join("\n"), ports));
+}
+
+function bodyOf(spec: NetworkSpec, packets: number, ports: readonly PortParts[]): string[] {
+  return [
     "counter spoofed { }",
     "set pace { type ifname; size 65535; flags dynamic; }",
-    set(
-      "l2",
-      "ifname . ether_addr",
-      nics.map(({ name, mac }) => `${name} . ${mac}`),
-    ),
-    set("v4", "ifname . ether_addr . ipv4_addr", pairs(4)),
-    set("v6", "ifname . ether_addr . ipv6_addr", pairs(6)),
-    ...(spec.v6 === null ? [] : ["set discovery { type ifname; size 65535; flags dynamic; }", ...advertisements(six)]),
+    setText("l2", "ifname . ether_addr", ports),
+    setText("v4", "ifname . ether_addr . ipv4_addr", ports),
+    setText("v6", "ifname . ether_addr . ipv6_addr", ports),
+    ...(spec.v6 === null
+      ? []
+      : ["set discovery { type ifname; size 65535; flags dynamic; }", ...advertisements(ports)]),
     "chain prerouting {",
     "  type filter hook prerouting priority filter; policy accept;",
     '  iifname "p*" jump from',
@@ -66,7 +69,7 @@ export function lockText(spec: NetworkSpec, packets = usualLimits.packets): stri
     "  type filter hook postrouting priority filter; policy accept;",
     '  oifname "p*" ether daddr & 01:00:00:00:00:00 == 00:00:00:00:00:00 oifname . ether daddr != @l2 drop',
     "}",
-  ]);
+  ];
 }
 
 /** Each neighbour solicitation can add an entry to the host's only neighbour table, with any link-local source address. */
@@ -82,23 +85,24 @@ const fromLines: readonly string[] = [
 ];
 
 /**
- * Renders the check that the target of a neighbour advertisement (RFC 4861 section 4.4: 16 bytes, 8 bytes into it) is the server's own
- * address or link-local.
+ * Returns the chain that checks that the target of a neighbour advertisement (RFC 4861 section 4.4: 16 bytes, 8 bytes into it) is one of
+ * the server's own addresses.
  */
-function advertisements(six: readonly { readonly name: string; readonly value: string }[]): string[] {
-  const chains = six.flatMap(({ value }, index) => [
-    `chain a${index + 1} {`,
-    `  @th,64,128 0x${value} return`,
-    "  counter name spoofed drop",
-    "}",
-  ]);
-  const elements = six.map(({ name }, index) => `${name} : goto a${index + 1}`);
-  return [
-    ...chains,
-    "chain advertised {",
-    "  @th,64,10 0x3fa return",
-    ...(elements.length > 0 ? [`  iifname vmap { ${elements.join(", ")} }`] : []),
-    "  counter name spoofed drop",
-    "}",
-  ];
-}
+const advertising = (name: string, six: readonly { readonly value: bigint }[]): PortParts["chains"][number] => ({
+  name,
+  rules: [
+    ...six.map(({ value }) => `@th,64,128 0x${value.toString(16).padStart(32, "0")} return`),
+    "counter name spoofed drop",
+  ],
+});
+
+/** Renders the check of all neighbour advertisements; link-local targets are allowed. */
+const advertisements = (ports: readonly PortParts[]): string[] => [
+  ...chainLines(ports),
+  setText("by_port", "ifname : verdict", ports),
+  "chain advertised {",
+  "  @th,64,10 0x3fa return",
+  "  iifname vmap @by_port",
+  "  counter name spoofed drop",
+  "}",
+];

@@ -3,10 +3,12 @@
  * change.
  */
 import { parseAddress, prefixLength } from "../../../base/address.ts";
-import type { NetworkSpec } from "../interface.ts";
+import type { NetworkSpec, Port } from "../interface.ts";
 import { flowsText, type Limits, usualLimits } from "../nft/connectionlimits.ts";
-import { renderFirewall } from "../nft/firewall.ts";
+import { digestOf, renderFirewall } from "../nft/firewall.ts";
+import { activeOf, kinds, listingOf, type TableKind } from "../nft/swap.ts";
 import { guardText } from "./guard.ts";
+import { countVerdicts, type NamespaceState } from "./snapshot.ts";
 import { lockText } from "./sourcelock.ts";
 
 /** The text of each table by kind. */
@@ -36,9 +38,14 @@ function check(spec: NetworkSpec): void {
   if (edgeAddress !== null) parseAddress(edgeAddress);
   requireInteger("generation", spec.generation, Number.MAX_SAFE_INTEGER);
   requireInteger("MTU", spec.mtu, 65_535);
-  for (const limit of [spec.bandwidth, ...spec.ports.map((port) => port.bandwidth)])
-    requireInteger("bandwidth", limit, 1_000_000);
+  requireInteger("bandwidth", spec.bandwidth, 1_000_000);
+  checkPorts(spec.ports);
   requireInteger("port", spec.wireguard?.listenPort ?? null, 65_535);
+}
+
+/** Validates fields of ports that only other commands use. */
+export function checkPorts(ports: readonly Port[]): void {
+  for (const { bandwidth } of ports) requireInteger("bandwidth", bandwidth, 1_000_000);
 }
 
 /** Renders all tables, with yields. Throws for a value that the kernel would not accept. */
@@ -54,4 +61,14 @@ export function* renderTexts(
     lock: lockText(spec, limits.packets),
     flows: flowsText(limits, spec.v4.cidr, spec.v6 !== null),
   };
+}
+
+/** Returns the tables that differ from the texts. `altered`: another program has changed the tables since the last check. */
+export function staleTables(texts: Texts, found: NamespaceState | null, altered: boolean): readonly TableKind[] {
+  return kinds.filter((kind) => {
+    const active = found === null ? null : activeOf(found, kind);
+    if (found === null || altered || active === null || active.digest !== digestOf(texts[kind])) return true;
+    // The text is the one that was loaded, but another program may have changed a rule since.
+    return countVerdicts(listingOf(found, active.name)) !== countVerdicts(texts[kind]);
+  });
 }

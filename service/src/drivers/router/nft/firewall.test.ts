@@ -229,9 +229,11 @@ table inet guard {
     tcp flags syn tcp option maxseg size set rt mtu
   }
   set servers4 { type ipv4_addr; elements = { 10.64.0.10 }; }
+  set servers6 { type ipv6_addr; }
   chain there {
     type filter hook forward priority filter + 10; policy accept;
     oifname "br0" ip daddr @servers4 accept
+    oifname "br0" ip6 daddr @servers6 accept
     oifname "br0" drop
   }
   chain output {
@@ -260,7 +262,7 @@ test("the lock knows each port by its name in base 36", () => {
   assert.match(text, /set l2 \{ type ifname \. ether_addr; elements = \{ "p12" \. 02:42:00:00:00:20 \}; \}/);
   assert.match(text, /set v4 \{ .* elements = \{ "p12" \. 02:42:00:00:00:20 \. 10\.64\.0\.10 \}; \}/);
   assert.match(text, /@th,64,128 0xfd24000100000000000000000000000a return/);
-  assert.match(text, /iifname vmap \{ "p12" : goto a1 \}/);
+  assert.match(text, /map by_port \{ type ifname : verdict; elements = \{ "p12" : goto ap12 \}; \}/);
   assert.match(lockText({ ...spec, ports: [] }), /set l2 \{ type ifname \. ether_addr; \}/);
 });
 

@@ -22,12 +22,16 @@ export const environment = {
 
 const indent = (lines: readonly string[]): string => lines.map((line) => `  ${line}\n`).join("");
 
-/** Renders one complete table. It uses `delete` because `flush` leaves counters and sets. */
-export const tableText = (family: "inet" | "bridge", name: string, body: readonly string[]): string =>
-  fullTable(family, name, indent(body));
+/** Renders one complete table. It uses `delete` because `flush` leaves counters and sets. `digest`: default that of the text. */
+export const tableText = (family: "inet" | "bridge", name: string, body: readonly string[], digest?: string): string =>
+  fullTable(family, name, indent(body), digest);
 
-function fullTable(family: "inet" | "bridge", name: string, text: string): string {
-  const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
+function fullTable(
+  family: "inet" | "bridge",
+  name: string,
+  text: string,
+  digest = createHash("sha256").update(text).digest("hex").slice(0, 16),
+): string {
   const head = `add table ${family} ${name}\ndelete table ${family} ${name}\ntable ${family} ${name} {\n`;
   return `${head}  counter d_${digest} { }\n${text}}\n`;
 }
