@@ -95,16 +95,18 @@ async function inspect(file: string, answered: readonly Answered[], bytes: numbe
   }
 }
 
-/** Opens a database whose syncs of the log end when the test calls the functions of `open`: without an error, or with this one. */
+/** Opens a database. Its first sync ends at once; later ones end when the test calls the functions of `open`: without an error, or with this one. */
 async function openGated(
   prove: (store: Store, open: ((error?: Error) => void)[], file: string) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "brume-power-"));
   const open: ((error?: Error) => void)[] = [];
-  const store = await openSqlite(join(folder, databaseName), {
+  const opening = openSqlite(join(folder, databaseName), {
     log: silentLog,
     sync: () => new Promise((resolve, reject) => open.push((error) => (error ? reject(error) : resolve()))),
   });
+  open.shift()?.();
+  const store = await opening;
   try {
     await prove(store, open, join(folder, databaseName));
   } finally {
@@ -150,6 +152,20 @@ test("a change is confirmed and shown only when the log is synced, and reads do 
     assert.deepEqual(await valuesIn(read), [1]);
     await close();
   }));
+
+test("a database is opened only when the log that an earlier process left is synced", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-power-"));
+  const end = Promise.withResolvers<void>();
+  let isOpen = false;
+  const opening = openSqlite(join(folder, databaseName), { log: silentLog, sync: () => end.promise });
+  const opened = opening.then(() => (isOpen = true));
+  await turns(10);
+  assert.equal(isOpen, false);
+  end.resolve();
+  await opened;
+  await (await opening).close();
+  rmSync(folder, { recursive: true });
+});
 
 test("after a failed sync, the next change first replaces the log, which may be incomplete on the disk", () =>
   openGated(async (store, open, file) => {

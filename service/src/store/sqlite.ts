@@ -266,6 +266,7 @@ export async function openSqlite(file: string, { log, check = false, sync }: Sql
     }
     const { writing, reading, isShared } = opened;
     const commits = createWalCommits({ file: path, writing, reading, log, hasWorker: isShared, sync });
+    await commits.start();
     const committing: WriteConnection = { ...writing, begin: commits.begin, commit: commits.commit };
     const health = createHealth(path, log);
     if (check) void health.check();

@@ -8,8 +8,10 @@
  * https://www.sqlite.org/pragma.html#pragma_synchronous
  */
 import { closeSync, fdatasync, openSync } from "node:fs";
+import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
+import { syncPathNow } from "../base/fsync.ts";
 import type { Log } from "../base/log.ts";
 import { StorageError } from "./db.ts";
 import type { Row } from "./session.ts";
@@ -37,6 +39,8 @@ export const checkpointLimit = 8 * checkpointPages;
 
 /** Commits of one database. */
 export interface WalCommits {
+  /** Syncs what an earlier process has written: one that was killed may have left a commit in memory of the operating system only. */
+  start(): Promise<void>;
   /** Starts a transaction. Rejects with `StorageError` if an earlier commit may be incomplete on the disk and this cannot be repaired. */
   begin(): Promise<void>;
   /** Resolves when the transaction is durable. Until then `reading` shows the state before it. */
@@ -99,6 +103,15 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
       }));
 
   return {
+    async start() {
+      try {
+        syncPathNow(dirname(file));
+        await sync(descriptor);
+      } catch (error) {
+        isTorn = true;
+        log("error", `The log of ${file} was not written to the disk; the next change repeats it.`, { error });
+      }
+    },
     async begin() {
       if (isTorn) replaceLog();
       if (hasWorker && countPages().all >= mostPages) {
