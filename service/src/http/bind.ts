@@ -15,6 +15,7 @@ import { parseId } from "./path.ts";
 export interface AnyHandler {
   read?(request: Request, db: Reader): Promise<ReadResult<unknown>>;
   list?(request: Request, db: Reader): Promise<ListPage<unknown>>;
+  prepareCheck?(body: object): Generator<void, void>;
   check?(body: object): readonly FieldError[];
   alsoCheck?(body: object): readonly FieldError[];
   failsElementOnly?(body: object, error: FieldError): boolean;

@@ -130,6 +130,8 @@ export interface ListHandler<Op extends Operation> {
 
 /** Checks of the fields of a change beyond its schema. They use no stored data. */
 interface FieldChecks<Op extends Operation> {
+  /** Does the slow part of `check` with yields. Called before it if the body is long. */
+  prepareCheck?(body: Body<Op> extends object ? Partial<Body<Op>> : object): Generator<void, void>;
   /**
    * Returns the errors that the schema cannot express. They are reported together with the errors of the schema, so fields that the
    * schema has rejected are missing in `body`. A second error of the same field is dropped.

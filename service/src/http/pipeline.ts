@@ -6,7 +6,7 @@ import type { FieldError } from "@brume/api/errors.ts";
 import { grants } from "@brume/api/operation.ts";
 import { steadyOf } from "../base/clock.ts";
 import { ApiError, invalidFields } from "../base/error.ts";
-import { createTurn } from "../base/turn.ts";
+import { createTurn, runAtOnce, runInTurns } from "../base/turn.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
 import { auditRow, type ChangeContext, executeChange } from "./change.ts";
@@ -30,7 +30,7 @@ import type { Route } from "./path.ts";
 import { createTurnEnd, type PayloadLimits, receive, tooLarge } from "./payload.ts";
 import type { NoteRate } from "./rateheaders.ts";
 import { decodeBody } from "./read/body.ts";
-import { readFields } from "./read/fields.ts";
+import { readInTurns } from "./read/fields.ts";
 import { queryFault, readQuery } from "./read/query.ts";
 import { type ReplayContext, repeat, repeatLater } from "./replay.ts";
 import { preflight, type Reply } from "./reply.ts";
@@ -143,14 +143,17 @@ export function createPipeline(context: PipelineContext): Respond {
       ? await receive(exchange, { ...limits, body: most }, turnEnd, bound.fields !== null)
       : noBytes;
     const turn = bytes.length > longBody ? createTurn() : null;
-    const read = bound.fields === null ? nothingRead : readBody(bound, bytes, head, strict);
-    if (turn?.isOver() === true) await turn.next();
+    const reading = readBody(bound, bytes, head, strict);
+    const read = turn === null ? runAtOnce(reading) : await runInTurns(reading);
 
     // 9. The idempotency key is valid, and this request is the first that uses it.
     const keyed = bound.change && head.idempotencyKey !== undefined;
     const claim = keyed ? await claimKey(context, exchange, bound, caller, route, read) : null;
     try {
       // 10. Query and fields are valid.
+      const preparing =
+        turn === null || read.value === undefined ? undefined : bound.handler.prepareCheck?.(read.value);
+      if (preparing !== undefined) await runInTurns(preparing);
       const elementErrors = requireValidFields(bound, query.faults, read, strict);
       if (turn?.isOver() === true) await turn.next();
 
@@ -316,9 +319,11 @@ interface BodyReading {
 
 const nothingRead: BodyReading = { value: undefined, faults: [] };
 
-function readBody({ fields }: Bound, bytes: Uint8Array, head: Head, strict: boolean): BodyReading {
+function* readBody({ fields }: Bound, bytes: Uint8Array, head: Head, strict: boolean): Generator<void, BodyReading> {
+  if (fields === null) return nothingRead;
   const raw = decodeBody(bytes, head, strict);
-  return fields === null ? nothingRead : readFields(fields, raw, { strict });
+  yield;
+  return yield* readInTurns(fields, raw, { strict });
 }
 
 /** Step 10: throws all errors of query and body together. Returns the errors that fail only elements of the request. */

@@ -13,13 +13,14 @@ const familiesOf = (row: NetworkRow) => ({ family6: row.first6 !== null });
 
 export function firewallRoutes(context: NetworkContext): Handlers<"configureFirewall" | "checkFirewall"> {
   const { clock, pools, confirm, render } = context;
-  const readRules = createRuleReader();
+  const reader = createRuleReader();
   /** Before the network is read, all families are valid that a network of this installation can have. */
   const anyFamily = { family6: pools.public6 !== null };
 
   return {
     configureFirewall: {
-      check: (body) => checkFirewall(body, anyFamily, readRules),
+      prepareCheck: ({ Rules }) => reader.prepare(Rules ?? [], anyFamily),
+      check: (body) => checkFirewall(body, anyFamily, reader.read),
       change: ({ body, ...request }, tx) =>
         changePublic(context, request, tx, async ({ network }) => {
           const now = clock.now();
@@ -30,7 +31,7 @@ export function firewallRoutes(context: NetworkContext): Handlers<"configureFire
               throw new ApiError("nothing_to_confirm", `Network ${network.id} has no unconfirmed firewall.`);
             return { fallback: null, confirm_by: null };
           }
-          const wanted = normalise(body, familiesOf(network), readRules);
+          const wanted = normalise(body, familiesOf(network), reader.read);
           await requireProjectQuota(tx, request.caller, "FirewallRules", 0, wanted.Rules.length);
           const firewall = firewallToText(wanted);
           if (body.ConfirmWithin !== undefined) {

@@ -5,6 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import { type ClockStep, dueBefore } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
+import { runAtOnce, runInTurns } from "../base/turn.ts";
 import type { Router, Translated } from "../drivers/router/interface.ts";
 import type { Reconciler } from "../engine/flow.ts";
 import { type Ended, requestReconcile } from "../engine/task.ts";
@@ -15,7 +16,7 @@ import type { NetworkContext } from "./context.ts";
 import { driftReconciler } from "./drift.ts";
 import { firewallRoutes } from "./firewallroutes.ts";
 import { ensureIpv6 } from "./ipv6.ts";
-import { type NetworkEnvironment, renderNetworkSpec } from "./model/networkspec.ts";
+import { type NetworkEnvironment, renderInTurns } from "./model/networkspec.ts";
 import { findOutside } from "./model/outside.ts";
 import { privateRoutes } from "./privateroutes.ts";
 import { publicRoutes } from "./publicroutes.ts";
@@ -59,15 +60,22 @@ export interface NetworkOptions {
 export function createNetworks(options: NetworkOptions) {
   const { store, router, clock, log, sealer, random, ended, settings } = options;
   const live: NetworkStatusCache = createNetworkStatusCache(router);
-  const render = (aggregate: NetworkAggregate) => {
+  const renderSpec = (aggregate: NetworkAggregate) => {
     const { network, links } = aggregate;
     const privateKey = network.wireguard === null ? null : sealer.open(network.wireguard);
-    return renderNetworkSpec(network, links, specsOf(aggregate, sealer), privateKey, settings);
+    return renderInTurns(network, links, specsOf(aggregate, sealer), privateKey, settings);
   };
+  const render = (aggregate: NetworkAggregate) => runAtOnce(renderSpec(aggregate));
   const outside = { ...settings, pools: [...settings.publicPools, ...settings.sharedBlocks] };
   const locate = (network: table.NetworkRow, tunnels: readonly Pick<table.TunnelRow, "spec">[]) =>
     findOutside(network, tunnels, outside, router.sourceTo);
-  const apply = networkReconciler({ store, clock, router, render, locate });
+  const apply = networkReconciler({
+    store,
+    clock,
+    router,
+    render: (aggregate) => runInTurns(renderSpec(aggregate)),
+    locate,
+  });
   const confirm = confirmReconciler({ store, clock, apply });
   const drift = driftReconciler({ store, clock, log, router, live, apply, nat: settings.nat });
   const { locations, publicPools, publicPool6, sharedBlocks, offers } = settings;

@@ -21,7 +21,7 @@ export interface ReconcilerOptions {
   readonly clock: Clock;
   readonly router: Router;
   /** Renders the complete spec of a network for the router driver. */
-  readonly render: (aggregate: NetworkAggregate) => NetworkSpec;
+  readonly render: (aggregate: NetworkAggregate) => NetworkSpec | Promise<NetworkSpec>;
   readonly locate: Locate;
 }
 
@@ -42,11 +42,11 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
 
   /** Applies the spec and resolves to the applied generation. Calls `onRepair` with the name of each part that was repaired. */
   async function applySpec(aggregate: NetworkAggregate, onRepair: (part: string) => void): Promise<number> {
-    const applied = await router.apply(render(aggregate), onRepair);
+    const applied = await router.apply(await render(aggregate), onRepair);
     if (applied <= aggregate.network.generation) return applied;
     // The host has a newer generation, so an older database was restored. The database wins: apply it with a higher generation.
     const next = await store.write((tx) => raiseAboveApplied(tx, aggregate.network.id, applied));
-    return next === undefined ? applied : router.apply(render(next), onRepair);
+    return next === undefined ? applied : router.apply(await render(next), onRepair);
   }
 
   /**
@@ -59,7 +59,7 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
     if (changed === null || state !== "Active" || error !== null) return null;
     if (network.applied !== changed.from) return null;
     const links = await table.listLinksById(store.read, id, changed.links);
-    const { ports } = render({ network, links, tunnels: [] });
+    const { ports } = await render({ network, links, tunnels: [] });
     const present = new Set(links.map((link) => link.id));
     const removed = changed.links.filter((link) => !present.has(link));
     const applied = await router.applyPorts({ id, from: changed.from, generation, ports, removed });

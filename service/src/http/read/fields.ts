@@ -7,6 +7,7 @@ import type { FieldError } from "@brume/api/errors.ts";
 import { checkForms, checkRequires, type Form } from "@brume/api/form.ts";
 import type { Static, TObject } from "typebox";
 import { fieldProblem } from "../../base/error.ts";
+import { runAtOnce } from "../../base/turn.ts";
 import type { RawFields } from "./body.ts";
 import { isFormNode, partsOf } from "./form.ts";
 import { type JsonObject, parseJson, repeatedKeys } from "./json.ts";
@@ -17,7 +18,11 @@ import { isBlank, type Source, toItems, toObjects, toSource } from "./shape.ts";
 import { asciiLower, pointerStep, quote } from "./text.ts";
 
 /** Parses the value at `parent/step`. Returns undefined if it is absent or not valid; the latter is reported. */
-type Read = (given: unknown, reading: Reading, parent: string, step: string) => unknown;
+interface Read {
+  (given: unknown, reading: Reading, parent: string, step: string): unknown;
+  /** The same, with yields, if the value may be long. */
+  inTurns?(given: unknown, reading: Reading, parent: string, step: string): Generator<void, unknown>;
+}
 
 interface Field {
   readonly name: string;
@@ -49,11 +54,24 @@ const plans = new WeakMap<object, Plan>();
  * Parses the fields of a body. Errors have the order of the schema, and pointers its spelling; unknown fields follow in strict mode. Absent
  * fields are absent in the value. If there are errors, the value contains only the valid fields.
  */
-export function readFields<S extends TObject>(
+export const readFields = <S extends TObject>(
   schema: S,
   raw: RawFields,
   options: { readonly strict: boolean },
-): { value: Static<S>; faults: FieldError[] } {
+): Fields<S> => runAtOnce(readInTurns(schema, raw, options));
+
+/** The parsed fields. */
+interface Fields<S extends TObject> {
+  readonly value: Static<S>;
+  readonly faults: FieldError[];
+}
+
+/** Returns the same as `readFields`, with yields. */
+export function* readInTurns<S extends TObject>(
+  schema: S,
+  raw: RawFields,
+  options: { readonly strict: boolean },
+): Generator<void, Fields<S>> {
   let plan = plans.get(schema);
   if (plan === undefined) {
     plan = compileObject(schema, false);
@@ -62,10 +80,10 @@ export function readFields<S extends TObject>(
   const { strict } = options;
   const form = raw.kind === "form";
   const reading: Reading = { strict, form, faults: [], ambiguous: false };
-  const value = readObject(plan, raw.fields, reading, "");
+  const value = yield* readObject(plan, raw.fields, reading, "");
   if (reading.ambiguous && raw.kind === "json" && raw.text !== null) {
     const fields = parseJson(raw.text, false) as JsonObject;
-    return readFields(schema, { kind: "json", fields, text: null }, options);
+    return yield* readInTurns(schema, { kind: "json", fields, text: null }, options);
   }
   return { value: value as Static<S>, faults: reading.faults };
 }
@@ -121,7 +139,12 @@ function compile(schema: Schema, { name, secret: within }: FieldLabel): Read {
   return compileSingle(compileScalar(schema), label);
 }
 
-function readObject(plan: Plan, source: Source, reading: Reading, pointer: string): Record<string, unknown> {
+function* readObject(
+  plan: Plan,
+  source: Source,
+  reading: Reading,
+  pointer: string,
+): Generator<void, Record<string, unknown>> {
   const found = new Array<unknown>(plan.size).fill(undefined);
   const unknown: string[] = [];
   if (isFormNode(source)) for (const [name, part] of partsOf(source)) place(plan, name, part, found, unknown, reading);
@@ -133,7 +156,10 @@ function readObject(plan: Plan, source: Source, reading: Reading, pointer: strin
     if (reading.strict && isTwice(field, found, source))
       report(reading, pointer, field.step, "duplicate_field", `${field.name} is given more than once.`);
     const given = choose(found, field);
-    const result = given === undefined ? undefined : field.read(given, reading, pointer, field.step);
+    const { read, step } = field;
+    let result: unknown;
+    if (given !== undefined && read.inTurns !== undefined) result = yield* read.inTurns(given, reading, pointer, step);
+    else if (given !== undefined) result = read(given, reading, pointer, step);
     if (result !== undefined && (result !== "" || !field.required)) value[field.name] = result;
     else if (reading.faults.length > before) continue;
     else if (field.required) report(reading, pointer, field.step, "field_required", `${field.name} is required.`);
@@ -214,7 +240,7 @@ function compileNested(plan: Plan, label: FieldLabel): Read {
     if (given === null || (!reading.strict && isBlank(given))) return undefined;
     const source = toSource(given);
     if (source === null) return reportProblem(reading, parent, step, label, mismatch, given);
-    return readObject(plan, source, reading, `${parent}/${step}`);
+    return runAtOnce(readObject(plan, source, reading, `${parent}/${step}`));
   };
 }
 
@@ -227,7 +253,7 @@ function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
   const withNull = fieldProblem("type_mismatch", ofObjects ? "must have objects only" : "must have values only");
   const short = fieldProblem("too_short", `must have at least ${count(minItems, "item")}`);
   const long = fieldProblem("too_long", `must have at most ${count(maxItems, "item")}`);
-  return (given, reading, parent, step) => {
+  function* inTurns(given: unknown, reading: Reading, parent: string, step: string): Generator<void, unknown> {
     if (!reading.strict && isBlank(given)) return undefined;
     const items = ofObjects ? toObjects(given) : toItems(given, reading.strict);
     if (items === null) return reportProblem(reading, parent, step, label, mismatch, given);
@@ -246,9 +272,12 @@ function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
         reportProblem(reading, pointer, String(index), label, withNull, entry);
       else if (skips && !reading.strict && reading.faults[before]?.code === "type_mismatch")
         reading.faults.length = before;
+      yield;
     }
     if (values.length < minItems && reading.faults.length === atStart)
       return reportProblem(reading, parent, step, label, { ...short, came: String(values.length) }, given);
     return values;
-  };
+  }
+  const read: Read = (given, reading, parent, step) => runAtOnce(inTurns(given, reading, parent, step));
+  return Object.assign(read, { inTurns });
 }

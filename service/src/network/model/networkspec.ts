@@ -2,9 +2,11 @@
  * Renders the rows of a network as the spec that the router driver applies. Pure: the caller passes decrypted keys and the
  * names of network devices.
  */
-import type { NetworkSpec, Translated, TunnelSpec } from "../../drivers/router/interface.ts";
+import { runAtOnce } from "../../base/turn.ts";
+import type { NetworkSpec, Port, Translated, TunnelSpec } from "../../drivers/router/interface.ts";
 import type { LinkRow, NetworkRow } from "../table.ts";
-import { defaultFirewall, firewallOf, toRouterFirewall } from "./firewall/firewall.ts";
+import { defaultFirewall, firewallOf } from "./firewall/firewall.ts";
+import { convertFirewall } from "./firewall/routerform.ts";
 import { natOf } from "./outside.ts";
 import { address6Of, cidr6Of, cidrOf, gateway6Of, macOf, showAddress } from "./plan.ts";
 
@@ -25,8 +27,12 @@ const mtu = 1500;
 /** Default UDP port of the first edge with WireGuard (docs/spec.md#vpn-tunnel); each further edge has the next free one. */
 export const firstWireguardPort = 51_820;
 
-/** Returns the spec of a network. `privateKey`: the edge's WireGuard key, decrypted; null: it has none. */
-export function renderNetworkSpec(
+/** Returns the same as `renderInTurns`, at once. */
+export const renderNetworkSpec = (...input: Parameters<typeof renderInTurns>): NetworkSpec =>
+  runAtOnce(renderInTurns(...input));
+
+/** Returns the spec of a network, with yields. `privateKey`: the edge's WireGuard key, decrypted; null: it has none. */
+export function* renderInTurns(
   network: NetworkRow,
   links: readonly LinkRow[],
   tunnels: readonly TunnelSpec[],
@@ -41,12 +47,18 @@ export function renderNetworkSpec(
     /** NAT of networks with private addresses. */
     readonly nat: Translated;
   },
-): NetworkSpec {
+): Generator<void, NetworkSpec> {
   const { kind, first6 } = network;
   const gateway = network.gateway === null ? null : showAddress(network.gateway);
   // A private network has no edge; its gateway is one of its servers.
   const hasEdge = kind !== "private";
   const firewall = kind === "public" ? firewallOf(network) : defaultFirewall;
+  const ports: Port[] = [];
+  for (const { id, ip, bandwidth, host_name } of links) {
+    const addresses = [showAddress(ip), ...(first6 === null ? [] : [address6Of(first6, network, ip)])];
+    ports.push({ id, device: deviceOf(id), mac: macOf(id), addresses, bandwidth, name: host_name });
+    yield;
+  }
   return {
     id: network.id,
     generation: network.generation,
@@ -57,17 +69,10 @@ export function renderNetworkSpec(
     nat: natOf(network, nat),
     mtu,
     bandwidth: kind === "public" ? network.bandwidth : null,
-    firewall: toRouterFirewall(firewall),
+    firewall: yield* convertFirewall(firewall),
     tunnels,
     wireguard: privateKey === null ? null : { privateKey, listenPort: network.wireguard_port ?? firstWireguardPort },
-    ports: links.map(({ id, ip, bandwidth, host_name }) => ({
-      id,
-      device: deviceOf(id),
-      mac: macOf(id),
-      addresses: [showAddress(ip), ...(first6 === null ? [] : [address6Of(first6, network, ip)])],
-      bandwidth,
-      name: host_name,
-    })),
+    ports,
     dhcp: { enabled: network.is_dhcp === 1, router: gateway, dns: hasEdge ? resolvers : [] },
     dnsForwarders: hasEdge ? forwarders : [],
     closed: hasEdge ? closed : [],

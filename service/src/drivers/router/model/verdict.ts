@@ -15,6 +15,7 @@ import {
   readIPv4,
   type Value,
 } from "../../../base/address.ts";
+import { runAtOnce } from "../../../base/turn.ts";
 import type { AddressMatch, Firewall, Ports, Rule } from "../interface.ts";
 
 /** A range of values of one packet field: bigints for IPv6 addresses, numbers for all other fields. */
@@ -98,20 +99,29 @@ function ports(list: Ports): readonly Span[] {
   return join<Value>(list);
 }
 
+/** Returns the same as `flattenRules`, at once. */
+export const flatten = (rules: readonly Rule[], family: Family, internal: readonly string[]): FlatRule[] =>
+  runAtOnce(flattenRules(rules, family, internal));
+
 /**
- * Returns the rules that can match packets of the family, in order. `internal`: the network's blocks. Throws for an invalid address or
- * port.
+ * Returns the rules that can match packets of the family, in order, with yields. `internal`: the network's blocks. Throws for an invalid
+ * address or port.
  */
-export function flatten(rules: readonly Rule[], family: Family, internal: readonly string[]): FlatRule[] {
+export function* flattenRules(
+  rules: readonly Rule[],
+  family: Family,
+  internal: readonly string[],
+): Generator<void, FlatRule[]> {
   const inside = internal
     .map(parseAddresses)
     .filter((block) => block.family === family)
     .map(toSpan);
-  const flat = rules.map((rule, index) => {
+  const flat: FlatRule[] = [];
+  for (const [index, rule] of rules.entries()) {
     const listed = rule.sourcePort !== "any" || rule.destinationPort !== "any";
     if (listed && (rule.protocol === "any" || rule.protocol === "icmp"))
       throw new Error(`rule ${index + 1} has ports, but its protocol has none`);
-    return {
+    const one: FlatRule = {
       index,
       allow: rule.allow,
       protocol: protocols(rule, family),
@@ -120,8 +130,10 @@ export function flatten(rules: readonly Rule[], family: Family, internal: readon
       sourcePort: ports(rule.sourcePort),
       destinationPort: ports(rule.destinationPort),
     };
-  });
-  return flat.filter((rule) => fields.every((field) => rule[field].length > 0));
+    if (fields.every((field) => one[field].length > 0)) flat.push(one);
+    yield;
+  }
+  return flat;
 }
 
 /** The first packet of a connection; ports are 0 if the protocol has none. `protocol` is the IANA number. */

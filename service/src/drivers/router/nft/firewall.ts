@@ -9,7 +9,7 @@ import { complement, type Family, formatAddresses } from "../../../base/address.
 import { runAtOnce } from "../../../base/turn.ts";
 import type { Firewall } from "../interface.ts";
 import { BRIDGE } from "../model/name.ts";
-import { type Field, flatten, fullRange, type Span } from "../model/verdict.ts";
+import { type Field, flattenRules, fullRange, type Span } from "../model/verdict.ts";
 import { buildTree, type Chain, type Test } from "./tree.ts";
 
 /**
@@ -115,8 +115,8 @@ function addTest({ rule, fields }: Test, protocol: string, family: Family, sets:
   for (const start of starts) lines.push(start + end);
 }
 
-/** Renders all chains; the root is called `v4` or `v6`. */
-function chainText(root: Chain, family: Family, sets: Sets): string {
+/** Renders all chains, with yields; the root is called `v4` or `v6`. */
+function* chainText(root: Chain, family: Family, sets: Sets): Generator<void, string> {
   const out: string[] = [];
   const names = new Map<string, string>();
   const bodyOf = (lines: readonly string[]): string => (lines.length === 1 ? `${lines[0]}` : lines.join("\n    "));
@@ -131,24 +131,26 @@ function chainText(root: Chain, family: Family, sets: Sets): string {
     write(name, body);
     return name;
   };
-  const linesOf = (chain: Chain, protocol: string): string[] => {
+  function* linesOf(chain: Chain, protocol: string): Generator<void, string[]> {
+    yield;
     const lines: string[] = [];
     if (chain.kind === "tests") for (const test of chain.tests) addTest(test, protocol, family, sets, lines);
-    if (chain.kind === "runs") for (const run of chain.chains) lines.push(`jump ${place(linesOf(run, protocol))}`);
+    if (chain.kind === "runs")
+      for (const run of chain.chains) lines.push(`jump ${place(yield* linesOf(run, protocol))}`);
     if (chain.kind !== "split") return lines;
     const key = keys[family][chain.field];
     lines.push(`${isPort(chain.field) ? protocol : ""}${key} vmap {`);
     for (const { ranges, chain: branch } of chain.branches) {
-      const shared = chain.field === "protocol" ? null : place(linesOf(branch, protocol));
+      const shared = chain.field === "protocol" ? null : place(yield* linesOf(branch, protocol));
       for (const range of ranges) {
         const text = rangeText(chain.field, family, range);
-        lines.push(`  ${text} : goto ${shared ?? place(linesOf(branch, `${key} ${text} `))},`);
+        lines.push(`  ${text} : goto ${shared ?? place(yield* linesOf(branch, `${key} ${text} `))},`);
       }
     }
     lines.push("}");
     return lines;
-  };
-  write(`v${family}`, bodyOf(linesOf(root, "")));
+  }
+  write(`v${family}`, bodyOf(yield* linesOf(root, "")));
   return out.join("");
 }
 
@@ -165,11 +167,9 @@ export function* renderFirewall(firewall: Firewall, internal: readonly string[])
   const sets = createSets();
   const chains: string[] = [];
   for (const family of families) {
-    const flat = flatten(firewall.rules, family, internal);
-    yield;
+    const flat = yield* flattenRules(firewall.rules, family, internal);
     const tree = yield* buildTree(flat, family);
-    chains.push(chainText(tree, family, sets));
-    yield;
+    chains.push(yield* chainText(tree, family, sets));
   }
   if (!firewall.enabled)
     // Connections are tracked anyway, so that rules added later can judge them.

@@ -83,6 +83,13 @@ const noRules = { enabled: false, allow: true, rules: [] } as const;
 
 const specOf = ({ spec, ports }: Network): NetworkSpec => ({ ...spec, ports: [...ports.values()] });
 
+/** Returns the connections that the rules still allow. */
+function allowedFlows(flows: ReadonlyMap<string, Packet>, spec: NetworkSpec): Map<string, Packet> {
+  if (flows.size === 0) return new Map();
+  const judge = createJudge(spec.firewall, blocksOf(spec));
+  return new Map([...flows].filter(([, flow]) => judge(flow).allow));
+}
+
 const portStatus = ({ attached }: Network, id: number): PortStatus => ({
   id,
   attached: attached.has(id),
@@ -154,7 +161,6 @@ export function createSim(now: () => number): SimulatedRouter {
       const same = (part: (spec: Network["spec"]) => unknown) =>
         before !== undefined && JSON.stringify(part(before.spec)) === JSON.stringify(part(spec));
       const kept = same((one) => [one.firewall, one.v4.cidr, one.v6?.cidr]);
-      const judge = createJudge(spec.firewall, blocksOf(spec));
       const attached = new Set<number>();
       for (const { id, device } of ports)
         if (devices.delete(device) || before?.attached.has(id) === true) attached.add(id);
@@ -172,7 +178,7 @@ export function createSim(now: () => number): SimulatedRouter {
         overLimit: before?.overLimit ?? nothing,
         attached,
         tunnels: same((one) => one.tunnels) ? (before?.tunnels ?? new Map<number, TunnelStatus>()) : tunnelStatus(spec),
-        flows: new Map([...(before?.flows ?? [])].filter(([, flow]) => judge(flow).allow)),
+        flows: allowedFlows(before?.flows ?? new Map<string, Packet>(), spec),
       });
       return spec.generation;
     },

@@ -9,14 +9,8 @@ import { quote } from "../../../base/quote.ts";
 import { closedOf } from "../../../drivers/router/model/closedaddresses.ts";
 import { type Opening, openTo, takes } from "../../../drivers/router/model/openings.ts";
 import { createJudge, icmpOf, type Packet, staysInside, TCP, UDP } from "../../../drivers/router/model/verdict.ts";
-import {
-  checkRules,
-  type Families,
-  normaliseRules,
-  readAddress,
-  type StoredFirewall,
-  toRouterFirewall,
-} from "./firewall.ts";
+import { checkRules, type Families, normaliseRules, readAddress, type StoredFirewall } from "./firewall.ts";
+import { toRouterFirewall } from "./routerform.ts";
 
 const ends = ["Source", "Destination"] as const;
 const portFields = ["SourcePort", "DestinationPort"] as const;

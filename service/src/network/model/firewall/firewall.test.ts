@@ -7,7 +7,8 @@ import { ApiError } from "../../../base/error.ts";
 import { createJudge } from "../../../drivers/router/model/verdict.ts";
 import { decodeBody } from "../../../http/read/body.ts";
 import { readFields } from "../../../http/read/fields.ts";
-import { abridge, checkFirewall, defaultFirewall, normalise, showFirewall, toRouterFirewall } from "./firewall.ts";
+import { abridge, checkFirewall, defaultFirewall, normalise, showFirewall } from "./firewall.ts";
+import { toRouterFirewall } from "./routerform.ts";
 
 const both = { family6: true };
 const only4 = { family6: false };

@@ -18,13 +18,8 @@ import {
 import { formatAddresses, parseAddress } from "../../../base/address.ts";
 import { type FieldProblem, fieldError, fieldProblem, invalidFields } from "../../../base/error.ts";
 import { quote } from "../../../base/quote.ts";
-import type {
-  AddressMatch,
-  Ports,
-  Protocol,
-  Firewall as RouterFirewall,
-  RuleCount,
-} from "../../../drivers/router/interface.ts";
+import { runAtOnce } from "../../../base/turn.ts";
+import type { RuleCount } from "../../../drivers/router/interface.ts";
 
 /** A rule as it is stored, in canonical text. */
 export interface StoredRule {
@@ -199,25 +194,43 @@ export interface ParsedRules {
 /** Parses the rules of a request. */
 export type ReadRules = (inputs: readonly Partial<FirewallRuleInput>[], families: Families) => ParsedRules;
 
-/** Creates a parser that parses each list once: a request's rules are validated before its transaction and stored in it. */
-export function createRuleReader(): ReadRules {
+/** A parser that parses each list once. */
+export interface RuleReader {
+  readonly read: ReadRules;
+  /** Parses a list with yields, so that `read` returns its result at once. */
+  prepare(inputs: readonly Partial<FirewallRuleInput>[], families: Families): Generator<void, void>;
+}
+
+/** Creates a parser: a request's rules are validated before its transaction and stored in it. */
+export function createRuleReader(): RuleReader {
   const cache = new WeakMap<readonly Partial<FirewallRuleInput>[], ParsedRules>();
-  return (inputs, families) => {
+  function* parse(inputs: readonly Partial<FirewallRuleInput>[], families: Families): Generator<void, ParsedRules> {
     const known = cache.get(inputs);
     if (known !== undefined && known.family6 === families.family6) return known;
-    const parsed = readRules(inputs, families);
+    const parsed = yield* parseRules(inputs, families);
     cache.set(inputs, parsed);
     return parsed;
+  }
+  return {
+    read: (inputs, families) => runAtOnce(parse(inputs, families)),
+    *prepare(inputs, families) {
+      yield* parse(inputs, families);
+    },
   };
 }
 
-function readRules(inputs: readonly Partial<FirewallRuleInput>[], families: Families): ParsedRules {
+const readRules: ReadRules = (inputs, families) => runAtOnce(parseRules(inputs, families));
+
+function* parseRules(inputs: readonly Partial<FirewallRuleInput>[], families: Families): Generator<void, ParsedRules> {
   const errors: FieldError[] = [];
-  const rules = inputs.map((input, index) =>
-    readRule(input, families, (field, { code, must }) => {
+  const rules: StoredRule[] = [];
+  for (const [index, input] of inputs.entries()) {
+    const reject = (field: keyof FirewallRuleInput, { code, must }: FieldProblem): void => {
       if (errors.length < maxErrors) errors.push(fieldError(`/Rules/${index}/${field}`, code, `${field} ${must}.`));
-    }),
-  );
+    };
+    rules.push(readRule(input, families, reject));
+    yield;
+  }
   return { family6: families.family6, rules, errors };
 }
 
@@ -264,43 +277,6 @@ export function checkFirewall(body: Partial<FirewallInput>, families: Families, 
 export function normalise(body: FirewallInput, families: Families, read?: ReadRules): StoredFirewall {
   const { Enabled = true, DefaultRuleAction = "Deny", Rules = [] } = body;
   return { Enabled, DefaultRuleAction, Rules: normaliseRules(Rules, families, read) };
-}
-
-const protocols: Readonly<Record<RuleProtocol, Protocol>> = {
-  Any: "any",
-  Tcp: "tcp",
-  Udp: "udp",
-  TcpAndUdp: "tcp-udp",
-  Icmp: "icmp",
-};
-
-const placeOf = (text: string): AddressMatch =>
-  text === "any" || text === "internal" || text === "external" ? text : text.split(",");
-
-function portsOf(text: string): Ports {
-  if (text === "any") return text;
-  const port = Number(text);
-  if (Number.isInteger(port)) return [{ first: port, last: port }];
-  return text.split(",").map((item) => {
-    const [first = "", last = first] = item.split("-");
-    return { first: Number(first), last: Number(last) };
-  });
-}
-
-/** Returns the firewall in the form of the router driver. */
-export function toRouterFirewall({ Enabled, DefaultRuleAction, Rules }: StoredFirewall): RouterFirewall {
-  return {
-    enabled: Enabled,
-    allow: DefaultRuleAction === "Allow",
-    rules: Rules.map((rule) => ({
-      allow: rule.Action === "Allow",
-      protocol: protocols[rule.Protocol],
-      source: placeOf(rule.Source),
-      sourcePort: portsOf(rule.SourcePort),
-      destination: placeOf(rule.Destination),
-      destinationPort: portsOf(rule.DestinationPort),
-    })),
-  };
 }
 
 /**

@@ -1,7 +1,9 @@
 /** Firewalls in rows: the stored firewall is the parsed one, also with the parser that parses each text once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFirewallParser, firewallOf, firewallToText, normalise } from "./firewall.ts";
+import { renderFirewall } from "../../../drivers/router/nft/firewall.ts";
+import { createFirewallParser, createRuleReader, firewallOf, firewallToText, normalise } from "./firewall.ts";
+import { convertFirewall, toRouterFirewall } from "./routerform.ts";
 
 test("a stored firewall is parsed as it was", () => {
   const sets = Array.from({ length: 9 }, (_, index) =>
@@ -15,4 +17,25 @@ test("a stored firewall is parsed as it was", () => {
     assert.deepEqual(JSON.parse(firewall), sets[index]);
     assert.deepEqual(firewallOf({ firewall }), sets[index]);
   }
+});
+
+test("thousands of rules are parsed, converted and rendered with yields", () => {
+  const Rules = Array.from({ length: 3000 }, (_, index) => ({
+    Action: "Allow" as const,
+    Source: `10.0.${index >> 8}.${index & 255}`,
+  }));
+  const { read, prepare } = createRuleReader();
+  const families = { family6: false };
+  const countYields = (work: Generator<void, unknown>): number => {
+    let yields = 0;
+    while (work.next().done !== true) yields += 1;
+    return yields;
+  };
+  assert.ok(countYields(prepare(Rules, families)) >= Rules.length);
+  assert.equal(read(Rules, families), read(Rules, families));
+  assert.equal(countYields(prepare(Rules, families)), 0, "they are parsed once");
+  const firewall = normalise({ Rules }, families, read);
+  assert.ok(countYields(convertFirewall(firewall)) >= Rules.length);
+  const most = countYields(renderFirewall(toRouterFirewall(firewall), ["10.64.0.8/29"]));
+  assert.ok(most >= Rules.length, `${most} yields`);
 });

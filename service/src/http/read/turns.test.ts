@@ -1,0 +1,38 @@
+/** A long body is read in slices: reading yields after each element of a list, and gives the same result as reading at once. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { list, text } from "@brume/api/common.ts";
+import { Type } from "typebox";
+import type { RawFields } from "./body.ts";
+import { readFields, readInTurns } from "./fields.ts";
+
+const schema = Type.Object({ Rules: list(Type.Object({ Name: text({ maxLength: 8 }) })) });
+const count = 500;
+
+function bodyOf(names: readonly string[]): RawFields {
+  return { kind: "json", fields: { Rules: names.map((Name) => ({ Name })) }, text: null };
+}
+
+/** Returns the number of yields and the result. */
+function run<T>(work: Generator<void, T>): { readonly yields: number; readonly value: T } {
+  for (let yields = 0; ; yields++) {
+    const { done, value } = work.next();
+    if (done === true) return { yields, value };
+  }
+}
+
+test("reading yields after each element of a list", () => {
+  const body = bodyOf(Array.from({ length: count }, (_, index) => `n${index}`));
+  const { yields, value } = run(readInTurns(schema, body, { strict: false }));
+  assert.ok(yields >= count, `${yields} yields`);
+  assert.deepEqual(value, readFields(schema, body, { strict: false }));
+});
+
+test("the errors of a list have the same order in slices", () => {
+  const body = bodyOf(["one", "too long for it", "two", "too long as well"]);
+  const { value } = run(readInTurns(schema, body, { strict: true }));
+  assert.deepEqual(
+    value.faults.map(({ pointer }) => pointer),
+    ["/Rules/1/Name", "/Rules/3/Name"],
+  );
+});
