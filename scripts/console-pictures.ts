@@ -38,6 +38,8 @@ try {
     server: (page) => page.goto(`/console/servers/${scene.server}`),
     metrics: (page) => page.goto(`/console/servers/${scene.server}?tab=metrics`),
     settings: (page) => page.goto(`/console/servers/${scene.server}?tab=settings`),
+    backups: (page) => page.goto(`/console/servers/${scene.server}?tab=backups`),
+    screen: (page) => page.goto(`/console/servers/${scene.server}?tab=screen`),
     networks: (page) => page.goto("/console/networks"),
     "networks-private": (page) => page.goto("/console/networks?tab=private"),
     "networks-create": (page) => page.goto("/console/networks?create=public"),

@@ -11,6 +11,7 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
 import { readAccount } from "../../service/src/launch/account.ts";
+import { tellConsoleStories } from "./consolestory.ts";
 import { halvesOf, startPing } from "./halves.ts";
 import { createServerHost, hindrance, type ServerHost, until } from "./serverhost.ts";
 
@@ -151,6 +152,10 @@ console.log(JSON.stringify(written));`;
     const page = await fetch(`${host.brume.url}/console/`, { headers: { accept: "text/html" } });
     const [, script = ""] = /src="([^"]*main-[^"]*)"/.exec(await page.text()) ?? [];
     assert.deepEqual([page.status, (await fetch(host.brume.url + script)).status], [200, 200]);
+  });
+
+  test("a server is created in a browser; one logs in on its serial console and types on its screen", async () => {
+    await tellConsoleStories(host);
   });
 
   test("secrets of the control plane are not in the environment of the agent", () => {

@@ -43,7 +43,7 @@ export interface ConsolePage {
 /** Opens a context that is signed in with the token. */
 export async function openConsole(
   browser: Browser,
-  brume: TestService,
+  brume: Pick<TestService, "url">,
   { token, width = 1440, theme = "light", locale = "en-GB" }: ConsoleOptions,
 ): Promise<ConsolePage> {
   const context = await browser.newContext({

@@ -24,7 +24,7 @@ const overview = createRoute({ getParentRoute: () => root, path: "/", component:
 const servers = createRoute({
   getParentRoute: () => root,
   path: "/servers",
-  validateSearch: texts("q", "state"),
+  validateSearch: texts("q", "state", "group"),
   component: lazyRouteComponent(() => import("../features/servers/list.tsx"), "ServerList"),
 });
 const serverCreate = createRoute({
@@ -35,7 +35,7 @@ const serverCreate = createRoute({
 const server = createRoute({
   getParentRoute: () => root,
   path: "/servers/$id",
-  validateSearch: texts("tab", "range"),
+  validateSearch: texts("tab", "range", "from", "to"),
   component: lazyRouteComponent(() => import("../features/servers/detail.tsx"), "ServerDetail"),
 });
 const networks = createRoute({

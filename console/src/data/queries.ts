@@ -64,12 +64,26 @@ export const queriesOf = (client: Client) => ({
       // Measurements have no events. A chart that is not visible is not read.
       refetchInterval: Math.max(10_000, step * 1000),
     }),
+  metricsBetween: (id: number, from: number, to: number, step: number) =>
+    queryOptions({
+      queryKey: ["metrics", id, from, to],
+      queryFn: ({ signal }) =>
+        client.readServerMetrics(
+          {
+            path: { id },
+            query: { from: new Date(from * 1000).toISOString(), to: new Date(to * 1000).toISOString(), step },
+          },
+          { signal },
+        ),
+    }),
   log: (id: number, isPrevious: boolean) =>
     queryOptions({
       queryKey: ["log", id, isPrevious],
       queryFn: ({ signal }) =>
         client.text("readServerLog", { path: { id }, query: { tail: 2000, previous: isPrevious } }, { signal }),
       staleTime: 0,
+      // Output has no events.
+      refetchInterval: isPrevious ? false : 3000,
     }),
   images: () =>
     queryOptions({ queryKey: ["image", "list"], queryFn: ({ signal }) => client.listImages({}, { signal }) }),

@@ -43,7 +43,8 @@ export function RunningActions() {
   useEffect(() => {
     for (const action of actions) {
       const isRunning = actionIsRunning(action);
-      if (known.current.get(action.ID) === true && !isRunning && action.Type !== "Delete") {
+      // A short action may have ended before its start was drawn.
+      if (known.current.get(action.ID) !== false && !isRunning && action.Type !== "Delete") {
         const isGood = action.State === "Completed";
         const text = t.servers[isGood ? "ended" : "endedBadly"](
           t.servers.actions[action.Type],

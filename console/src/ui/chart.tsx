@@ -15,9 +15,13 @@ interface ChartProps {
   /** Seconds since 1970. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
+  /** Is called with the two ends of a drag, in seconds since 1970. */
+  readonly onZoom: (from: number, to: number) => void;
 }
 
 const height = 190;
+/** Pixels. A shorter drag is a click. */
+const leastDrag = 8;
 const strokes = ["--chart-1", "--chart-2"];
 
 const colour = (name: string): string => {
@@ -30,9 +34,11 @@ const colour = (name: string): string => {
   return value;
 };
 
-export function Chart({ label, language, times, series }: ChartProps) {
+export function Chart({ label, language, times, series, onZoom }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
+  const zoom = useRef(onZoom);
+  zoom.current = onZoom;
   const timeName = useTexts().activity.time;
   const names = series.map(({ name }) => name).join("\n");
   useEffect(() => {
@@ -51,7 +57,18 @@ export function Chart({ label, language, times, series }: ChartProps) {
       {
         width: element.clientWidth,
         height,
-        cursor: { sync: { key: "brume" }, points: { size: 6 }, y: false },
+        cursor: { sync: { key: "brume" }, points: { size: 6 }, y: false, drag: { x: true, y: false, setScale: false } },
+        hooks: {
+          setSelect: [
+            (plot) => {
+              const { left, width } = plot.select;
+              // The other charts show the same selection, but only the one under the pointer has it as its own.
+              if (width < leastDrag || !element.matches(":hover")) return;
+              zoom.current(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+              plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+            },
+          ],
+        },
         legend: { live: true },
         axes: [
           { ...axis, values: timesOf(language) },

@@ -2,6 +2,7 @@
  * Creates a server on one page. The request is checked by the service as one types (`dryRun`), and shown as command, curl and TypeScript.
  * Fields of the contract that have no input of their own appear under "Advanced".
  */
+import type { ChangeOptions } from "@brume/api/client.ts";
 import type { CreateServerInput } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
@@ -18,6 +19,9 @@ import { Button } from "../../ui/button.tsx";
 import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { AreaField, Check, Choice, TextField } from "../../ui/field.tsx";
 import { PageHead, Panel } from "../../ui/page.tsx";
+
+/** Servers that one request can create. */
+const mostMembers = 100;
 
 /** Offered sizes: cores, MB, GB. */
 const sizes = [
@@ -53,7 +57,10 @@ export function ServerCreate() {
   const [isCustom, setCustom] = useState(false);
   const set = (part: Partial<Record<keyof CreateServerInput, unknown>>): void =>
     setForm((before) => ({ ...before, ...part }) as Partial<CreateServerInput>);
+  const [count, setCount] = useState(1);
+  const isGroup = count > 1;
   const body = useMemo(() => withoutEmpty(form), [form]);
+  const group = { ...body, Count: count };
 
   const all = images.data ?? [];
   const usable = all.filter(({ Type, State }) => Type !== "Backup" && State !== "Failed");
@@ -63,12 +70,19 @@ export function ServerCreate() {
     if (form.ImageID === undefined && firstImage !== undefined) set({ ImageID: String(firstImage.ID) });
   }, [firstImage, form.ImageID]);
 
-  const check = useDryRun(body.Name === "" ? null : body, (input, signal) =>
-    client.createServer({ body: input }, { dryRun: true, signal }),
-  );
-  const create = useChange((input: CreateServerInput) => client.createServer({ body: input }), {
-    done: ({ Name }) => t.create.started(Name),
-    onDone: ({ ID }) => void go({ to: "/servers/$id", params: { id: String(ID) } }),
+  const send = (options: ChangeOptions): Promise<unknown> =>
+    isGroup ? client.createBatch({ body: group }, options) : client.createServer({ body }, options);
+  const check = useDryRun(body.Name === "" ? null : group, (_, signal) => send({ dryRun: true, signal }));
+  const create = useChange(() => send({}), {
+    done: () => t.create.started(body.Name),
+    onDone: (made) => {
+      const { ID } = made as { readonly ID: number };
+      void go(
+        isGroup
+          ? { to: "/servers", search: { group: String(ID) } }
+          : { to: "/servers/$id", params: { id: String(ID) } },
+      );
+    },
     isQuiet: true,
   });
   const error = create.error ?? check.error;
@@ -76,7 +90,7 @@ export function ServerCreate() {
   const isFieldFault = Object.keys(faults).length > 0;
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    create.run(body).catch(() => undefined);
+    create.run(undefined).catch(() => undefined);
   };
   if (images.error) return <TroubleBox trouble={troubleOf(images.error, t)} onRetry={() => void images.refetch()} />;
 
@@ -86,17 +100,29 @@ export function ServerCreate() {
       <div className="split">
         <div className="stack">
           <Panel>
-            <TextField
-              label={t.common.name}
-              hint={t.create.nameHint}
-              fault={faults["/Name"]}
-              required
-              autoFocus
-              maxLength={64}
-              placeholder="web-1"
-              value={form.Name ?? ""}
-              onChange={(event) => set({ Name: event.target.value })}
-            />
+            <div className="columns">
+              <TextField
+                label={t.common.name}
+                hint={t.create.nameHint}
+                fault={faults["/Name"]}
+                required
+                autoFocus
+                maxLength={64}
+                placeholder="web-1"
+                value={form.Name ?? ""}
+                onChange={(event) => set({ Name: event.target.value })}
+              />
+              <TextField
+                label={t.create.count}
+                hint={isGroup ? t.create.countAbout : undefined}
+                fault={faults["/Count"]}
+                type="number"
+                min={1}
+                max={mostMembers}
+                value={count}
+                onChange={({ target }) => setCount(Math.max(1, Math.min(mostMembers, target.valueAsNumber || 1)))}
+              />
+            </div>
           </Panel>
           <Panel title={t.create.image}>
             {images.data === undefined ? (
@@ -248,7 +274,9 @@ export function ServerCreate() {
           <p className="muted small" role="status">
             {body.Name === "" ? "" : check.isChecking ? t.create.checking : error === null ? t.create.valid : ""}
           </p>
-          <RequestPanel request={{ operation: "createServer", body }} />
+          <RequestPanel
+            request={isGroup ? { operation: "createBatch", body: group } : { operation: "createServer", body }}
+          />
         </aside>
       </div>
     </form>

@@ -11,6 +11,7 @@ import { Button } from "../../ui/button.tsx";
 import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
 import { ServerActions } from "./actions.tsx";
+import { ServerBackups } from "./backups.tsx";
 import { BootLog } from "./log.tsx";
 import { PowerMenu, useStartAction } from "./power.tsx";
 import { ServerSettings } from "./settings.tsx";
@@ -19,7 +20,11 @@ import { ServerSummary } from "./summary.tsx";
 const Metrics = lazy(() => import("./metrics.tsx").then(({ ServerMetrics }) => ({ default: ServerMetrics })));
 const Terminal = lazy(() => import("./terminal.tsx").then(({ SerialConsole }) => ({ default: SerialConsole })));
 
-const tabs = ["summary", "metrics", "console", "log", "actions", "settings"] as const;
+const Screen = lazy(() => import("./screen.tsx").then(({ GraphicalConsole }) => ({ default: GraphicalConsole })));
+
+const tabs = ["summary", "metrics", "console", "screen", "log", "backups", "actions", "settings"] as const;
+/** Parts in which one can only change something. */
+const forWriters: ReadonlySet<string> = new Set(["console", "screen", "settings"]);
 
 export function ServerDetail() {
   const t = useTexts();
@@ -37,11 +42,13 @@ export function ServerDetail() {
   if (server === undefined) return <Skeleton lines={8} />;
   const { tone, word } = serverState(server, t);
   const main = server.IsPowerOn ? ("ShutDownGuestOS" as const) : ("PowerOn" as const);
-  const shown = tabs.filter((name) => mayWrite || (name !== "console" && name !== "settings"));
+  const shown = tabs.filter((name) => mayWrite || !forWriters.has(name));
   const parts: Readonly<Record<string, () => ReactNode>> = {
     summary: () => <ServerSummary server={server} />,
     metrics: () => <Metrics id={id} />,
     console: () => <Terminal server={server} />,
+    screen: () => <Screen server={server} />,
+    backups: () => <ServerBackups server={server} />,
     log: () => <BootLog id={id} />,
     actions: () => <ServerActions id={id} />,
     settings: () => <ServerSettings key={id} server={server} />,

@@ -33,7 +33,7 @@ export function ServerList() {
   const t = useTexts();
   const format = useFormat();
   const go = useNavigate({ from: "/servers" });
-  const { q = "", state = "" } = useSearch({ from: "/servers" });
+  const { q = "", state = "", group = "" } = useSearch({ from: "/servers" });
   const mayWrite = useMay("server:write");
   const { data: servers, error, refetch } = useQuery(queriesOf(useData().client).servers());
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
@@ -41,9 +41,12 @@ export function ServerList() {
   const rows = useMemo(
     () =>
       (servers ?? []).filter(
-        (server) => (state === "" || matchesState(server, state)) && (text === "" || matchesText(server, text)),
+        (server) =>
+          (group === "" || String(server.BatchID) === group) &&
+          (state === "" || matchesState(server, state)) &&
+          (text === "" || matchesText(server, text)),
       ),
-    [servers, state, text],
+    [servers, state, group, text],
   );
   const columns = useMemo<Column<Server>[]>(
     () => [
@@ -120,12 +123,12 @@ export function ServerList() {
     ],
     [t, format, mayWrite],
   );
-  const search = (change: { q?: string; state?: string }): void => {
+  const search = (change: { q?: string; state?: string; group?: string }): void => {
     void go({ search: (before) => ({ ...before, ...change }), replace: true });
   };
 
   if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
-  const isFiltered = q !== "" || state !== "";
+  const isFiltered = q !== "" || state !== "" || group !== "";
   return (
     <>
       <PageHead title={t.servers.title} count={servers && format.number(servers.length)}>
@@ -177,8 +180,9 @@ export function ServerList() {
                 </option>
               ))}
             </select>
+            {group !== "" && <span className="tag">{t.servers.group(group)}</span>}
             {isFiltered && (
-              <Button kind="quiet" onClick={() => search({ q: "", state: "" })}>
+              <Button kind="quiet" onClick={() => search({ q: "", state: "", group: "" })}>
                 {t.servers.clearFilter}
               </Button>
             )}

@@ -5,20 +5,25 @@ import { useData } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Button } from "../../ui/button.tsx";
 import { Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 
 /** Control sequences of terminals, which a page cannot show. */
 // oxlint-disable-next-line no-control-regex
 const sequences = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|[()][A-Z0-9]|[=>78cDEHM])|[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
+/** Pixels above the end at which new lines still scroll the log. */
+const slack = 40;
+
 export function BootLog({ id }: { id: number }) {
   const t = useTexts();
   const [boot, setBoot] = useState<"current" | "previous">("current");
-  const { data, error, isFetching, refetch } = useQuery(queriesOf(useData().client).log(id, boot === "previous"));
+  const { data, error, refetch } = useQuery(queriesOf(useData().client).log(id, boot === "previous"));
   const end = useRef<HTMLPreElement>(null);
+  const isAtEnd = useRef(true);
   useEffect(() => {
-    end.current?.scrollTo({ top: end.current.scrollHeight });
+    const box = end.current;
+    // A reader who has scrolled up stays there.
+    if (box !== null && (isAtEnd.current || data === undefined)) box.scrollTo({ top: box.scrollHeight });
   }, [data]);
   return (
     <div className="stack tight">
@@ -32,16 +37,23 @@ export function BootLog({ id }: { id: number }) {
           ]}
           onChange={setBoot}
         />
-        <Button icon="refresh" size="small" isBusy={isFetching} onClick={() => void refetch()}>
-          {t.server.follow}
-        </Button>
+        {boot === "current" && <span className="muted small">{t.server.follow}</span>}
       </div>
       {error ? (
         <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
       ) : data === undefined ? (
         <Skeleton />
       ) : (
-        <pre className="log" ref={end} tabIndex={0} aria-label={t.server.tabs.log} role="log">
+        <pre
+          className="log"
+          ref={end}
+          tabIndex={0}
+          aria-label={t.server.tabs.log}
+          role="log"
+          onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
+            isAtEnd.current = scrollTop + clientHeight > scrollHeight - slack;
+          }}
+        >
           {data === "" ? t.server.emptyLog : data.replaceAll(sequences, "")}
         </pre>
       )}

@@ -4,7 +4,8 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useData } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
-import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { useFormat, useLanguage, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
 import { Chart } from "../../ui/chart.tsx";
 import { Empty, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
@@ -18,16 +19,25 @@ const ranges = {
   d30: [2_592_000, 7200],
 } as const;
 type Range = keyof typeof ranges;
+/** Seconds that a drag selects at least. */
+const leastZoom = 60;
+/** The last second that a date can have. */
+const lastSecond = 8_640_000_000_000;
 const rangeNames = Object.keys(ranges) as Range[];
 
 export function ServerMetrics({ id }: { id: number }) {
   const t = useTexts();
+  const format = useFormat();
   const { language } = useLanguage();
   const go = useNavigate({ from: "/servers/$id" });
   const search = useSearch({ from: "/servers/$id" });
   const range = rangeNames.find((name) => name === search.range) ?? "h1";
   const [seconds, step] = ranges[range];
-  const { data, error, refetch } = useQuery(queriesOf(useData().client).metrics(id, seconds, step));
+  const zoom = zoomOf(search);
+  const reads = queriesOf(useData().client);
+  const { data, error, refetch } = useQuery(
+    zoom === null ? reads.metrics(id, seconds, step) : reads.metricsBetween(id, zoom.from, zoom.to, stepOf(zoom)),
+  );
   if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   const times = data?.Times.map((time) => Date.parse(time) / 1000) ?? [];
   const isEmpty = data !== undefined && Object.values(data.Series).every((all) => all.every((one) => one === null));
@@ -59,8 +69,13 @@ export function ServerMetrics({ id }: { id: number }) {
           label={t.metrics.range}
           value={range}
           options={rangeNames.map((name) => [name, t.metrics.ranges[name]])}
-          onChange={(next) => void go({ search: (before) => ({ ...before, range: next }), replace: true })}
+          onChange={(next) => void go({ search: { tab: "metrics", range: next }, replace: true })}
         />
+        {zoom !== null && (
+          <Button size="small" icon="close" onClick={() => void go({ search: { tab: "metrics", range } })}>
+            {t.metrics.unzoom(format.time(iso(zoom.from)), format.time(iso(zoom.to)))}
+          </Button>
+        )}
       </div>
       {data === undefined ? (
         <Skeleton lines={8} />
@@ -74,6 +89,16 @@ export function ServerMetrics({ id }: { id: number }) {
                 label={title}
                 language={language}
                 times={times}
+                onZoom={(from, to) =>
+                  void go({
+                    search: {
+                      tab: "metrics",
+                      range,
+                      from: String(Math.floor(from)),
+                      to: String(Math.max(Math.ceil(to), Math.floor(from) + leastZoom)),
+                    },
+                  })
+                }
                 series={series.map(([name, values]) => ({ name, values }))}
               />
             </Panel>
@@ -83,3 +108,23 @@ export function ServerMetrics({ id }: { id: number }) {
     </div>
   );
 }
+
+interface Zoom {
+  /** Seconds since 1970. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Returns the part of the range that the address selects; null: all of it. */
+function zoomOf({ from, to }: { from?: string; to?: string }): Zoom | null {
+  const zoom = { from: Number(from), to: Number(to) };
+  return zoom.from > 0 && zoom.to > zoom.from && zoom.to < lastSecond ? zoom : null;
+}
+
+/** Returns the seconds between two values. Values of the last day are stored every 10 s, older ones every 5 min. */
+function stepOf({ from, to }: Zoom): number {
+  const isRecent = from > Date.now() / 1000 - 86_400;
+  return Math.max(isRecent ? 10 : 300, Math.ceil((to - from) / 300));
+}
+
+const iso = (seconds: number): string => new Date(seconds * 1000).toISOString();

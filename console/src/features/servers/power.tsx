@@ -3,12 +3,13 @@ import type { RequestType } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { whyNot } from "../../data/serverview.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Confirm } from "../../ui/dialog.tsx";
 import type { IconName } from "../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
+import { CopyServer, TakeImage } from "./copies.tsx";
 
 /** Power actions in the order of the menu. */
 export const powerActions = [
@@ -34,26 +35,26 @@ export function useStartAction() {
 export function DeleteServer({ server, onClose }: { server: Server; onClose: () => void }) {
   const t = useTexts();
   const { client } = useData();
-  const { run } = useChange(() => client.deleteServer({ path: { id: server.ID } }), {
-    done: () => t.servers.deleted(server.Name),
-  });
   return (
-    <Confirm
+    <ConfirmRequest
       title={t.server.deleteTitle(server.Name)}
       action={t.common.delete}
       typed={server.Name}
-      onConfirm={() => run(undefined)}
+      request={{ operation: "deleteServer", path: { id: server.ID } }}
+      send={() => client.deleteServer({ path: { id: server.ID } })}
+      done={() => t.servers.deleted(server.Name)}
       onClose={onClose}
     >
       <p>{t.server.deleteAbout}</p>
-    </Confirm>
+    </ConfirmRequest>
   );
 }
 
 export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge?: boolean }) {
   const t = useTexts();
-  const [isDeleting, setDeleting] = useState(false);
+  const [open, setOpen] = useState<"delete" | "copy" | "image" | null>(null);
   const { run } = useStartAction();
+  const close = (): void => setOpen(null);
   return (
     <>
       <Menu
@@ -72,11 +73,20 @@ export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge
           </MenuItem>
         ))}
         <hr />
-        <MenuItem icon="trash" isDanger why={whyNot(server, "Delete", t)} onSelect={() => setDeleting(true)}>
+        <MenuItem icon="copy" why={whyNot(server, "Copy", t)} onSelect={() => setOpen("copy")}>
+          {t.copies.copy}
+        </MenuItem>
+        <MenuItem icon="image" why={whyNot(server, "Copy", t)} onSelect={() => setOpen("image")}>
+          {t.copies.image}
+        </MenuItem>
+        <hr />
+        <MenuItem icon="trash" isDanger why={whyNot(server, "Delete", t)} onSelect={() => setOpen("delete")}>
           {t.common.delete}
         </MenuItem>
       </Menu>
-      {isDeleting && <DeleteServer server={server} onClose={() => setDeleting(false)} />}
+      {open === "delete" && <DeleteServer server={server} onClose={close} />}
+      {open === "copy" && <CopyServer server={server} onClose={close} />}
+      {open === "image" && <TakeImage server={server} onClose={close} />}
     </>
   );
 }

@@ -4,13 +4,14 @@ import { sizes } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
 import { useChange } from "../../data/change.ts";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
 import { faultsOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Confirm } from "../../ui/dialog.tsx";
 import { Check, SelectField, TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { DeleteServer } from "./power.tsx";
@@ -31,6 +32,7 @@ export function ServerSettings({ server }: { server: Server }) {
     { done: () => t.server.saved },
   );
   const faults = faultsOf(error);
+  const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path: { id: server.ID }, body });
   const save = (body: ServerEdit) => (event: SubmitEvent) => {
     event.preventDefault();
     run(body).catch(() => undefined);
@@ -53,6 +55,7 @@ export function ServerSettings({ server }: { server: Server }) {
               checked={form.IsProtected}
               onChange={(event) => setForm({ ...form, IsProtected: event.target.checked })}
             />
+            <RequestPanel isFolded request={requestOf({ Name: form.Name, IsProtected: form.IsProtected })} />
             <div className="line">
               <Button type="submit" isBusy={isBusy}>
                 {t.common.save}
@@ -79,6 +82,7 @@ export function ServerSettings({ server }: { server: Server }) {
               ))}
             </div>
             <p className="muted small">{t.server.resizeAbout}</p>
+            <RequestPanel isFolded request={requestOf({ CPU: form.CPU, RAM: form.RAM, HDD: form.HDD })} />
             <div className="line">
               <Button
                 type="submit"
@@ -105,9 +109,6 @@ function DangerZone({ server }: { server: Server }) {
   const images = useQuery(queriesOf(client).images()).data ?? [];
   const [image, setImage] = useState(String(server.ImageID));
   const [open, setOpen] = useState<"rebuild" | "delete" | null>(null);
-  const { run } = useChange(() => client.rebuildServer({ path: { id: server.ID }, body: { ImageId: image } }), {
-    done: () => t.server.rebuilding(server.Name),
-  });
   const close = (): void => setOpen(null);
   return (
     <Panel title={t.server.danger} kind="danger">
@@ -148,15 +149,17 @@ function DangerZone({ server }: { server: Server }) {
       </div>
       {open === "delete" && <DeleteServer server={server} onClose={close} />}
       {open === "rebuild" && (
-        <Confirm
+        <ConfirmRequest
           title={t.server.rebuild}
           action={t.servers.actions.Rebuild}
           typed={server.Name}
-          onConfirm={() => run(undefined)}
+          request={{ operation: "rebuildServer", path: { id: server.ID }, body: { ImageId: image } }}
+          send={() => client.rebuildServer({ path: { id: server.ID }, body: { ImageId: image } })}
+          done={() => t.server.rebuilding(server.Name)}
           onClose={close}
         >
           <p>{t.server.rebuildAbout}</p>
-        </Confirm>
+        </ConfirmRequest>
       )}
     </Panel>
   );

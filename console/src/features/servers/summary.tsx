@@ -1,5 +1,6 @@
 /** Facts of a server, how to connect to it, its networks, and its latest actions. */
 import type { Server } from "@brume/api/server.ts";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { addressOf } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
@@ -41,6 +42,14 @@ export function ServerSummary({ server }: { server: Server }) {
                 value: Object.entries(server.Labels)
                   .map(([key, value]) => `${key}=${value}`)
                   .join(", "),
+              },
+              server.BatchID !== null && {
+                name: t.server.group,
+                value: (
+                  <Link to="/servers" search={{ group: String(server.BatchID) }}>
+                    {t.servers.group(String(server.BatchID))}
+                  </Link>
+                ),
               },
               { name: "ID", value: server.ID, copy: String(server.ID) },
             ]}

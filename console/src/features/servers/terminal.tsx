@@ -1,32 +1,28 @@
-/** The serial console of a server. A request issues a ticket, which opens one WebSocket. */
+/** The serial console of a server. */
 import type { Server } from "@brume/api/server.ts";
 import { useEffect, useRef, useState } from "react";
-import { useChange } from "../../data/change.ts";
-import { useData } from "../../data/data.tsx";
+import { RequestPanel } from "../../data/requestpanel.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
 import { TerminalBox, type TerminalHandle } from "../../ui/terminalbox.tsx";
+import { useTicket } from "./ticket.ts";
 
 type Phase = "closed" | "connecting" | "connected";
 
 export function SerialConsole({ server }: { server: Server }) {
   const t = useTexts();
-  const { client } = useData();
   const [phase, setPhase] = useState<Phase>("closed");
   const terminal = useRef<TerminalHandle>(null);
   const socket = useRef<WebSocket>(null);
-  const open = useChange(() => client.openConsole({ path: { id: server.ID }, body: { Type: "Serial" } }));
+  const open = useTicket(server.ID, "Serial");
   useEffect(() => () => socket.current?.close(), []);
 
   const connect = async (): Promise<void> => {
     setPhase("connecting");
     try {
-      const { Url } = await open.run(undefined);
-      // The page and the ticket may have different names for the service, for example behind a proxy.
-      const url = new URL(Url);
-      const line = new WebSocket(`${location.origin.replace(/^http/, "ws")}${url.pathname}`);
+      const line = new WebSocket(await open());
       line.binaryType = "arraybuffer";
       line.addEventListener("open", () => {
         setPhase("connected");
@@ -64,6 +60,10 @@ export function SerialConsole({ server }: { server: Server }) {
       </div>
       <TerminalBox handle={terminal} label={t.terminal.label} onInput={send} />
       <p className="muted small">{t.terminal.hint}</p>
+      <RequestPanel
+        isFolded
+        request={{ operation: "openConsole", path: { id: server.ID }, body: { Type: "Serial" } }}
+      />
     </div>
   );
 }

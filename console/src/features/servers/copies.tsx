@@ -1,0 +1,91 @@
+/** Dialogs that copy the disk of a server: to another server, or to an image. */
+import type { Server } from "@brume/api/server.ts";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { useData } from "../../data/data.tsx";
+import { FormDialog } from "../../data/formdialog.tsx";
+import { SchemaFields } from "../../data/schemafields.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { TextField } from "../../ui/field.tsx";
+
+interface DialogProps {
+  readonly server: Server;
+  readonly onClose: () => void;
+}
+
+const placed = new Set(["Name", "SshKeys", "WaitFor", "UserData"]);
+
+export function CopyServer({ server, onClose }: DialogProps) {
+  const t = useTexts();
+  const go = useNavigate();
+  const { client } = useData();
+  const [form, setForm] = useState<Readonly<Record<string, unknown>>>({ Name: `${server.Name}-copy` });
+  const path = { id: server.ID };
+  const body = Object.fromEntries(Object.entries(form).filter(([, value]) => value !== undefined && value !== ""));
+  const set = (part: Readonly<Record<string, unknown>>): void => setForm({ ...form, ...part });
+  return (
+    <FormDialog
+      title={t.copies.copyTitle(server.Name)}
+      about={t.copies.copyAbout}
+      action={t.copies.copy}
+      kind="wide"
+      request={{ operation: "copyServer", path, body }}
+      isComplete
+      send={(options) => client.copyServer({ path, body }, options)}
+      done={({ Name }) => t.create.started(Name)}
+      onDone={({ ID }) => {
+        onClose();
+        void go({ to: "/servers/$id", params: { id: String(ID) } });
+      }}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <>
+          <TextField
+            label={t.common.name}
+            maxLength={64}
+            fault={fault("/Name")}
+            value={typeof form["Name"] === "string" ? form["Name"] : ""}
+            onChange={({ target }) => set({ Name: target.value })}
+          />
+          <details className="panel">
+            <summary>{t.create.advanced}</summary>
+            <div className="body">
+              <SchemaFields operation="copyServer" placed={placed} value={form} faults={{}} onChange={set} />
+            </div>
+          </details>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+export function TakeImage({ server, onClose }: DialogProps) {
+  const t = useTexts();
+  const { client } = useData();
+  const [Name, setName] = useState(server.Name);
+  const body = { Name, ServerID: server.ID };
+  return (
+    <FormDialog
+      title={t.copies.imageTitle(server.Name)}
+      about={t.images.sourceAbout.server}
+      action={t.copies.image}
+      request={{ operation: "createImage", body }}
+      isComplete={Name !== ""}
+      send={(options) => client.createImage({ body }, options)}
+      done={(image) => t.images.started(image.Name)}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <TextField
+          label={t.common.name}
+          required
+          maxLength={64}
+          fault={fault("/Name") ?? fault("/ServerID")}
+          value={Name}
+          onChange={({ target }) => setName(target.value)}
+        />
+      )}
+    </FormDialog>
+  );
+}

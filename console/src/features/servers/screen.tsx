@@ -1,0 +1,80 @@
+/** The screen of a server: what a monitor would show, with keyboard and mouse. */
+import type { Server } from "@brume/api/server.ts";
+import { useRef, useState } from "react";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Empty } from "../../ui/feedback.tsx";
+import { State } from "../../ui/page.tsx";
+import { ScreenBox, type ScreenHandle } from "../../ui/screenbox.tsx";
+import { useTicket } from "./ticket.ts";
+
+export function GraphicalConsole({ server }: { server: Server }) {
+  const t = useTexts();
+  const open = useTicket(server.ID, "Vnc");
+  const [url, setUrl] = useState<string | null>(null);
+  const [isOpen, setOpen] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const screen = useRef<ScreenHandle>(null);
+  const connect = (): void => {
+    setBusy(true);
+    open()
+      .then(setUrl, () => undefined)
+      .finally(() => setBusy(false));
+  };
+  const paste = async (): Promise<void> => {
+    const text = await navigator.clipboard.readText().catch(() => "");
+    screen.current?.type(text);
+    screen.current?.focus();
+  };
+  const phase = isOpen ? "connected" : isBusy || url !== null ? "connecting" : "closed";
+  if (!server.IsPowerOn && url === null) return <Empty icon="screen" title={t.terminal.off} />;
+  return (
+    <div className="stack tight">
+      <div className="line apart">
+        <State tone={isOpen ? "good" : phase === "connecting" ? "busy" : "quiet"}>{t.terminal[phase]}</State>
+        <span className="line">
+          {isOpen && (
+            <>
+              {"clipboard" in navigator && (
+                <Button size="small" onClick={() => void paste()}>
+                  {t.terminal.paste}
+                </Button>
+              )}
+              <Button size="small" onClick={() => screen.current?.sendCtrlAltDel()}>
+                Ctrl+Alt+Del
+              </Button>
+              <Button size="small" onClick={() => setUrl(null)}>
+                {t.terminal.disconnect}
+              </Button>
+            </>
+          )}
+          {url === null && (
+            <Button size="small" kind="primary" isBusy={isBusy} onClick={connect}>
+              {t.terminal.connect}
+            </Button>
+          )}
+        </span>
+      </div>
+      {url === null ? (
+        <div className="terminal screen" />
+      ) : (
+        <ScreenBox
+          handle={screen}
+          url={url}
+          label={t.terminal.screenLabel}
+          onOpen={() => {
+            setOpen(true);
+            screen.current?.focus();
+          }}
+          onClose={() => {
+            setOpen(false);
+            setUrl(null);
+          }}
+        />
+      )}
+      <p className="muted small">{t.terminal.screenHint}</p>
+      <RequestPanel isFolded request={{ operation: "openConsole", path: { id: server.ID }, body: { Type: "Vnc" } }} />
+    </div>
+  );
+}
