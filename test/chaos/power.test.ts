@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { sql } from "kysely";
 import { silentLog } from "../../service/src/base/log.ts";
-import { type Reader, StorageError, type Store } from "../../service/src/store/db.ts";
+import { allowLoss, type Reader, StorageError, type Store } from "../../service/src/store/db.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 import { createProcess } from "../support/process.ts";
 import { withSeed } from "../support/random.ts";
@@ -166,6 +166,31 @@ test("a database is opened only when the log that an earlier process left is syn
   await (await opening).close();
   rmSync(folder, { recursive: true });
 });
+
+test("a change that may be lost does not wait for the disk, unless it shares the commit of another one", () =>
+  openGated(async (store, open) => {
+    await createTable(store, open);
+    const insertLosable = (value: number) =>
+      store.write((tx) => {
+        allowLoss(tx);
+        return sql`insert into t values (${sql.lit(value)})`.execute(tx);
+      });
+    await insertLosable(1);
+    await assert.rejects(
+      store.write(() => Promise.reject(new Error("rejected"))),
+      /rejected/,
+    );
+    assert.equal(open.length, 0);
+    let isConfirmed = false;
+    const both = Promise.all([insertLosable(2), insert(store, 3)]).then(() => (isConfirmed = true));
+    await turns(10);
+    assert.equal(open.length, 1);
+    assert.equal(isConfirmed, false);
+    assert.deepEqual(await valuesIn(store.read), [1]);
+    open.shift()?.();
+    await both;
+    assert.deepEqual(await valuesIn(store.read), [1, 2, 3]);
+  }));
 
 test("after a failed sync, the next change first replaces the log, which may be incomplete on the disk", () =>
   openGated(async (store, open, file) => {

@@ -5,7 +5,7 @@
  */
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../store/db.ts";
-import { prepare } from "../store/db.ts";
+import { allowLoss, prepare } from "../store/db.ts";
 import { hideCommit, notifyTopic } from "./commit.ts";
 import { isIn } from "./task.ts";
 import type { Row } from "./view.ts";
@@ -57,7 +57,11 @@ export async function claim(store: Store, { names, limit, lease, now, until }: C
       .where("due_at", "<=", now)
       .returningAll()
       .execute();
-    if (rows.every(({ state }) => state === "Keeping")) hideCommit(tx);
+    // What a step of a flow does has an undo, so its beginning must be known after a power cut.
+    if (rows.every(({ state }) => state === "Keeping")) {
+      hideCommit(tx);
+      allowLoss(tx);
+    }
     return rows;
   });
 }

@@ -7,7 +7,7 @@ import { since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Pacer } from "../base/turn.ts";
 import type { Tx } from "../store/db.ts";
-import { lock, StorageError } from "../store/db.ts";
+import { allowLoss, lock, StorageError } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 import type { Attempt } from "./attempt.ts";
 import { attempt } from "./attempt.ts";
@@ -323,8 +323,10 @@ export async function runReconciler(
 
 /** Writes the reconciler's rows before the task row. Handlers lock in the same order (rows, then request), so they cannot deadlock. */
 async function storeRun(tx: Tx, row: Row, done: Row, result: ReconcileResult, now: number): Promise<void> {
-  if (result.save === undefined) hideCommit(tx);
-  else await result.save(tx);
+  if (result.save === undefined) {
+    hideCommit(tx);
+    allowLoss(tx);
+  } else await result.save(tx);
   const gone = result.gone === true && (await remove(tx, row));
   if (!gone) await commit(tx, row, done, now);
 }

@@ -10,7 +10,7 @@ import type { NetworkStatus, RouterStatus } from "../drivers/router/interface.ts
 import { hideCommit } from "../engine/commit.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
-import { prepare, type Reader, type Store, type Tx } from "../store/db.ts";
+import { allowLoss, prepare, type Reader, type Store, type Tx } from "../store/db.ts";
 import {
   type Counters,
   coarsen,
@@ -121,6 +121,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
       const ids = { first: part[0]?.[0] ?? 0, last: part.at(-1)?.[0] ?? 0 };
       await store.write(async (tx) => {
         hideCommit(tx);
+        allowLoss(tx);
         const servers = new Set((await serversBetween.all(tx, ids)).map(({ id }) => id));
         for (const [server, { start, figures }] of part)
           if (servers.has(server))
@@ -232,6 +233,7 @@ const thinnedTogether = 200;
 /** Deletes some rows that are too old, and reduces some rows of more than a day to one point. Resolves to the larger number of both. */
 async function thin(tx: Tx, now: number): Promise<number> {
   hideCommit(tx);
+  allowLoss(tx);
   const { numAffectedRows = 0n } = await sql`delete from sample where (server_id, start) in
     (select server_id, start from sample where start < ${now - rowLife} order by start
       limit ${sql.lit(thinnedTogether)})`.execute(tx);

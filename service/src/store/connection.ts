@@ -20,8 +20,8 @@ export interface Connection {
 /** The connection of a writer. */
 export interface WriteConnection extends Connection {
   begin(): Awaitable<void>;
-  /** Rejects unless everything since `begin` is durable. Runs at once, and may resolve later. */
-  commit(): Awaitable<void>;
+  /** Rejects unless everything since `begin` is durable, or only stored with `isDurable` false. Runs at once, and may resolve later. */
+  commit(isDurable: boolean): Awaitable<void>;
   rollback(): Awaitable<void>;
   /** Acquires the lock `key` until the commit. */
   lock(key: string): Awaitable<void>;

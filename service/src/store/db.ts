@@ -90,6 +90,12 @@ export async function lock(tx: Tx, key: string): Promise<void> {
  */
 export const rest = (tx: Tx): Promise<void> => sessionOf(tx).rest();
 
+/**
+ * Lets the commit of this transaction end before it is on the disk. Only for changes that the service makes again after a power cut, and
+ * that no response contains: leases, times of the next run, samples. No effect on PostgreSQL.
+ */
+export const allowLoss = (tx: Tx): void => sessionOf(tx).allowLoss();
+
 /** Runs work of a transaction that yields where it can be interrupted, and rests there. */
 export async function runResting<T>(tx: Tx, work: Generator<void, T>): Promise<T> {
   for (;;) {

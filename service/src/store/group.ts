@@ -52,6 +52,8 @@ interface Outcome {
   readonly finish: () => void;
   /** The part failed after it wrote. */
   readonly mustUndo: boolean;
+  /** The commit must be on the disk before it ends. */
+  readonly isDurable: boolean;
 }
 
 const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
@@ -87,6 +89,7 @@ class PartSession implements Session {
   ended = false;
   /** It ran a statement that may have changed rows, or queued journal rows. */
   wrote = false;
+  #canLose = false;
   readonly entries: Entry[] = [];
 
   readonly #life: Life;
@@ -162,6 +165,12 @@ class PartSession implements Session {
     this.#life.rested = true;
     await this.#life.turn.next();
   }
+  allowLoss(): void {
+    this.#canLose = true;
+  }
+  isDurable(): boolean {
+    return this.wrote && !this.#canLose;
+  }
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
     return this.#act(sql, (connection) => connection.execute(sql, values));
   }
@@ -211,7 +220,7 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       if (session.failure !== undefined) throw session.failure;
       if (entries === null) await session.flush();
       else for (const entry of session.entries) entries.push(entry);
-      return { finish: () => resolve(value), mustUndo: false };
+      return { finish: () => resolve(value), mustUndo: false, isDurable: session.isDurable() };
     } catch (error) {
       await session.settle();
       const { failure } = session;
@@ -224,6 +233,7 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       return {
         finish: () => reject(error),
         mustUndo: session.wrote || (kind === "postgres" && failure !== undefined),
+        isDurable: false,
       };
     } finally {
       session.ended = true;
@@ -262,7 +272,7 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       return false;
     }
     life.atDisk = true;
-    await connection.commit();
+    await connection.commit(outcomes.some(({ isDurable }) => isDurable));
     return true;
   }
 
@@ -284,7 +294,7 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       await connection.run("RELEASE part", []);
     }
     life.atDisk = true;
-    await connection.commit();
+    await connection.commit(outcomes.some(({ isDurable }) => isDurable));
   }
 
   /** Rolls back after an error that may have ended the transaction. A failure here is only logged. */

@@ -96,6 +96,7 @@ const createReadSession = (runQuery: RunQuery): Session => ({
   flush: refuseAppend,
   lock: refuseAppend,
   rest: refuseAppend,
+  allowLoss: refuseAppend,
   script: refuseAppend,
 });
 

@@ -40,6 +40,8 @@ export interface Session {
   lock(key: string): void;
   /** Lets the event loop serve reads, if the transaction has run for a slice. Other writes wait. */
   rest(): Promise<void>;
+  /** Lets the commit end before its rows are on the disk: a power cut may undo it. Other transactions of the commit may still need the disk. */
+  allowLoss(): void;
   /** Runs a text of Kysely, which does not know whether it returns rows. */
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }>;
   /** Runs several statements without values, as in a migration. */
@@ -58,7 +60,7 @@ export function sessionOf(db: Kysely<Tables>): Session {
   return session;
 }
 
-/** `append`, `flush`, `lock` and `rest` of a session that only reads: throws. */
+/** `append`, `flush`, `lock`, `rest` and `allowLoss` of a session that only reads: throws. */
 export function refuseAppend(): never {
   throw new Error("rows can be appended to a journal, and locks acquired, only in a write transaction");
 }

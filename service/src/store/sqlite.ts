@@ -339,6 +339,7 @@ function readSession(connection: SqliteConnection, note: (error: unknown) => unk
     flush: refuseAppend,
     lock: refuseAppend,
     rest: refuseAppend,
+    allowLoss: refuseAppend,
     execute: (sql, values) => noting(() => connection.execute(sql, values)),
     script: (sql) => noting(() => connection.script(sql)),
   };

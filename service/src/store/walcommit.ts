@@ -43,9 +43,9 @@ export interface WalCommits {
   start(): Promise<void>;
   /** Starts a transaction. Rejects with `StorageError` if an earlier commit may be incomplete on the disk and this cannot be repaired. */
   begin(): Promise<void>;
-  /** Resolves when the transaction is durable. Until then `reading` shows the state before it. */
-  commit(): Promise<void>;
-  /** Resolves when no commit is being synced: all that a new connection can see now is durable. */
+  /** Resolves when the transaction is durable; with `isDurable` false when it is stored. Until then `reading` shows the state before it. */
+  commit(isDurable: boolean): Promise<void>;
+  /** Resolves when no commit is being synced: all that a new connection can see now is durable, or may be lost. */
   synced(): Promise<void>;
   /** Number of rejected commits whose writes may be stored. */
   uncertain(): number;
@@ -102,6 +102,24 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
         checkpoint = null;
       }));
 
+  /** Commits, and resolves when the log is on the disk. */
+  async function commitSynced(): Promise<void> {
+    reading.run("BEGIN", []);
+    try {
+      reading.first("SELECT 1 FROM sqlite_schema LIMIT 1", []);
+      writing.commit();
+      syncing = sync(descriptor).catch((cause: unknown) => {
+        isTorn = true;
+        uncertain += 1;
+        throw new StorageError(`SQLite: the log of ${file} was not written (${(cause as Error).message})`, { cause });
+      });
+      await syncing;
+    } finally {
+      syncing = null;
+      release();
+    }
+  }
+
   return {
     async start() {
       try {
@@ -120,21 +138,9 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
       }
       writing.begin();
     },
-    async commit() {
-      reading.run("BEGIN", []);
-      try {
-        reading.first("SELECT 1 FROM sqlite_schema LIMIT 1", []);
-        writing.commit();
-        syncing = sync(descriptor).catch((cause: unknown) => {
-          isTorn = true;
-          uncertain += 1;
-          throw new StorageError(`SQLite: the log of ${file} was not written (${(cause as Error).message})`, { cause });
-        });
-        await syncing;
-      } finally {
-        syncing = null;
-        release();
-      }
+    async commit(isDurable) {
+      if (isDurable) await commitSynced();
+      else writing.commit();
       if (hasWorker && countPages().missing >= checkpointPages) void moveLog();
     },
     async synced() {
