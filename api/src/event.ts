@@ -43,6 +43,7 @@ export const eventResources = {
   session: { scope: "account:admin", types: ["session.created", "session.deleted"] },
   orphan: { scope: "account:admin", types: ["orphan.created", "orphan.changed", "orphan.deleted"] },
   disk: { scope: "account:admin", types: ["disk.low", "disk.recovered"] },
+  certificate: { scope: "account:admin", types: ["certificate.changed", "certificate.failed"] },
   webhook: { scope: "account:admin", types: ["webhook.created", "webhook.changed", "webhook.deleted"] },
 } as const satisfies Record<string, { scope: Scope; types: readonly string[] }>;
 

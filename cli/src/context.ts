@@ -27,6 +27,8 @@ export interface Target {
   readonly name: string;
   readonly url: string;
   readonly token: string | undefined;
+  /** PEM of the certificate that the service on this host serves: its URL has an address, which no authority confirms. */
+  readonly certificate?: string;
 }
 
 const defaultUrl = "http://127.0.0.1:8080";
@@ -110,8 +112,10 @@ async function findLocal(host: Host): Promise<Target | null> {
     const token = await readLine(path);
     if (token === null) continue;
     // The token may be a link into the folder of the control plane, which also contains the URL.
-    const beside = join(dirname(await realpath(path)), "url");
-    return { name: "local", url: (await readLine(beside)) ?? defaultUrl, token };
+    const beside = dirname(await realpath(path));
+    const url = (await readLine(join(beside, "url"))) ?? defaultUrl;
+    const certificate = url.startsWith("https:") ? await readLine(join(beside, "certificate.pem")) : null;
+    return { name: "local", url, token, ...(certificate !== null && { certificate }) };
   }
   return null;
 }

@@ -28,6 +28,7 @@ function responseOf(message: IncomingMessage, text: string): Response {
 async function send(
   url: URL,
   { method, headers, body, signal }: NonNullable<Init>,
+  trust: object,
 ): Promise<[IncomingMessage, string]> {
   const { request } = load(url.protocol === "https:" ? "node:https" : "node:http") as { request: typeof sendRequest };
   return new Promise((resolve, reject) => {
@@ -36,6 +37,7 @@ async function send(
     const length = text === "" ? {} : { "Content-Length": String(Buffer.byteLength(text)) };
     const options = {
       method: method ?? "GET",
+      ...trust,
       headers: { ...(headers as Record<string, string>), ...length },
       ...(signal && { signal }),
     };
@@ -50,10 +52,22 @@ async function send(
   });
 }
 
-/** Sends a request of the client of this package: plain headers, and a text as body. */
-export const request: typeof fetch = async (input, init = {}) => {
-  const accept = (init.headers as Readonly<Record<string, string>> | undefined)?.["Accept"];
-  if (accept === "text/event-stream" || typeof input !== "string") return fetch(input, init);
-  const [message, text] = await send(new URL(input), init);
-  return isRedirect(message.statusCode ?? 0) ? fetch(input, init) : responseOf(message, text);
-};
+/**
+ * Creates the function that sends requests of the client of this package: plain headers, and a text as body. `certificate`: PEM of the only
+ * certificate that is trusted, whose names are not compared.
+ */
+export function createRequest(certificate?: string): typeof fetch {
+  const trust =
+    certificate === undefined
+      ? {}
+      : { ca: certificate, allowPartialTrustChain: true, checkServerIdentity: () => undefined };
+  return async (input, init = {}) => {
+    const accept = (init.headers as Readonly<Record<string, string>> | undefined)?.["Accept"];
+    if (accept === "text/event-stream" || typeof input !== "string") return fetch(input, init);
+    const [message, text] = await send(new URL(input), init, trust);
+    return isRedirect(message.statusCode ?? 0) ? fetch(input, init) : responseOf(message, text);
+  };
+}
+
+/** Sends a request; trusts the authorities of Node. */
+export const request: typeof fetch = createRequest();

@@ -46,12 +46,14 @@ export function createSession(
     if (!/^https?:\/\//.test(found.url))
       throw new UsageError(`"${found.url}" is not a URL.`, "It begins with http:// or https://.");
     url = found.url;
+    const { certificate } = found;
+    const fetch = certificate === undefined ? host.fetch : (await import("./request.ts")).createRequest(certificate);
     return createClient({
       url: found.url,
       token: found.token,
       strict: options.strict,
       retries: 2,
-      ...(host.fetch && { fetch: host.fetch }),
+      ...(fetch && { fetch }),
     });
   };
   return {

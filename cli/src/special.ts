@@ -248,6 +248,12 @@ export const specialCommands: readonly Command[] = [
     {
       flags: [
         flag("listen", text, "Address and port of the API. Default `127.0.0.1:8080`."),
+        flag("tls-domain", text, "Name of the API, for a certificate that the service orders and renews."),
+        flag(
+          "tls-redirect",
+          text,
+          "Address and port of a plain HTTP server that redirects to HTTPS, such as `0.0.0.0:80`.",
+        ),
         flag("tls-cert", text, "PEM file of the certificate of the API."),
         flag("tls-key", text, "PEM file of its key."),
         flag(

@@ -9,6 +9,7 @@ import { readSources, type Sources } from "./config/file.ts";
 import { type NetworkConfig, readNetwork } from "./config/network.ts";
 import { type Keep, parseKeep } from "./config/retention.ts";
 import { keyOf, type SettingName } from "./config/settings.ts";
+import { checkRedirect, readTlsSettings, type TlsConfig } from "./config/tls.ts";
 import {
   ConfigError,
   checkBlock,
@@ -20,10 +21,8 @@ import {
 } from "./config/value.ts";
 
 /** All settings, validated. */
-export interface Config {
+export interface Config extends TlsConfig {
   readonly listen: Endpoint;
-  /** Paths of PEM files; null: HTTP without TLS. */
-  readonly tls: { readonly certificate: string; readonly key: string } | null;
   /** Accepts malformed HTTP/1.1 requests of old clients. */
   readonly lenientHttp: boolean;
   readonly dataFolder: string;
@@ -84,7 +83,9 @@ function parseHost(value: string): Config["simulatedHost"] {
 /** Reads all settings from variables and the settings file. Throws an error that names the line of an invalid one. */
 export function loadSettings(environment: Environment, sources: Sources = readSources(environment)): Config {
   try {
-    return loadConfig(sources.environment);
+    const config = loadConfig(sources.environment);
+    checkRedirect(config);
+    return config;
   } catch (error) {
     const place = error instanceof ConfigError ? sources.places.get(error.setting) : undefined;
     if (place === undefined || !(error instanceof ConfigError)) throw error;
@@ -119,14 +120,10 @@ export function loadConfig(environment: Environment): Config {
   const database = read("BRUME_DATABASE") ?? null;
   if (database !== null && !/^postgres(ql)?:\/\//.test(database))
     throw new ConfigError("BRUME_DATABASE", "postgres://USER:PASSWORD@HOST/NAME", "(not shown)");
-  const certificate = read("BRUME_TLS_CERT");
-  const tlsKey = read("BRUME_TLS_KEY");
-  if ((certificate === undefined) !== (tlsKey === undefined))
-    throw new ConfigError("BRUME_TLS_CERT and BRUME_TLS_KEY", "both files or neither", certificate ?? tlsKey ?? "");
 
   const config: Config = {
     listen: parseEndpoint("BRUME_LISTEN", read("BRUME_LISTEN")),
-    tls: certificate !== undefined && tlsKey !== undefined ? { certificate, key: tlsKey } : null,
+    ...readTlsSettings(settings),
     lenientHttp: readInteger("BRUME_LENIENT_HTTP", 1) === 1,
     dataFolder: isAbsolute(data) ? data : resolve(data),
     databaseUrl: database,

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
+import { Gauge, type Registry } from "prom-client";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { DnsMetrics } from "./dns/metrics.ts";
@@ -27,6 +28,13 @@ export interface Health {
 /** Phase of the process; only a running service can be ready. */
 export type ServiceState = "starting" | "running" | "stopping";
 
+/** Returns the state of the API's certificate at a time, and when it expires; times in ms since 1970. */
+export type CertificateCheck = (now: number) => {
+  readonly Ok: boolean;
+  readonly Detail: string;
+  readonly expires: number;
+};
+
 /** What `createHealth` checks, and texts for the details. */
 export interface HealthOptions {
   readonly store: Store;
@@ -38,6 +46,8 @@ export interface HealthOptions {
   readonly metrics: DnsMetrics;
   /** Without it the disk is not checked. */
   readonly disk: DiskSettings | undefined;
+  /** Without it there is no TLS. */
+  readonly certificate: CertificateCheck | undefined;
   /** Descriptions of the drivers, shown while they work. */
   readonly details: { readonly machine: string; readonly router: string };
 }
@@ -50,6 +60,8 @@ export function createHealth(options: HealthOptions): Health {
   const { store, clock, log, machines, networks, zones, metrics, details } = options;
   const diskWatch = createDiskWatch({ ...options.disk, log, registry: metrics.registry });
   const diskEvents = createDiskEvents(store);
+  const { certificate } = options;
+  if (certificate !== undefined) addCertificateMetric(metrics.registry, () => certificate(clock.now()).expires);
   let isDatabaseUp = true;
   let disk: DiskState | null = null;
   let machineState = { ready: true, detail: "not checked yet" };
@@ -105,12 +117,24 @@ export function createHealth(options: HealthOptions): Health {
         { Name: "router", Ok: router.ready, Detail: router.ready ? details.router : router.detail },
         { Name: "nameserver", Ok: ready && zoneError === null, Detail: ready ? (zoneError ?? address) : detail },
       ];
-      // With a full disk, reads and the name server still work.
+      // With a full disk, reads and the name server still work. Whether a certificate is sufficient is decided by the clients.
       const isWell = checks.every(({ Name, Ok }) => Ok || Name === "disk");
       const status = state === "running" ? (isWell ? "ready" : "failing") : state;
-      return { Status: status, Checks: checks };
+      if (certificate === undefined) return { Status: status, Checks: checks };
+      const { Ok, Detail } = certificate(clock.now());
+      return { Status: status, Checks: [...checks, { Name: "certificate", Ok, Detail }] };
     },
   };
+}
+
+function addCertificateMetric(registry: Registry, expires: () => number): void {
+  const gauge: Gauge = new Gauge({
+    name: "brume_certificate_expiry_timestamp_seconds",
+    help: "When the certificate of the API expires, in seconds since 1970.",
+    registers: [],
+    collect: () => gauge.set(Math.floor(expires() / 1000)),
+  });
+  registry.registerMetric(gauge);
 }
 
 const describeOrphans = (count: number): string =>

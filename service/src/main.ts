@@ -32,10 +32,11 @@ async function start(): Promise<void> {
     throw new Error(`"${role}" is not a part of the service: agent, control, config, or none for all`);
   if (config.processes === 2 && !config.simulate && process.platform === "linux" && process.getuid?.() === 0)
     return (await import("./launch/start.ts")).becomeSupervisor(config, sources?.environment ?? process.env);
-  const [{ startService }, { openHost }, { readTls }] = await Promise.all([
+  const [{ startService }, { openHost }, { readTls }, { watchFiles }] = await Promise.all([
     import("./start.ts"),
     import("./host.ts"),
     import("./launch/tls.ts"),
+    import("./launch/tlsfiles.ts"),
   ]);
   const log = createLog(config.logLevel);
   const tls = config.tls && (await readTls(config.tls));
@@ -43,6 +44,12 @@ async function start(): Promise<void> {
     log,
     folder: config.dataFolder,
     tls,
+    onTls(listener) {
+      if (config.tls !== null)
+        watchFiles(config.tls, listener, (reason) =>
+          log("warn", "The certificate of the API has changed and could not be read.", { reason }),
+        );
+    },
     introduces: true,
     openHost: () => openHost(config, log),
   });

@@ -39,11 +39,11 @@ import { createFeed, eventPruner } from "./engine/event.ts";
 import { endedTasks, pruneReconciler } from "./engine/prune.ts";
 import { createPruneTime } from "./engine/prunetime.ts";
 import { endedWithin } from "./engine/task.ts";
-import { createHealth, type ServiceState } from "./health.ts";
+import { type CertificateCheck, createHealth, type ServiceState } from "./health.ts";
 import { type DiskSettings, withoutStorage } from "./http/diskspace.ts";
 import { printEvent } from "./http/events.ts";
 import { moveKeyTimes, storedKeys } from "./http/idempotency.ts";
-import { createHttp, type HttpLimits } from "./http/server.ts";
+import { createHttp, type Http, type HttpLimits } from "./http/server.ts";
 import { createTickets } from "./http/tickets.ts";
 import { createNetworks, type NetworkSettings } from "./network/networks.ts";
 import { importFlow } from "./server/flow/import.ts";
@@ -105,6 +105,8 @@ export interface ServiceOptions {
   readonly lenientHttp: boolean;
   /** PEM texts. Null: HTTP without TLS. */
   readonly tls: { readonly certificate: string; readonly key: string } | null;
+  /** Returns the check of the certificate for `/readyz`, and when it expires, in ms since 1970. Absent: no TLS. */
+  readonly certificate?: CertificateCheck;
   /** Folder of the built web console; absent: there is none. */
   readonly consoleFolder?: string;
   readonly limits?: Partial<HttpLimits>;
@@ -112,6 +114,10 @@ export interface ServiceOptions {
 
 /** The service, after `createService`. */
 export interface Service {
+  /** The database; changes through it are visible in responses and events at once. */
+  readonly store: Store;
+  /** Serves another certificate to new connections. */
+  readonly setTls: Http["setTls"];
   /** Starts the HTTP server, the name server's zones and the engine. Resolves to `host:port` when all stored zones are served. */
   listen(host: string, port: number): Promise<string>;
   /**
@@ -219,6 +225,7 @@ export function createService(options: ServiceOptions): Service {
     machines: servers.machineStatus,
     networks: networks.live,
     disk: options.disk,
+    certificate: options.certificate,
     details: { machine: options.machineDetail, router: options.networks.engines },
   });
 
@@ -355,6 +362,8 @@ export function createService(options: ServiceOptions): Service {
   }
 
   return {
+    store,
+    setTls: http.setTls,
     async listen(host, port) {
       await atStart("sums of servers and orphans", servers.noteOrphans).catch((error: unknown) =>
         log("error", "Could not search the host for orphans; the next check tries again.", { error }),

@@ -23,6 +23,8 @@ import { closedExcept, resolversFor } from "./drivers/router/model/closedaddress
 import { createThreadSender } from "./drivers/webhook/thread.ts";
 import type { Host } from "./host.ts";
 import { withoutStorage } from "./http/diskspace.ts";
+import { openCertificate } from "./launch/certificate.ts";
+import type { KeyTexts } from "./launch/parent.ts";
 import { release } from "./release.ts";
 import { createService } from "./service.ts";
 import { hintOfToken, startText } from "./starttext.ts";
@@ -39,8 +41,10 @@ export interface Surroundings {
   readonly log: Log;
   /** Folder of database, key and token. */
   readonly folder: string;
-  /** PEM texts; null: HTTP without TLS. */
-  readonly tls: { readonly certificate: string; readonly key: string } | null;
+  /** PEM texts of the operator's certificate; null: there is none. */
+  readonly tls: KeyTexts | null;
+  /** Calls the listener when its files have changed. */
+  readonly onTls: (listener: (tls: KeyTexts) => void) => void;
   /** Whether the introduction for people is printed. */
   readonly introduces: boolean;
   /** Opens the drivers, or connects to the agent. */
@@ -50,7 +54,7 @@ export interface Surroundings {
 /** Starts the service; resolves when it serves requests. SIGTERM and SIGINT then stop it and end the process. */
 export async function startService(
   config: Config,
-  { log, folder, tls, introduces, openHost }: Surroundings,
+  { log, folder, tls, onTls, introduces, openHost }: Surroundings,
 ): Promise<void> {
   limitNewSpace();
   for (const name of config.unknown) log("warn", `${name} is set, but Brume has no setting of this name.`);
@@ -75,6 +79,7 @@ export async function startService(
     transfer: config.dns.transfer,
     log,
   }).catch(throwNaming("BRUME_DNS_LISTEN"));
+  const certificate = await openCertificate(config, { log, folder, tls, onTls });
   // Queries are answered before the engines of the host are ready.
   const zones = createZonePublisher({
     store,
@@ -133,7 +138,8 @@ export async function startService(
     resolvers: config.dns.resolvers,
     consoleFolder: fileURLToPath(new URL("../../console/dist", import.meta.url)),
     lenientHttp: config.lenientHttp,
-    tls,
+    tls: certificate?.pair ?? null,
+    ...(certificate !== null && { certificate: certificate.check }),
   });
 
   let stoppingSince: number | null = null;
@@ -142,8 +148,8 @@ export async function startService(
     if (stoppingSince !== null) return Date.now() - stoppingSince < 1000 ? undefined : process.exit(1);
     stoppingSince = Date.now();
     log("info", `${signal}: finishing the running requests.`);
-    service
-      .close(graceSeconds * 1000)
+    (certificate?.close() ?? Promise.resolve())
+      .then(() => service.close(graceSeconds * 1000))
       .then(() => Promise.all([nameserver.close(), close()]))
       .then(() => store.close())
       .then(
@@ -164,7 +170,8 @@ export async function startService(
   releaseMemory();
   const dns = (await nameserver.observe()).address;
   const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 }).catch(unlessStorage([]));
-  const url = `${config.tls ? "https" : "http"}://${address}`;
+  await certificate?.begin(service, { zones, nameserver }, Number(address.split(":").at(-1)));
+  const url = `${certificate ? "https" : "http"}://${address}`;
   // The command line finds this installation by the file.
   await writeFile(join(folder, "url"), `${url}\n`).catch((error: unknown) =>
     log("warn", "The file url was not written.", { error }),
@@ -172,9 +179,16 @@ export async function startService(
   const hint = tokenInForce
     ? hintOfToken(config.dataFolder, kept)
     : { line: "token 1 was deleted; use another token", shell: "YOUR-TOKEN" };
-  if (introduces) process.stdout.write(startText(url, hint, dns, first?.ascii ?? null));
+  if (introduces)
+    process.stdout.write(startText(nameUrl(url, certificate?.name ?? null), hint, dns, first?.ascii ?? null));
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
 }
+
+/** Returns the URL with the name of the certificate instead of the address. */
+const nameUrl = (url: string, name: string | null): string =>
+  name === null
+    ? url
+    : url.replace(/\/\/.*:(\d+)$/, (_, port: string) => `//${name}${port === "443" ? "" : `:${port}`}`);
 
 /** Opens PostgreSQL exclusively, and locks the data folder as with SQLite. */
 async function openServer({ databaseUrl, dataFolder }: Config, own: string, log: Log): Promise<Store> {

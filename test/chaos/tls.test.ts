@@ -3,14 +3,17 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { request } from "node:https";
+import { Agent, request } from "node:https";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { serviceProgram } from "../support/program.ts";
+import { createProcess } from "../support/process.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
+import { createPairs, writePair } from "../support/tlsfiles.ts";
 
 const folder = resolve(import.meta.dirname, "tls");
 const tls = {
@@ -116,6 +119,54 @@ describe("TLS", () => {
   });
 });
 
+test("changed files are used for new connections, and open ones continue", async () => {
+  const files = mkdtempSync(join(tmpdir(), "brume-tls-"));
+  const pairs = await createPairs("cloud.example.com", 2);
+  const [first, second] = pairs as [(typeof pairs)[0], (typeof pairs)[0]];
+  const brume = await createProcess("sqlite", { stopped: true, environment: writePair(files, first) });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
+  try {
+    // The harness reads /readyz by HTTP.
+    await assert.rejects(brume.start(), /fetch failed/);
+    const port = Number(/:(\d+)\s*$/.exec(readFileSync(join(brume.folder, "url"), "utf8"))?.[1]);
+    const read = async (path: string, keep?: Agent): Promise<[string, TLSSocket]> => {
+      const sent = request({ host: "127.0.0.1", port, path, rejectUnauthorized: false, ...(keep && { agent: keep }) });
+      sent.end();
+      const [message] = (await once(sent, "response")) as [AsyncIterable<Buffer> & { readonly socket: TLSSocket }];
+      const { socket } = message;
+      let text = "";
+      for await (const part of message) text += String(part);
+      return [text, socket];
+    };
+    const serial = async (): Promise<string> => {
+      const socket = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false });
+      await once(socket, "secureConnect");
+      const { serialNumber } = socket.getPeerCertificate();
+      socket.destroy();
+      return serialNumber;
+    };
+    const [, open] = await read("/healthz", agent);
+    const before = await serial();
+    // Files that do not match are not used.
+    writePair(files, { certificate: second.certificate, key: first.key });
+    for (;;) {
+      const [text] = await read("/readyz");
+      if (/the changed files are not used/.test(text)) break;
+      await sleep(50);
+    }
+    assert.equal(await serial(), before);
+    writePair(files, second);
+    while ((await serial()) === before) await sleep(50);
+    const [text, socket] = await read("/readyz", agent);
+    assert.equal(socket, open);
+    assert.match(text, /"Name":"certificate","Ok":true,"Detail":"cloud\.example\.com, valid until [-\d]+"/);
+  } finally {
+    agent.destroy();
+    await brume.close();
+    rmSync(files, { recursive: true });
+  }
+});
+
 /** Runs a service with these settings until it ends. Returns its exit code and error output. */
 function startWith(settings: Readonly<Record<string, string>>) {
   const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
@@ -134,6 +185,8 @@ test("invalid settings prevent the start with an error that names them", () => {
   const key = join(folder, "key.pem");
   const cases: [Readonly<Record<string, string>>, RegExp][] = [
     [{ BRUME_TLS_CERT: certificate }, /BRUME_TLS_CERT and BRUME_TLS_KEY must be both files or neither/],
+    [{ BRUME_TLS_REDIRECT: "127.0.0.1:0" }, /BRUME_TLS_REDIRECT must be absent without TLS/],
+    [{ BRUME_TLS_DOMAIN: "localhost" }, /BRUME_TLS_DOMAIN must be one to 100 domain names/],
     [{ BRUME_TLS_CERT: `${certificate}.old`, BRUME_TLS_KEY: key }, /: BRUME_TLS_CERT: ENOENT: .*certificate\.pem\.old/],
     [{ BRUME_TLS_CERT: certificate, BRUME_TLS_KEY: certificate }, /: BRUME_TLS_CERT and BRUME_TLS_KEY: /],
     [{ BRUME_DATA: key }, /: BRUME_DATA: EEXIST: .*key\.pem/],

@@ -6,11 +6,11 @@ import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort, type Pebble, startPebble } from "../support/pebble.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
 const programs = ["pebble", "lego", "certbot", "openssl"];
@@ -19,20 +19,12 @@ const hindrance = missing.length > 0 && `needs ${missing.join(", ")}`;
 if (hindrance !== false) console.log(`certificate tools: not tried, ${hindrance}`);
 
 const brumeCommand = resolve(import.meta.dirname, "../../cli/bin/brume.js");
-/** Returns a free TCP port of 127.0.0.1. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 describe("certificate tools", { skip: hindrance, concurrency: false }, () => {
   let brume: TestService;
   let folder = "";
   let authority = "";
+  let pebble: Pebble;
   let token = "";
   const children: ChildProcess[] = [];
 
@@ -69,29 +61,15 @@ describe("certificate tools", { skip: hindrance, concurrency: false }, () => {
     const { ID: DomainID } = await brume.client.createDomain({ body: { Name: "example.com", Ip: "192.0.2.1" } });
     const body = { Name: "acme", Scopes: ["dns:write" as const], DomainID, RecordPattern: "_acme-challenge*" };
     token = (await brume.client.createToken({ body })).Token;
-    const [certificate, privateKey] = [join(folder, "ca.pem"), join(folder, "ca.key")];
-    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-    const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", privateKey];
-    await run("openssl", ["req", "-x509", ...key, "-out", certificate, "-days", "2", ...subject]);
-    const [port, management] = [await freePort(), await freePort()];
-    const pebble = {
-      listenAddress: `127.0.0.1:${port}`,
-      managementListenAddress: `127.0.0.1:${management}`,
-      certificate,
-      privateKey,
-      httpPort: 5002,
-      tlsPort: 5001,
-    };
-    writeFileSync(join(folder, "pebble.json"), JSON.stringify({ pebble }));
-    authority = `https://localhost:${port}/dir`;
-    const args = ["-config", join(folder, "pebble.json"), "-dnsserver", brume.dns];
-    await start("pebble", args, { PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "0" }, /Listening on|ACME directory/);
+    pebble = await startPebble({ dns: brume.dns });
+    authority = pebble.directory;
   });
   after(async () => {
     for (const child of children) {
       child.kill("SIGKILL");
       if (child.exitCode === null && child.signalCode === null) await once(child, "close");
     }
+    await pebble?.close();
     await brume?.close();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -118,7 +96,7 @@ describe("certificate tools", { skip: hindrance, concurrency: false }, () => {
     const dns = ["--dns", "httpreq", "--dns.resolvers", brume.dns, "--dns.disable-cp"];
     const account = ["--server", authority, "--email", "admin@example.com", "--accept-tos", "--path", folder];
     await run("lego", [...account, ...names, ...dns, "run"], {
-      LEGO_CA_CERTIFICATES: join(folder, "ca.pem"),
+      LEGO_CA_CERTIFICATES: pebble.ca,
       HTTPREQ_ENDPOINT: `http://127.0.0.1:${listen}`,
     });
     assert.match(
@@ -130,7 +108,7 @@ describe("certificate tools", { skip: hindrance, concurrency: false }, () => {
 
   test("certbot, with brume acme as its hooks, gets a certificate and renews it", async () => {
     const state = ["--config-dir", "--work-dir", "--logs-dir"].flatMap((name) => [name, join(folder, "certbot")]);
-    const env = { BRUME_URL: brume.url, BRUME_TOKEN: token, REQUESTS_CA_BUNDLE: join(folder, "ca.pem") };
+    const env = { BRUME_URL: brume.url, BRUME_TOKEN: token, REQUESTS_CA_BUNDLE: pebble.ca };
     const hooks = ["--manual-auth-hook", "brume acme present", "--manual-cleanup-hook", "brume acme cleanup"];
     const how = ["--manual", "--preferred-challenges", "dns", ...hooks, "--agree-tos", "-m", "admin@example.com"];
     await run(
@@ -151,7 +129,7 @@ describe("certificate tools", { skip: hindrance, concurrency: false }, () => {
     const how = ["--manual", "--preferred-challenges", "dns", "--manual-auth-hook", "true", "--agree-tos"];
     const args = ["certonly", "-n", ...state, "--server", authority, ...how, "--register-unsafely-without-email"];
     await assert.rejects(
-      run("certbot", [...args, "-d", "other.example.com"], { REQUESTS_CA_BUNDLE: join(folder, "ca.pem") }),
+      run("certbot", [...args, "-d", "other.example.com"], { REQUESTS_CA_BUNDLE: pebble.ca }),
       /NXDOMAIN|unauthorized|No TXT|incorrect|Some challenges have failed/i,
     );
   });

@@ -84,8 +84,10 @@ test("flags alone are enough, and the service starts with the command line of th
 test("on a terminal every answer is prompted for, with its default", async () => {
   const answers = [
     "0.0.0.0:8443",
+    "",
     "/etc/ssl/a.pem",
     "/etc/ssl/a.key",
+    "",
     "192.0.2.53:53",
     "ns1.example.com",
     "",
@@ -95,7 +97,10 @@ test("on a terminal every answer is prompted for, with its default", async () =>
   ];
   const { code, err } = await init(["--data", join(cli.home, "data")], { terminal: 80, input: [...answers, "y", "y"] });
   assert.equal(code, 0, err);
-  assert.match(err, /Address and port of the API \[127\.0\.0\.1:8080\]: TLS: file of the certificate/);
+  assert.match(
+    err,
+    /Address and port of the API \[127\.0\.0\.1:8080\]: TLS: name of the API.*TLS: file of the certificate/,
+  );
   const text = readFileSync(settings, "utf8");
   assert.match(text, /\nlisten = "0\.0\.0\.0:8443"\n/);
   assert.match(text, /\n# certificate of the API\ntls_cert = "\/etc\/ssl\/a\.pem"\n/);

@@ -87,6 +87,8 @@ const accountRules = under(`${s}/account/model/rules.ts`);
 /** Modules of a feature that run in the background and may import the whole engine. */
 const background =
   /^(flow\/|reconciler|worker|drift|shared|metrics|apply|backup|orphan|sampler|servers|claimreconciler)/;
+const supervisorParts = (to: string) => /^service\/src\/launch\/(plan|parent|confine|account|tlsfiles)\.ts$/.test(to);
+const tlsParts = oneOf(under(`${s}/tls`, `${s}/engine/event.ts`), base, interfaces, storeDb, isNode);
 
 interface Layer {
   readonly name: string;
@@ -217,6 +219,7 @@ const layers: readonly Layer[] = [
       )(to);
     },
   },
+  { name: "TLS of the API", modules: /^service\/src\/tls\//, may: tlsParts },
   {
     name: "the service",
     modules: /^service\/src\/(service|health)\.ts$/,
@@ -224,14 +227,9 @@ const layers: readonly Layer[] = [
   },
   {
     name: "the program of the supervisor",
-    modules: /^service\/src\/launch\/(supervisor|plan|parent|confine|account)\.ts$/,
+    modules: /^service\/src\/launch\/(supervisor|plan|parent|confine|account|tlsfiles)\.ts$/,
     // It is small, and root for as long as the service runs.
-    may: (to, _, isType) =>
-      oneOf(
-        under(...["plan", "parent", "confine", "account"].map((module) => `${s}/launch/${module}.ts`)),
-        under(`${s}/drivers/children.ts`),
-        isNode,
-      )(to) || isType,
+    may: (to, _, isType) => oneOf(supervisorParts, under(`${s}/drivers/children.ts`), isNode)(to) || isType,
   },
   {
     name: "the composition root",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { judgeLinger, judgePort, judgeUpgrade } from "./doctor.ts";
+import { judgeCertificate, judgeLinger, judgePort, judgeUpgrade } from "./doctor.ts";
 
 const sockets = `UNCONN 0 0 127.0.0.53%lo:53 0.0.0.0:* users:(("systemd-resolve",pid=1,fd=12))
 UNCONN 0 0 127.0.0.1:5353 0.0.0.0:* users:(("node",pid=2,fd=20))`;
@@ -22,4 +22,11 @@ test("an upgrade waits for a restart if version or code differ", () => {
 test("without lingering, processes may end at the logout", () => {
   assert.equal(judgeLinger("Linger=yes\n").State, "ok");
   assert.equal(judgeLinger("Linger=no\n").Remedy, "loginctl enable-linger");
+});
+
+test("a certificate is a problem when its last days have come, in proportion if it is short", () => {
+  const day = 86_400_000;
+  const judge = (valid: number, left: number) => judgeCertificate(0, valid * day, (valid - left) * day).State;
+  assert.deepEqual([judge(90, 30), judge(90, 13), judge(90, -1)], ["ok", "problem", "problem"]);
+  assert.deepEqual([judge(6, 2), judge(6, 0.5), judge(365, 20)], ["ok", "problem", "ok"]);
 });

@@ -1,32 +1,36 @@
 /** `brume doctor`: checks the installation as far as the API reports it, and this computer. Every problem has a remedy. */
+import { isIP } from "node:net";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { ApiError } from "@brume/api/client.ts";
 import { grants } from "@brume/api/operation.ts";
 import { showError } from "../errors.ts";
-import { type Finding, ok, problem, warning } from "../model/doctor.ts";
+import { type Finding, judgeCertificate, ok, problem, warning } from "../model/doctor.ts";
 import { align } from "../print/table.ts";
 import type { Run, Session } from "../session.ts";
 import { checkLinger, checkPort, checkUpgrade } from "./doctorlocal.ts";
 
 const remedies: Readonly<Record<string, string>> = {
-  Database: "See the log of the service. A full disk and damaged files are the usual causes.",
-  Disk: "Delete images and backups, or move the data folder to a larger disk.",
+  database: "See the log of the service. A full disk and damaged files are the usual causes.",
+  disk: "Delete images and backups, or move the data folder to a larger disk.",
+  certificate:
+    "docs/certificates.md describes how the name is proven. The log of the service has the reason of the authority.",
 };
 
-/** Returns the day on which the certificate of a server expires. */
-function readExpiry(url: URL): Promise<Date> {
+/** Returns from when until when the certificate of a server is valid. */
+function readValidity(url: URL): Promise<{ readonly from: number; readonly to: number }> {
   return new Promise((resolve, reject) => {
     const socket = connect(
       {
         host: url.hostname,
         port: Number(url.port || 443),
-        servername: url.hostname,
+        ...(isIP(url.hostname.replaceAll(/[[\]]/g, "")) === 0 && { servername: url.hostname }),
         rejectUnauthorized: false,
         timeout: 5000,
       },
       () => {
-        resolve(new Date(socket.getPeerCertificate().valid_to));
+        const { valid_from, valid_to } = socket.getPeerCertificate();
+        resolve({ from: Date.parse(valid_from), to: Date.parse(valid_to) });
         socket.end();
       },
     );
@@ -54,13 +58,8 @@ async function checkService(session: Session): Promise<Finding[]> {
     );
   else found.push(ok("Clock", "The clocks of the service and of this computer agree."));
   if (url.startsWith("https:")) {
-    const days = Math.floor(((await readExpiry(new URL(url))).getTime() - host.now()) / 86_400_000);
-    const detail = `The certificate expires in ${days} days.`;
-    found.push(
-      days < 14
-        ? problem("Certificate", detail, "Renew it and restart the service (BRUME_TLS_CERT).")
-        : ok("Certificate", detail),
-    );
+    const { from, to } = await readValidity(new URL(url));
+    found.push(judgeCertificate(from, to, host.now()));
   }
   const { Status, Checks } = await client.readReadiness({}, { signal: host.signal });
   found.push(

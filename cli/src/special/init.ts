@@ -42,6 +42,13 @@ const questions = (isRoot: boolean, installation: string): readonly Question[] =
     usual: () => "127.0.0.1:8080",
   },
   {
+    flag: "tls-domain",
+    key: "tls_domain",
+    text: "TLS: name of the API, for a certificate of Let's Encrypt; empty: own files, or HTTP",
+    meaning: "names of the API in its certificate",
+    usual: none,
+  },
+  {
     flag: "tls-cert",
     key: "tls_cert",
     text: "TLS: file of the certificate in PEM; empty: HTTP",
@@ -49,6 +56,13 @@ const questions = (isRoot: boolean, installation: string): readonly Question[] =
     usual: none,
   },
   { flag: "tls-key", key: "tls_key", text: "TLS: file of its key", meaning: "key of the certificate", usual: none },
+  {
+    flag: "tls-redirect",
+    key: "tls_redirect",
+    text: "TLS: address and port that redirects from HTTP; empty: none",
+    meaning: "plain HTTP server that redirects to HTTPS",
+    usual: ({ listen = "" }) => (listen.endsWith(":443") ? listen.replace(/:443$/, ":80") : ""),
+  },
   {
     flag: "dns-listen",
     key: "dns_listen",
@@ -95,7 +109,10 @@ const questions = (isRoot: boolean, installation: string): readonly Question[] =
 
 /** Returns whether a question is left out because of an earlier answer. */
 function isNeedless({ key }: Question, given: SettingTexts): boolean {
-  if (key === "tls_cert") return isLocal(given["listen"] ?? "");
+  const has = (name: string): boolean => (given[name] ?? "") !== "";
+  if (key === "tls_domain") return isLocal(given["listen"] ?? "");
+  if (key === "tls_cert") return isLocal(given["listen"] ?? "") || has("tls_domain");
+  if (key === "tls_redirect") return !has("tls_domain") && !has("tls_cert");
   return key === "tls_key" && (given["tls_cert"] ?? "") === "";
 }
 

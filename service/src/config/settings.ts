@@ -20,10 +20,26 @@ const table = {
     meaning: "address and port of the API",
   },
   BRUME_TLS_CERT: {
-    meaning: "PEM file of the certificate; with `BRUME_TLS_KEY` the API uses HTTPS",
+    meaning:
+      "PEM file of the certificate; with `BRUME_TLS_KEY` the API uses HTTPS. The files are read again when they change",
   },
   BRUME_TLS_KEY: {
     meaning: "PEM file of the key of `BRUME_TLS_CERT`",
+  },
+  BRUME_TLS_DOMAIN: {
+    meaning:
+      "names of the API, such as `cloud.example.com`. The API uses HTTPS, with a certificate that it orders from `BRUME_ACME_DIRECTORY` and renews, and you agree to the terms of that authority. See [certificates.md](certificates.md#the-api-itself)",
+  },
+  BRUME_TLS_CONTACT: {
+    meaning: "mail address of the account at the authority",
+  },
+  BRUME_TLS_REDIRECT: {
+    meaning:
+      "address and port, such as `0.0.0.0:80`, of a plain HTTP server that redirects to HTTPS and answers HTTP-01 challenges",
+  },
+  BRUME_ACME_DIRECTORY: {
+    value: "https://acme-v02.api.letsencrypt.org/directory",
+    meaning: "ACME directory of the authority for `BRUME_TLS_DOMAIN`",
   },
   BRUME_DATA: {
     value: "data",

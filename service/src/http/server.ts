@@ -120,6 +120,8 @@ export interface Http {
   readonly server: Server;
   /** Resolves to `host:port` as in a URL; port 0 selects a free one. */
   listen(host: string, port: number): Promise<string>;
+  /** Serves another certificate to new connections. Throws if key and certificate do not match, or without TLS. */
+  setTls(tls: NonNullable<HttpOptions["tls"]>): void;
   /** Returns the number of requests that are being processed. */
   running(): number;
   /** Accepts no new connections, waits up to `graceMs` milliseconds for running requests, then closes all. Resolves when the audit is stored. */
@@ -201,9 +203,8 @@ export function createHttp(options: HttpOptions): Http {
     ...(upgrades && { shouldUpgradeCallback: upgrades.accepts }),
   };
   const { tls } = options;
-  const server: Server = tls
-    ? createTlsServer({ ...settings, cert: tls.certificate, key: tls.key })
-    : createServer(settings);
+  const secure = tls ? createTlsServer({ ...settings, cert: tls.certificate, key: tls.key }) : null;
+  const server: Server = secure ?? createServer(settings);
   server.maxHeadersCount = 0;
   // A client may close its side after its last request and still get the responses.
   Object.assign(server, { httpAllowHalfOpen: true });
@@ -272,6 +273,10 @@ export function createHttp(options: HttpOptions): Http {
           resolve(family === "IPv6" ? `[${address}]:${taken}` : `${address}:${taken}`);
         });
       }),
+    setTls({ certificate, key }) {
+      if (secure === null) throw new Error("The service was started without TLS.");
+      secure.setSecureContext({ cert: certificate, key });
+    },
     running: () => running,
     async close(graceMs) {
       stop.request();

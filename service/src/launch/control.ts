@@ -9,12 +9,12 @@ import { release } from "../release.ts";
 import { startService } from "../start.ts";
 import { filterSystemCalls } from "./filter.ts";
 import { controlFolder } from "./folder.ts";
-import { type ControlSettings, connectParent, socketName } from "./parent.ts";
+import { type ControlSettings, connectParent, type KeyTexts, socketName } from "./parent.ts";
 
 /** Starts the control plane; resolves when it serves requests. SIGTERM ends it after the running requests. */
 export async function startControl(config: Config): Promise<void> {
   const log = createLog(config.logLevel, "control");
-  const { settings, ready } = await connectParent<ControlSettings>(() => process.exit(1));
+  const { settings, ready, onMessage } = await connectParent<ControlSettings>(() => process.exit(1));
   const folder = controlFolder(config.dataFolder);
   // Temporary files of SQLite.
   await mkdir(join(folder, "tmp"), { recursive: true, mode: 0o700 });
@@ -26,6 +26,7 @@ export async function startControl(config: Config): Promise<void> {
     const agent = await connectAgent({ socket: join(settings.agent, socketName) }, { release, log, wait: Infinity });
     return { ...agent, description: agent.description(), close: async () => agent.close() };
   };
-  await startService(config, { log, folder, tls: settings.tls, introduces: settings.isFirst, openHost });
+  const onTls = (listener: (tls: KeyTexts) => void): void => onMessage((message) => listener(message as KeyTexts));
+  await startService(config, { log, folder, tls: settings.tls, onTls, introduces: settings.isFirst, openHost });
   ready();
 }

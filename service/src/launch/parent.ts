@@ -1,6 +1,7 @@
 /**
  * The connection between the supervisor and a process that it started: file descriptor 3, a stream. The supervisor sends one line of JSON,
- * the settings that must not be in the environment or in a file that the process can read. The process returns one line when it is ready.
+ * the settings that must not be in the environment or in a file that the process can read, and later lines when such settings change. The
+ * process returns one line when it is ready.
  * The end of the stream means that the supervisor has ended, however it ended.
  */
 import { Socket } from "node:net";
@@ -28,7 +29,13 @@ export interface ControlSettings {
   /** Whether this is its first start, which prints the introduction. */
   readonly isFirst: boolean;
   /** PEM texts of the API's certificate and key. */
-  readonly tls: { readonly certificate: string; readonly key: string } | null;
+  readonly tls: KeyTexts | null;
+}
+
+/** PEM texts of the API's certificate and key. The supervisor sends them again when the files have changed. */
+export interface KeyTexts {
+  readonly certificate: string;
+  readonly key: string;
 }
 
 /** The supervisor, as its child sees it. */
@@ -36,6 +43,8 @@ export interface Parent<Settings> {
   readonly settings: Settings;
   /** Reports that the process is ready. */
   ready(): void;
+  /** Calls the listener with each later line, for example changed settings. */
+  onMessage(listener: (message: unknown) => void): void;
 }
 
 /** Connects to the supervisor. `lost` is called when it has ended. */
@@ -45,9 +54,14 @@ export function connectParent<Settings>(lost: () => void): Promise<Parent<Settin
   stream.on("error", lost);
   stream.on("close", lost);
   stream.on("end", lost);
-  createInterface({ input: stream }).once("line", (line) => {
+  const lines = createInterface({ input: stream });
+  lines.once("line", (line) => {
     try {
-      resolve({ settings: JSON.parse(line) as Settings, ready: () => void stream.write(`${readyLine}\n`) });
+      resolve({
+        settings: JSON.parse(line) as Settings,
+        ready: () => void stream.write(`${readyLine}\n`),
+        onMessage: (listener) => void lines.on("line", (later) => listener(JSON.parse(later))),
+      });
     } catch (error) {
       reject(error);
     }

@@ -73,7 +73,7 @@ export async function becomeSupervisor(config: Config, environment: Environment)
     runFolder: `/run/brume-${tag}`,
     controlFolder: controls,
     account,
-    lowPorts: isLow(config.listen) || isLow(config.dns.listen),
+    lowPorts: [config.listen, config.dns.listen, config.redirect].some((each) => each !== null && isLow(each)),
     readable: [...code.filter((path) => existsSync(path)), process.execPath, ...socketFolder(databaseUrl)],
     commands: { agent, control: [process.execPath, main, "control"] },
     environments: {

@@ -5,13 +5,14 @@
  * continues where they were. `start.ts` replaces itself by this program, so it has the PID of the service.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { createChildren, type StartRequest } from "../drivers/children.ts";
 import { confine, trial, trialText } from "./confine.ts";
 import { type AgentSettings, type ControlSettings, readyLine } from "./parent.ts";
 import type { Environment, Plan } from "./plan.ts";
+import { readFiles, watchFiles } from "./tlsfiles.ts";
 
 /** Milliseconds before an ended process is started again: the first pause, which doubles each time, and the longest one. */
 const pauses = { first: 100, last: 30_000 };
@@ -81,10 +82,7 @@ const settings: Readonly<Record<Name, () => object>> = {
     agent: agentFolder,
     isFirst: !halves.control.isReady,
     // Read at each start: the certificate may have been renewed. The user of the control plane may not read the key.
-    tls: plan.tls && {
-      certificate: readFileSync(plan.tls.certificate, "utf8"),
-      key: readFileSync(plan.tls.key, "utf8"),
-    },
+    tls: plan.tls && readFiles(plan.tls),
   }),
 };
 
@@ -180,6 +178,13 @@ const onSignal = (): void => {
 };
 process.on("SIGTERM", onSignal);
 process.on("SIGINT", onSignal);
+
+if (plan.tls !== null)
+  watchFiles(
+    plan.tls,
+    (tls) => void (halves.control.child?.stdio[3] as Socket | undefined)?.write(`${JSON.stringify(tls)}\n`),
+    (reason) => warn("The certificate of the API has changed and could not be read.", { reason }),
+  );
 
 // The agent starts while the trial runs.
 start("agent");

@@ -1,0 +1,208 @@
+/** The renewer of the API's certificate with a simulated clock and authority: when it orders, what it stores, and what a crash leaves. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, beforeEach, test } from "node:test";
+import { silentLog } from "../../service/src/base/log.ts";
+import type { Authority, Challenge, KeyPair, Method } from "../../service/src/drivers/authority/interface.ts";
+import { createAuthority } from "../../service/src/drivers/authority/thread.ts";
+import { openCertificateFiles } from "../../service/src/tls/files.ts";
+import { openRenewer, type Renewer } from "../../service/src/tls/renewer.ts";
+
+const minute = 60_000;
+const day = 1440 * minute;
+const wanted = { names: ["cloud.example.com"], contact: null, directory: "https://authority.example/dir" };
+const thread = createAuthority();
+
+let folder = "";
+let temporary: KeyPair;
+/** Valid for 90 and for 91 days. */
+let pairs: readonly KeyPair[] = [];
+let now = Date.now();
+/** What the authority does with the next orders; a text: it fails with this reason. */
+let outcomes: (KeyPair | string)[] = [];
+let orders: { readonly method: Method; readonly at: number }[] = [];
+let hosted = true;
+let reports: string[] = [];
+let records: string[] = [];
+let renewer: Renewer | null = null;
+
+const authority: Authority = {
+  selfSign: async () => temporary,
+  createAccountKey: async () => "-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n",
+  async order({ method }, present, signal) {
+    orders.push({ method, at: now });
+    await present([{ method, name: "cloud.example.com", token: "t", value: "v" }]);
+    const outcome = outcomes.shift() ?? "no outcome";
+    if (outcome === "hang")
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("stopped"))));
+    if (typeof outcome === "string") throw new Error(outcome);
+    return outcome;
+  },
+};
+
+async function open(tokens: Map<string, string> | null = null, names = wanted.names): Promise<Renewer> {
+  renewer = await openRenewer({
+    wanted: { ...wanted, names },
+    authority,
+    files: openCertificateFiles(folder),
+    clock: { now: () => now },
+    log: silentLog,
+    random: () => 0,
+    period: 1,
+  });
+  renewer.run({
+    tokens,
+    records: {
+      isHosted: async () => hosted,
+      present: async (challenges: readonly Challenge[]) => void records.push(...challenges.map(({ value }) => value)),
+      remove: async () => void records.splice(0),
+    },
+    report: async (type) => void reports.push(type),
+  });
+  return renewer;
+}
+const close = async (): Promise<void> => {
+  await renewer?.close();
+  renewer = null;
+};
+
+/** Resolves when the condition holds; the guard of the test process ends a wait that never does. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+/** Waits for a number of checks, in which nothing may happen. */
+const rest = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
+
+before(async () => {
+  const made = [90, 91, 365].map((days) => thread.selfSign(wanted.names, days));
+  const all = (await Promise.all(made)) as [KeyPair, KeyPair, KeyPair];
+  [pairs, temporary] = [all.slice(0, 2), all[2]];
+});
+beforeEach(async () => {
+  await close();
+  if (folder !== "") rmSync(folder, { recursive: true, force: true });
+  folder = mkdtempSync(join(tmpdir(), "brume-tls-"));
+  [now, outcomes, orders, hosted, reports, records] = [Date.now(), [], [], true, [], []];
+});
+after(async () => {
+  await close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("the first certificate replaces the temporary one, is stored for its owner only, and is renewed in time", async () => {
+  const [first, second] = pairs as [KeyPair, KeyPair];
+  outcomes = [first, second];
+  const { served } = await open();
+  assert.match(served.check(now).Detail, /^temporary/);
+  await until(() => served.pair() === first);
+  assert.deepEqual([served.check(now).Ok, records, reports], [true, [], ["certificate.changed"]]);
+  assert.match(served.check(now).Detail, /^cloud\.example\.com, valid until \d{4}-\d\d-\d\d; renewal from/);
+  for (const name of readdirSync(folder)) assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+
+  // A restart serves it at once, and orders nothing.
+  await close();
+  assert.equal((await open()).served.pair().key, first.key);
+  now += 59 * day;
+  await rest();
+  assert.equal(orders.length, 1);
+  now += 2 * day;
+  await until(() => renewer?.served.pair() === second);
+});
+
+test("a failed order is repeated with pauses, also after a restart, with the other method if there is one", async () => {
+  outcomes = ["NXDOMAIN", "connection refused", "still wrong", pairs[0] as KeyPair];
+  const tokens = new Map<string, string>();
+  await open(tokens);
+  await until(() => /failed once: NXDOMAIN; next attempt/.test(renewer?.served.check(now).Detail ?? ""));
+  await rest();
+  assert.deepEqual([orders.length, reports, tokens.size], [1, ["certificate.failed"], 0]);
+  now += minute;
+  await until(() => orders.length === 2);
+  await until(() => /failed 2 times: connection refused/.test(renewer?.served.check(now).Detail ?? ""));
+  await close();
+  now += 14 * minute;
+  await open(tokens);
+  await rest();
+  assert.equal(orders.length, 2, "the restart did not shorten the pause");
+  now += 2 * minute;
+  await until(() => orders.length === 3);
+  await until(() => /failed 3 times/.test(renewer?.served.check(now).Detail ?? ""));
+  // After a long pause a restart orders sooner than without.
+  await close();
+  now += 16 * minute;
+  await open(tokens);
+  await until(() => renewer?.served.pair() === pairs[0]);
+  assert.deepEqual(
+    orders.map(({ method }) => method),
+    ["dns-01", "http-01", "dns-01", "http-01"],
+  );
+  assert.deepEqual(reports, ["certificate.failed", "certificate.changed"]);
+});
+
+test("a failed renewal keeps the served certificate", async () => {
+  outcomes = [pairs[0] as KeyPair, "the authority is away"];
+  await open();
+  await until(() => renewer?.served.pair() === pairs[0]);
+  now += 61 * day;
+  await until(() => /failed once: the authority is away/.test(renewer?.served.check(now).Detail ?? ""));
+  assert.deepEqual([renewer?.served.pair(), renewer?.served.check(now).Ok], [pairs[0], true]);
+  now += 30 * day;
+  assert.equal(renewer?.served.check(now).Ok, false, "it has expired");
+});
+
+test("without a way to prove the name nothing is ordered, and creating the domain is enough", async () => {
+  hosted = false;
+  outcomes = [pairs[0] as KeyPair];
+  await open();
+  await until(() =>
+    /the domain is not on this service, and BRUME_TLS_REDIRECT/.test(renewer?.served.check(now).Detail ?? ""),
+  );
+  assert.equal(orders.length, 0);
+  hosted = true;
+  await until(() => renewer?.served.pair() === pairs[0]);
+});
+
+test("other names are ordered at once, and the present certificate is served meanwhile", async () => {
+  outcomes = [pairs[0] as KeyPair, "hang"];
+  await open();
+  await until(() => renewer?.served.pair() === pairs[0]);
+  await close();
+  await open(null, ["cloud.example.com", "other.example.com"]);
+  await until(() => orders.length === 2);
+  assert.equal(renewer?.served.pair().key, pairs[0]?.key);
+});
+
+test("a service that ends during an order leaves no challenge, and waits before the next order", async () => {
+  outcomes = ["hang", pairs[0] as KeyPair];
+  await open();
+  await until(() => records.length === 1);
+  await close();
+  assert.equal(records.length, 0);
+  // As kill -9 leaves it: the challenge is there, and a file was being written.
+  records.push("left");
+  writeFileSync(join(folder, "certificate.pem.new"), "-----BEGIN CERT");
+  await open();
+  await rest();
+  assert.equal(orders.length, 1);
+  now += minute;
+  await until(() => renewer?.served.pair() === pairs[0]);
+  assert.deepEqual(records, []);
+});
+
+test("a damaged file is no certificate, and the account key is kept", async () => {
+  outcomes = [pairs[0] as KeyPair, pairs[1] as KeyPair];
+  await open();
+  await until(() => renewer?.served.pair() === pairs[0]);
+  const account = (): string[] => readdirSync(folder).filter((name) => name.startsWith("account-"));
+  const [name = ""] = account();
+  const key = readFileSync(join(folder, name), "utf8");
+  await close();
+  const file = join(folder, "certificate.pem");
+  writeFileSync(file, readFileSync(file, "utf8").slice(0, -400));
+  await open();
+  await until(() => renewer?.served.pair() === pairs[1]);
+  assert.deepEqual(account(), [name]);
+  assert.equal(readFileSync(join(folder, name), "utf8"), key);
+});
