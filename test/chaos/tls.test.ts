@@ -10,8 +10,8 @@ import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls, type TLSSocket } from "node:tls";
-import { serviceProgram } from "../support/program.ts";
 import { createProcess } from "../support/process.ts";
+import { serviceProgram } from "../support/program.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 import { createPairs, writePair } from "../support/tlsfiles.ts";
 

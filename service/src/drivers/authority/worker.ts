@@ -2,8 +2,9 @@
  * The thread that speaks ACME, and creates keys and certificates, with the libraries `acme-client` and `@peculiar/x509`. They need 30 MB and
  * are used a few times a year, so a thread loads them, does one work and ends.
  */
-import { webcrypto } from "node:crypto";
+import { KeyObject, webcrypto } from "node:crypto";
 import { parentPort, workerData } from "node:worker_threads";
+import { SubjectAlternativeNameExtension, X509CertificateGenerator } from "@peculiar/x509";
 import acme from "acme-client";
 import type { Challenge, KeyPair, Order } from "./interface.ts";
 import type { Report, Work } from "./protocol.ts";
@@ -75,7 +76,6 @@ async function order({ directory, accountKey, contact, names, method }: Order): 
 }
 
 async function selfSign(names: readonly string[], days: number): Promise<KeyPair> {
-  const { SubjectAlternativeNameExtension, X509CertificateGenerator } = await import("@peculiar/x509");
   const signingAlgorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
   const keys = await webcrypto.subtle.generateKey(signingAlgorithm, true, ["sign", "verify"]);
   const now = Date.now();
@@ -91,7 +91,6 @@ async function selfSign(names: readonly string[], days: number): Promise<KeyPair
     },
     webcrypto,
   );
-  const { KeyObject } = await import("node:crypto");
   const key = KeyObject.from(keys.privateKey).export({ type: "pkcs8", format: "pem" });
   return { certificate: certificate.toString("pem"), key: String(key) };
 }
