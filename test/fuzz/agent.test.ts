@@ -20,6 +20,8 @@ interface Report {
   readonly sent: number;
   readonly reached: Readonly<Record<string, number>>;
   readonly statuses: Readonly<Record<string, number>>;
+  /** Outcomes of requests for streams. */
+  readonly streams: { readonly fitting: readonly string[]; readonly others: readonly string[] };
   readonly lost: readonly string[];
   readonly foreign: readonly string[];
   readonly left: readonly string[];
@@ -43,6 +45,7 @@ test(
         ["input_invalid"],
         "every message that its schema refuses gets this error",
       );
+      assert.deepEqual(report.streams, { fitting: ["101", "driver_failed"], others: ["input_invalid"] });
       for (const name of [
         "machines.ensureDisk",
         "images.removeImage",

@@ -36,11 +36,12 @@ describe("networks of an agent and a control plane that are killed", { skip, con
     let isOn = true;
     const work = async (): Promise<void> => {
       while (isOn) {
-        const name = `load-${++names}`;
+        const number = ++names;
+        const name = `load-${number}`;
         try {
           const { Id } = await at.brume.client.createPublicNetwork({ body: { Name: name } });
           created.add(name);
-          if (names % 2 === 0) continue;
+          if (number % 2 === 0) continue;
           await at.brume.client.deletePublicNetwork({ path: { id: Id } });
           deleted.add(name);
         } catch {

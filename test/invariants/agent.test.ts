@@ -193,6 +193,42 @@ describe("requests", () => {
     sim.delay("observe", 0);
   });
 
+  test("requests count before they are read, and the bodies of all calls together are limited", async (t) => {
+    const limits = { perSecond: 8, bytes: 100_000 };
+    const other = await createAgentLab({ machines: sim }, "unix", { limits });
+    t.after(() => other.close());
+    const second = (): Promise<unknown> => new Promise((done) => setTimeout(done, 1010 - (performance.now() % 1000)));
+    const ask = (path: string, body: string) => send(other, path, body).then((reply) => reply.body?.code ?? "ok");
+    await second();
+    // Two bodies that wait for their last byte fill the space.
+    const place = other.place as { readonly socket: string };
+    const waiting = [1, 2].map((at) =>
+      request({
+        socketPath: place.socket,
+        path: "/router/apply",
+        method: "POST",
+        headers: {
+          [names.protocol]: String(protocol),
+          [names.request]: `w-${at}`,
+          [names.fence]: "1000",
+          "content-length": 45_001,
+        },
+      }).on("error", () => {}),
+    );
+    for (const one of waiting) one.write(" ".repeat(45_000));
+    let refused = "";
+    for (let tries = 0; tries < 4 && refused !== "busy"; tries++)
+      refused = await ask("/router/apply", " ".repeat(20_000));
+    assert.equal(refused, "busy");
+    assert.equal(await ask("/router/remove", '{"id":7}'), "ok");
+    for (const one of waiting) one.destroy();
+    await second();
+    // The space is free again, and invalid requests use up the calls of this second.
+    const codes: string[] = [];
+    for (let at = 0; at < 9; at++) codes.push(await ask("/router/apply", " ".repeat(20_000)));
+    assert.deepEqual([codes[0], codes.at(-1)], ["input_invalid", "busy"]);
+  });
+
   test("a newer control plane ends the older one", async () => {
     const second = await lab.connect();
     await assert.rejects(client.machines.observe(), isCode("stale_fence", /stop this control plane/));

@@ -38,7 +38,7 @@ symlinkSync(join(root, "canary"), join(images, "link"));
 symlinkSync(join(root, "canary", "secret"), join(images, "mine", "secret"));
 symlinkSync(join(root, "canary"), join(images, "mine", "folder"));
 /** Contents of this folder; an image is used if it has a manifest. */
-const contentsOf = (folder: string, now = Date.now): Contents =>
+const contentsOf = (folder: string, now = Date.now, freeOf?: () => Promise<number>): Contents =>
   createContents({
     images: [join(folder, "images")],
     servers: join(folder, "servers"),
@@ -47,6 +47,7 @@ const contentsOf = (folder: string, now = Date.now): Contents =>
       if (!existsSync(join(place, name, "image.json"))) throw new Error("it has no manifest");
     },
     now,
+    ...(freeOf && { freeOf }),
   });
 const local = contentsOf(root);
 const sha256 = createHash("sha256").update(disk).digest("hex");
@@ -190,6 +191,7 @@ for (const carrier of ["unix", "tls"] as Carrier[])
       await write("{");
       assert.deepEqual(await remote.expectFiles(of, [file]), [1]);
       await write("}", 1);
+      assert.deepEqual(await remote.expectFiles(of, [file]), [2]);
       // Another list is another content. What was not continued for a day is removed.
       hours = 25;
       await remote.expectFiles(of, [{ ...file, bytes: 3 }]);
@@ -200,5 +202,25 @@ for (const carrier of ["unix", "tls"] as Carrier[])
       await assert.rejects(remote.expectFiles({ copy: 63 }, [file]), /64 incomplete contents/);
       await remote.expectFiles({ copy: 62 }, [file]);
       await other.close();
+    });
+
+    test("contents leave 1 GiB of the disk free, also if others fill it meanwhile", async (t) => {
+      const folder = join(root, `full-${carrier}`);
+      let free = 2 ** 31;
+      const other = await createAgentLab({ contents: contentsOf(folder, Date.now, async () => free) }, carrier);
+      t.after(() => other.close());
+      const { contents: remote } = await other.connect();
+      const of = { copy: 1 };
+      const file = { number: 0, name: "disk", bytes: 2 ** 30, sha256: "0".repeat(64) };
+      await assert.rejects(remote.expectFiles(of, [{ ...file, bytes: 2 ** 30 + 1 }]), /no space/);
+      assert.deepEqual(await remote.expectFiles(of, [file]), [0]);
+      free = 2 ** 30 + 1000;
+      const sink = ((await remote.writeFile(of, 0, 0)) as Duplex).resume();
+      sink.on("error", () => {});
+      const closed = new Promise((resolve) => void sink.once("close", resolve));
+      sink.end(Buffer.alloc(5000));
+      await closed;
+      free = 2 ** 31;
+      assert.deepEqual(await remote.expectFiles(of, [file]), [0]);
     });
   });

@@ -81,6 +81,16 @@ const inputs: Readonly<Record<string, readonly object[]>> = {
   "images.ensureImage": [{ id: 1, name: "mine", about: { title: "One", keepsIdentity: true } }],
   "images.removeImage": [{ name: "mine" }],
   "consoles.readLog": [{ id: 1, spec: { previous: false, tail: 10 } }],
+  "consoles.openSerial": [{ id: 1 }],
+  "consoles.openVnc": [{ id: 1 }],
+  "contents.openFile": [
+    { of: { image: "mine" }, file: 0, from: 0 },
+    { of: { copy: 1 }, file: 0, from: 0 },
+  ],
+  "contents.writeFile": [
+    { of: { image: "new" }, file: 0, from: 0 },
+    { of: { copy: 9 }, file: 0, from: 0 },
+  ],
   "contents.listFiles": [{ of: { image: "mine" } }, { of: { copy: 1 } }],
   "contents.expectFiles": [
     { of: { image: "new" }, files: [{ number: 0, name: "image.json", bytes: 0, sha256: sum }] },
@@ -216,12 +226,14 @@ const verbs = Object.entries(contract).flatMap(([group, table]) =>
   Object.entries(table as Readonly<Record<string, Verb>>).map(([method, verb]) => ({ group, method, verb })),
 );
 
-/** Names of the verbs, `router.apply`, without streams. */
-export const verbNames = verbs.filter(({ verb }) => !verb.stream).map(({ group, method }) => `${group}.${method}`);
+const namesOf = (isStream: boolean): string[] =>
+  verbs.filter(({ verb }) => (verb.stream !== undefined) === isStream).map(({ group, method }) => `${group}.${method}`);
+/** Names of the verbs, `router.apply`: those with a response, and those whose connection becomes a stream. */
+const names = { responses: namesOf(false), streams: namesOf(true) } as const;
 
-/** Returns a message to the verb of this number, counted over all verbs again and again. */
-export function createMessage(random: Random, at: number): Message {
-  const name = verbNames[at % verbNames.length] ?? "";
+/** Returns a message to the verb of this number, counted over all verbs of the kind again and again. */
+export function createMessage(random: Random, at: number, kind: keyof typeof names = "responses"): Message {
+  const name = names[kind][at % names[kind].length] ?? "";
   const [group = "", method = ""] = name.split(".");
   const body = structuredClone(random.pick(inputs[name] ?? [{}]));
   const times = 1 + random.below(3);

@@ -9,10 +9,12 @@ export interface CallLimits {
   readonly perSecond: number;
   /** Open consoles, and event streams, each. */
   readonly streams: number;
+  /** Bytes of the bodies of all calls that are being received or run. */
+  readonly bytes: number;
 }
 
 /** Limits far above what a control plane needs. */
-export const defaultLimits: CallLimits = { running: 512, perSecond: 10_000, streams: 256 };
+export const defaultLimits: CallLimits = { running: 512, perSecond: 10_000, streams: 256, bytes: 128 << 20 };
 
 /** What its handler needs to know of a call. */
 export interface RunningCall {
@@ -24,7 +26,12 @@ export interface RunningCall {
 
 /** Limits and cancels the calls of one agent. */
 export interface Calls {
-  /** Adds a call. Throws `busy` beyond the limits, and `input_invalid` if a call of this id runs already. */
+  /** Counts a request before its body is read, also one that is refused later. Throws `busy` beyond the calls in one second. */
+  admit(): void;
+  /** Counts bytes of a body. Throws `busy` beyond the limit. The caller passes them to `release` when the call has ended. */
+  hold(bytes: number): void;
+  release(bytes: number): void;
+  /** Adds a call. Throws `busy` beyond the running calls, and `input_invalid` if a call of this id runs already. */
   begin(id: string, fence: number, ms: number): RunningCall;
   /** Aborts the call of this id, also if it arrives later than this. */
   cancel(id: string): void;
@@ -38,22 +45,31 @@ export interface Calls {
 const canceled = (): AgentError => new AgentError("aborted", "the caller canceled the call");
 
 /** Creates an empty set. `now` returns milliseconds. */
-export function createCalls({ running, perSecond }: CallLimits, now: () => number): Calls {
+export function createCalls({ running, perSecond, bytes: mostBytes }: CallLimits, now: () => number): Calls {
   const all = new Map<string, RunningCall & { readonly fence: number }>();
   /** Ids that were canceled before their call arrived: they come over different connections. */
   const early = new Set<string>();
   let second = 0;
   let inSecond = 0;
+  let held = 0;
   let isStopping = false;
   return {
-    begin(id, fence, ms) {
-      if (isStopping) throw new AgentError("stopping", "the host agent is stopping");
-      if (all.has(id)) throw new AgentError("input_invalid", "a request with this id is running already");
+    admit() {
       const current = Math.floor(now() / 1000);
       if (current !== second) [second, inSecond] = [current, 0];
       inSecond++;
-      if (all.size >= running) throw new AgentError("busy", `the host agent runs ${running} calls already`);
       if (inSecond > perSecond) throw new AgentError("busy", `the host agent got ${perSecond} calls in this second`);
+    },
+    hold(bytes) {
+      if (held + bytes > mostBytes)
+        throw new AgentError("busy", `the host agent holds ${mostBytes} bytes of requests already`);
+      held += bytes;
+    },
+    release: (bytes) => void (held -= bytes),
+    begin(id, fence, ms) {
+      if (isStopping) throw new AgentError("stopping", "the host agent is stopping");
+      if (all.has(id)) throw new AgentError("input_invalid", "a request with this id is running already");
+      if (all.size >= running) throw new AgentError("busy", `the host agent runs ${running} calls already`);
       const controller = new AbortController();
       const abort = (reason: AgentError): void => controller.abort(reason);
       const timer = setTimeout(

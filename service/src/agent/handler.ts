@@ -58,6 +58,7 @@ export function createHandler(options: HandlerOptions): Handler {
 
   /** Reads the headers and checks the fence number. The request for a number has none yet. */
   function readAll(request: IncomingMessage, name: string): Head {
+    calls.admit();
     const head = readHead(request.headers, release);
     if (name === greeting) return { ...head, fence: Number.POSITIVE_INFINITY };
     fence.pass(head.fence);
@@ -71,7 +72,21 @@ export function createHandler(options: HandlerOptions): Handler {
     if (request.method === "GET" && request.url?.startsWith(`${eventsPath}?`)) return follow(request, response);
     const bound = find(request, false);
     const head = readAll(request, bound.name);
-    const input = bound.check(parse(await readBody(request, bound.bytes)));
+    let held = 0;
+    const hold = (bytes: number): void => {
+      calls.hold(bytes);
+      held += bytes;
+    };
+    try {
+      await answer(bound, head, parse(await readBody(request, bound.bytes, hold)), response);
+    } finally {
+      calls.release(held);
+    }
+  }
+
+  /** Runs a call and sends its result. */
+  async function answer(bound: BoundVerb, head: Head, body: unknown, response: ServerResponse): Promise<void> {
+    const input = bound.check(body);
     const call = beginCall(head, bound);
     // A caller that is gone gets no result.
     response.on("close", () => {
@@ -95,9 +110,9 @@ export function createHandler(options: HandlerOptions): Handler {
     };
     try {
       const result = await inTime(bound, bound.run(input, { signal: call.signal, note }), call.signal);
-      const answer = bound.verb.answer === null ? null : (result ?? null);
-      if (!isNoting) return sendJson(response, 200, answer, events.last());
-      finish({ event: events.last(), answer });
+      const value = bound.verb.answer === null ? null : (result ?? null);
+      if (!isNoting) return sendJson(response, 200, value, events.last());
+      finish({ event: events.last(), answer: value });
     } catch (error) {
       if (!isNoting) throw error;
       finish({ event: events.last(), error: report(bound.name, error) });
@@ -221,8 +236,8 @@ async function inTime<T>({ verb }: BoundVerb, work: Promise<T>, signal: AbortSig
   }
 }
 
-/** Reads the body. Throws `input_too_large` beyond `most` bytes. */
-async function readBody(request: IncomingMessage, most: number): Promise<string> {
+/** Reads the body. Throws `input_too_large` beyond `most` bytes. `hold` is called with the bytes of each part, and may throw. */
+async function readBody(request: IncomingMessage, most: number, hold: (bytes: number) => void): Promise<string> {
   const refuse = (): never => {
     throw new AgentError("input_too_large", `the body is larger than ${most} bytes`);
   };
@@ -230,10 +245,19 @@ async function readBody(request: IncomingMessage, most: number): Promise<string>
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const parts: Buffer[] = [];
   let size = 0;
+  let isRefused = false;
   request.on("data", (part: Buffer) => {
+    if (isRefused) return;
     size += part.length;
-    if (size <= most) parts.push(part);
-    else reject(new AgentError("input_too_large", `the body is larger than ${most} bytes`));
+    try {
+      if (size > most) refuse();
+      hold(part.length);
+      parts.push(part);
+    } catch (error) {
+      isRefused = true;
+      parts.length = 0;
+      reject(error as Error);
+    }
   });
   request.on("end", () => resolve((parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)).toString("utf8")));
   request.on("error", reject);

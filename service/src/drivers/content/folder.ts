@@ -40,10 +40,12 @@ export interface ContentPlaces {
   readonly checkImage: (folder: string, name: string) => Promise<void>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Returns the free bytes of the disk of a folder. Default: those of the file system. */
+  readonly freeOf?: (folder: string) => Promise<number>;
 }
 
 /** Creates the driver. */
-export function createContents({ images, servers, incoming, checkImage, now }: ContentPlaces): Contents {
+export function createContents({ images, servers, incoming, checkImage, now, freeOf }: ContentPlaces): Contents {
   const sums = new Map<string, string>();
 
   async function folderOf(of: ContentOf): Promise<string> {
@@ -88,6 +90,7 @@ export function createContents({ images, servers, incoming, checkImage, now }: C
       targetOf: (of) => ("image" in of ? join(images[0] ?? incoming, of.image) : join(servers, `${of.copy}.copy`)),
       check: async (of, folder, name) => ("image" in of ? checkImage(folder, name) : undefined),
       now,
+      ...(freeOf && { freeOf }),
     },
     listFiles,
   );

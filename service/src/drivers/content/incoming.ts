@@ -28,6 +28,8 @@ export interface IncomingPlaces {
   /** Rejects if the complete content in `folder/name` may not be used. */
   readonly check: (of: ContentOf, folder: string, name: string) => Promise<void>;
   readonly now: () => number;
+  /** Returns the free bytes of the disk of a folder. Default: those of the file system. */
+  readonly freeOf?: (folder: string) => Promise<number>;
 }
 
 interface Expected {
@@ -43,9 +45,14 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   );
 
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
 /** Creates the receiving methods. `list` returns the files of a content that is complete. */
 export function createIncoming(
-  { folder, targetOf, check, now }: IncomingPlaces,
+  { folder, targetOf, check, now, freeOf = freeBytes }: IncomingPlaces,
   list: Contents["listFiles"],
 ): Pick<Contents, "expectFiles" | "writeFile" | "completeFiles"> {
   const expected = new Map<string, Expected>();
@@ -59,9 +66,10 @@ export function createIncoming(
       throw new Error("the list of files is not one that a host returns");
     if (names.size !== files.length || files.some(({ name }) => names.has(dirname(name))))
       throw new Error("the list of files has a name twice");
-    const { bavail, bsize } = await statfs(folder);
-    const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
-    if (total > bavail * bsize - reserve)
+    await requireSpace(files.reduce((sum, { bytes }) => sum + bytes, 0));
+  }
+  async function requireSpace(total: number): Promise<void> {
+    if (total > (await freeOf(folder)) - reserve)
       throw new Error(`the disk of this host has no space for ${total} bytes, besides 1 GiB that stays free`);
   }
   /** Removes contents that were not continued. Throws if too many others are incomplete, besides `root`. */
@@ -135,7 +143,7 @@ export function createIncoming(
         handle = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o644);
         if (from > (await handle.stat()).size) throw new Error(`file ${number} has less than ${from} bytes`);
         await handle.truncate(from);
-        return writeTo(handle, from, file.bytes, closed);
+        return writeTo(handle, from, file.bytes, { requireSpace, closed });
       } catch (error) {
         await handle?.close();
         closed();
@@ -182,10 +190,24 @@ async function sumOf(path: string): Promise<string> {
   }
 }
 
+/** Bytes after which the free space is checked again: others write to the disk at the same time. */
+const checkedBytes = 16 << 20;
+
+interface WriteOptions {
+  /** Rejects if the disk has no space for so many bytes. */
+  readonly requireSpace: (bytes: number) => Promise<void>;
+  readonly closed: () => void;
+}
+
 /** Returns a stream that writes from a position to at most `most` bytes. Its end is on disk when it finishes. */
-function writeTo(handle: FileHandle, from: number, most: number, closed: () => void): Writable {
+function writeTo(handle: FileHandle, from: number, most: number, { requireSpace, closed }: WriteOptions): Writable {
   let at = from;
+  let checked = from;
   async function write(bytes: Buffer): Promise<void> {
+    if (at + bytes.length > checked) {
+      checked = Math.min(most, at + Math.max(bytes.length, checkedBytes));
+      await requireSpace(checked - at);
+    }
     if (at + bytes.length > most) throw new Error(`the file has more than ${most} bytes`);
     for (let rest = bytes; rest.length > 0; ) {
       const { bytesWritten } = await handle.write(rest, 0, rest.length, at);
