@@ -41,6 +41,7 @@ try {
     backups: (page) => page.goto(`/console/servers/${scene.server}?tab=backups`),
     screen: (page) => page.goto(`/console/servers/${scene.server}?tab=screen`),
     networks: (page) => page.goto("/console/networks"),
+    "networks-map": (page) => page.goto("/console/networks?tab=map"),
     "networks-private": (page) => page.goto("/console/networks?tab=private"),
     "networks-create": (page) => page.goto("/console/networks?create=public"),
     network: (page) => page.goto(`/console/networks/${network}`),

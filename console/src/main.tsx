@@ -7,6 +7,7 @@ import "./ui/overlay.css";
 import "./ui/layout.css";
 import "./ui/data.css";
 import "./ui/network.css";
+import "./ui/map.css";
 
 const root = document.getElementById("root");
 if (root !== null) createRoot(root).render(<App />);

@@ -41,7 +41,7 @@ const server = createRoute({
 const networks = createRoute({
   getParentRoute: () => root,
   path: "/networks",
-  validateSearch: texts("tab", "q", "create"),
+  validateSearch: texts("tab", "q", "create", "view"),
   component: lazyRouteComponent(() => import("../features/networks/networks.tsx"), "Networks"),
 });
 const network = createRoute({

@@ -56,22 +56,22 @@ export function createFormat(language: string): Format {
     maximumFractionDigits: 1,
   });
   const compact = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
-  const scaled = (names: readonly string[]) => {
-    const formats = names.map(
-      (unit) => new Intl.NumberFormat(language, { style: "unit", unit, maximumFractionDigits: 1 }),
-    );
-    return (value: number): string => {
-      const step = Math.min(formats.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
-      return formats[step]?.format(value / 1000 ** step) ?? "";
-    };
+  const short = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
+  /** Writes a value with the unit of its thousands. */
+  const scaled = (units: string) => (value: number) => {
+    const names = units.split(" ");
+    const step = Math.min(names.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
+    return `${short.format(value / 1000 ** step)} ${names[step] ?? ""}`;
   };
-  const bytes = scaled(["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"]);
-  const bits = scaled(["bit", "kilobit", "megabit", "gigabit"]);
+  const isRussian = language === "ru";
+  const bytes = scaled(isRussian ? "Б кБ МБ ГБ ТБ" : "B kB MB GB TB");
+  // The units of Intl are ambiguous: "Mb".
+  const bits = scaled(isRussian ? "бит/с кбит/с Мбит/с Гбит/с" : "bit/s kbit/s Mbit/s Gbit/s");
   return {
     number: (value) => numbers.format(value),
     compact: (value) => compact.format(value),
     bytes,
-    rate: (value) => `${bits(value * 8)}/s`,
+    rate: (value) => bits(value * 8),
     duration: (value) => `${Math.floor(value / 60)}:${String(Math.floor(value % 60)).padStart(2, "0")}`,
     megabytes(value) {
       const step = value >= 1024 * 1024 ? 2 : value >= 1024 ? 1 : 0;

@@ -114,7 +114,7 @@ export function Meter({ label, value, limit, isProgress = false }: MeterProps) {
 /** How a state looks: always an icon and a word, never a colour alone. */
 export type Tone = "good" | "warn" | "bad" | "busy" | "quiet";
 
-const toneIcons: Readonly<Record<Tone, IconName>> = {
+export const toneIcons: Readonly<Record<Tone, IconName>> = {
   good: "check",
   warn: "warn",
   bad: "error",

@@ -1,14 +1,18 @@
 /** All networks: the public ones, the private ones, and a map. Its parts are loaded when they are opened. */
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { useMay } from "../../data/data.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
+import { Skeleton } from "../../ui/feedback.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { CreatePrivateNetwork, CreatePublicNetwork } from "./create.tsx";
 import { PrivateList } from "./privatelist.tsx";
 import { PublicList } from "./publiclist.tsx";
 
-const tabs = ["public", "private"] as const;
+const Map = lazy(() => import("./map.tsx").then(({ NetworkMap }) => ({ default: NetworkMap })));
+
+const tabs = ["public", "private", "map"] as const;
 
 export function Networks() {
   const t = useTexts();
@@ -33,7 +37,15 @@ export function Networks() {
           </Link>
         ))}
       </nav>
-      {tab === "private" ? <PrivateList button={button} /> : <PublicList button={button} />}
+      {tab === "private" ? (
+        <PrivateList button={button} />
+      ) : tab === "map" ? (
+        <Suspense fallback={<Skeleton lines={8} />}>
+          <Map button={button} />
+        </Suspense>
+      ) : (
+        <PublicList button={button} />
+      )}
       {create === "public" && mayWrite && <CreatePublicNetwork onClose={() => setCreating()} />}
       {create === "private" && mayWrite && <CreatePrivateNetwork onClose={() => setCreating()} />}
     </div>

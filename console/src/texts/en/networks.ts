@@ -1,6 +1,7 @@
 /** Texts of networks in English. */
 import { plural } from "../plural.ts";
 import { firewall } from "./firewall.ts";
+import { map } from "./map.ts";
 import { vpn } from "./vpn.ts";
 
 const count = plural("en");
@@ -8,6 +9,7 @@ const count = plural("en");
 export const networks = {
   ...firewall,
   ...vpn,
+  ...map,
   networks: {
     title: "Networks",
     tabs: { public: "Public", private: "Private", map: "Map" },

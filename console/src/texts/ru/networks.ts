@@ -2,13 +2,15 @@
 import type { Texts } from "../en.ts";
 import { plural } from "../plural.ts";
 import { firewall } from "./firewall.ts";
+import { map } from "./map.ts";
 import { vpn } from "./vpn.ts";
 
 const count = plural("ru");
 
-export const networks: Pick<Texts, "networks" | "network" | "firewall" | "vpn"> = {
+export const networks: Pick<Texts, "networks" | "network" | "firewall" | "vpn" | "map"> = {
   ...firewall,
   ...vpn,
+  ...map,
   networks: {
     title: "Сети",
     tabs: { public: "Публичные", private: "Частные", map: "Карта" },

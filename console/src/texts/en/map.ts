@@ -1,0 +1,23 @@
+/** Texts of the map of networks in English. */
+import { plural } from "../plural.ts";
+
+const count = plural("en");
+
+export const map = {
+  map: {
+    label: "Map of networks",
+    view: "View",
+    views: { map: "Map", list: "List" },
+    about: "Lines show the traffic of the last seconds: the wider, the more. Each part leads to its page.",
+    listAbout: "Networks with their tunnels, servers and the traffic of the last seconds.",
+    outside: "Outside",
+    outsideAbout: "Internet and other networks",
+    shared: "Shared network",
+    kinds: { public: "Public", shared: "Shared", private: "Private" },
+    more: (n: number) => count(n, { one: `${n} more server`, other: `${n} more servers` }),
+    rate: (received: string, sent: string) => `↓ ${received}  ↑ ${sent}`,
+    spoken: (received: string, sent: string) => `${received} in, ${sent} out`,
+    tunnel: "Tunnel",
+    noServers: "no server",
+  },
+};

@@ -1,0 +1,24 @@
+/** Texts of the map of networks in Russian. */
+import type { Texts } from "../en.ts";
+import { plural } from "../plural.ts";
+
+const count = plural("ru");
+
+export const map: Pick<Texts, "map"> = {
+  map: {
+    label: "Карта сетей",
+    view: "Вид",
+    views: { map: "Карта", list: "Список" },
+    about: "Линии показывают трафик последних секунд: чем шире, тем больше. Каждая часть ведёт на свою страницу.",
+    listAbout: "Сети с туннелями, серверами и трафиком последних секунд.",
+    outside: "Снаружи",
+    outsideAbout: "Интернет и другие сети",
+    shared: "Общая сеть",
+    kinds: { public: "Публичная", shared: "Общая", private: "Частная" },
+    more: (n) => count(n, { one: `ещё ${n} сервер`, few: `ещё ${n} сервера`, other: `ещё ${n} серверов` }),
+    rate: (received, sent) => `↓ ${received}  ↑ ${sent}`,
+    spoken: (received, sent) => `принимает ${received}, отправляет ${sent}`,
+    tunnel: "Туннель",
+    noServers: "нет серверов",
+  },
+};
