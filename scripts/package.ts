@@ -162,8 +162,11 @@ function build(out: string, version: string): string {
     takePackages(root);
     takeCommandLine(root);
     takeDocuments(root);
-    for (const unit of ["brume.service", "brume-dns.service"])
+    for (const unit of ["brume.service", "brume-dns.service"]) {
       take(root, `packaging/${unit}`, `lib/systemd/system/${unit}`);
+      // `brume init` derives units from them.
+      take(root, `packaging/${unit}`);
+    }
     write(root, "etc/brume/brume.toml", readFileSync(join(project, "packaging/brume.toml")), 0o640);
     run("chmod", "-R", "u=rwX,go=rX", join(root, "usr"), join(root, "lib"));
     writeControl(root, version);

@@ -41,6 +41,19 @@ function parseUnit(text: string): Map<string, string[]> {
   return found;
 }
 
+/** The unit has every option of the unit of the Debian package, except paths. */
+function assertSameOptions(parsed: Map<string, string[]>, name: string): void {
+  const paths = /^(ExecStart|StateDirectory|StateDirectoryMode|ProtectHome)$/;
+  const missing = [...parseUnit(readFileSync(join(root, "packaging", name), "utf8"))].flatMap(([key, values]) =>
+    values
+      .filter(
+        (value) => !paths.test(key) && !value.startsWith("BRUME_DATA=") && parsed.get(key)?.includes(value) !== true,
+      )
+      .map((value) => `${key}=${value}`),
+  );
+  assert.deepEqual(missing, []);
+}
+
 test("flags alone are enough, and the service starts with the command line of the unit", async () => {
   const data = join(cli.home, "data of brume");
   const flags = [
@@ -59,7 +72,8 @@ test("flags alone are enough, and the service starts with the command line of th
   assert.deepEqual([statSync(settings).mode & 0o777, statSync(unit).mode & 0o777], [0o600, 0o644]);
   const parsed = parseUnit(readFileSync(unit, "utf8"));
   assert.deepEqual(parsed.get("LoadCredential"), [`brume.toml:${settings}`]);
-  assert.deepEqual(parsed.get("AmbientCapabilities"), ["CAP_NET_BIND_SERVICE"]);
+  assert.deepEqual(parsed.get("ReadWritePaths"), [`"${data}"`]);
+  assertSameOptions(parsed, "brume-dns.service");
   const [program = "", ...args] = (parsed.get("ExecStart")?.[0] ?? "").split(" ");
   appendFileSync(settings, "simulate = true\n");
   const variables = { PATH: process.env["PATH"], BRUME_CONFIG: settings };
@@ -107,8 +121,9 @@ test("on a terminal every answer is prompted for, with its default", async () =>
   assert.match(text, /\npublic_pool = "192\.0\.2\.64\/26"\n/);
   assert.doesNotMatch(text, /token|public_address/);
   const parsed = parseUnit(readFileSync(unit, "utf8"));
-  assert.deepEqual([parsed.get("KillMode"), parsed.get("User")], [["process"], undefined]);
-  assert.deepEqual(parsed.get("Environment"), [`BRUME_CONFIG=${settings} BRUME_REQUIRE_ENGINES=1`]);
+  assert.equal(parsed.get("User"), undefined);
+  assert.ok(parsed.get("Environment")?.includes(`BRUME_CONFIG=${settings}`));
+  assertSameOptions(parsed, "brume.service");
 });
 
 test("an invalid answer changes nothing, and an existing file is replaced only after a prompt", async () => {

@@ -19,14 +19,14 @@ export function settingsFile(settings: SettingTexts, comments: Readonly<Record<s
   ].join("\n");
 }
 
-/** What a unit needs to know. */
+/** What a unit needs to know; paths are absolute. */
 export interface UnitOptions {
   /** Folder of the installation, program of Node, and path of the settings file. */
   readonly installation: string;
   readonly node: string;
   readonly settings: string;
-  /** Only the name server: without rights of root. */
-  readonly dnsOnly: boolean;
+  /** Data folder. */
+  readonly data: string;
 }
 
 /** Returns a path as a word of a unit (systemd.syntax(7)): `%` begins a specifier, blanks end a word. */
@@ -35,49 +35,39 @@ const word = (text: string): string => {
   return /[\s"'\\;]/.test(text) ? `"${escaped}"` : escaped;
 };
 
-/** Rights of a service that only answers DNS queries and API requests. */
-const confined = [
-  "DynamicUser=false",
-  "User=brume",
-  "StateDirectory=brume",
-  "AmbientCapabilities=CAP_NET_BIND_SERVICE",
-  "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
-  "NoNewPrivileges=true",
-  "ProtectSystem=strict",
-  "ProtectHome=read-only",
-  "PrivateTmp=true",
-  "PrivateDevices=true",
-  "ProtectKernelModules=true",
-  "ProtectKernelTunables=true",
-  "ProtectControlGroups=true",
-  "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK",
-];
+/** Returns the name of a folder directly in /var/lib, which systemd creates for the user of the unit; null: another folder. */
+const stateName = (data: string): string | null => /^\/var\/lib\/([\w.-]+)\/?$/.exec(data)?.[1] ?? null;
 
-/** Returns the systemd unit. */
-export function unitFile({ installation, node, settings, dnsOnly }: UnitOptions): string {
-  const [read, own] = dnsOnly
-    ? [`LoadCredential=brume.toml:${word(settings)}\nEnvironment=BRUME_CONFIG=%d/brume.toml BRUME_SIMULATE=1`, confined]
-    : [
-        `Environment=${word(`BRUME_CONFIG=${settings}`)} BRUME_REQUIRE_ENGINES=1`,
-        ["# VMs and tunnels continue while the service is stopped.", "KillMode=process"],
-      ];
-  return [
-    "[Unit]",
-    `Description=Brume${dnsOnly ? ", name server only" : ""}`,
-    "Wants=network-online.target",
-    "After=network-online.target",
-    "",
-    "[Service]",
-    "Type=exec",
-    `WorkingDirectory=${installation.replaceAll("%", "%%")}`,
-    read,
-    `ExecStart=${word(node)} service/src/main.ts`,
-    ...own,
-    "Restart=on-failure",
-    "TimeoutStopSec=25",
-    "",
-    "[Install]",
-    "WantedBy=multi-user.target",
-    "",
-  ].join("\n");
+/**
+ * Returns a unit of the Debian package for this installation: the same rights and options, with other paths. A unit with a user reads the
+ * settings as a credential, since the file belongs to root.
+ */
+export function unitFile(template: string, { installation, node, settings, data }: UnitOptions): string {
+  const hasUser = /^User=/m.test(template);
+  const state = stateName(data);
+  const isAtHome = [installation, node].some((path) => /^\/(home|root|run\/user)\//.test(`${path}/`));
+  const replaced: readonly (readonly [RegExp, readonly string[]])[] = [
+    [/^ExecStart=/, [`ExecStart=${word(node)} ${word(`${installation}/service/dist/main.js`)}`]],
+    [/^Environment=BRUME_DATA=/, []],
+    [
+      /^StateDirectory=/,
+      state === null ? [`ReadWritePaths=${word(data)}`].filter(() => hasUser) : [`StateDirectory=${state}`],
+    ],
+    [/^StateDirectoryMode=/, state === null ? [] : ["StateDirectoryMode=0700"]],
+    [/^ProtectHome=yes/, [isAtHome ? "ProtectHome=read-only" : "ProtectHome=yes"]],
+    [
+      /^Type=exec/,
+      [
+        "Type=exec",
+        ...(hasUser
+          ? [`LoadCredential=brume.toml:${word(settings)}`, "Environment=BRUME_CONFIG=%d/brume.toml"]
+          : [`Environment=${word(`BRUME_CONFIG=${settings}`)}`]),
+      ],
+    ],
+  ];
+  const lines = template.split("\n").flatMap((line) => {
+    const found = replaced.find(([pattern]) => pattern.test(line));
+    return found === undefined ? [line] : found[1];
+  });
+  return lines.join("\n");
 }

@@ -1,7 +1,7 @@
 /** `brume init`: the first set-up. Questions, or flags, become the settings file and the systemd unit. */
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { type SettingTexts, settingsFile, unitFile } from "../model/setup.ts";
 import { UsageError } from "../model/values.ts";
 import { confirm } from "../perform.ts";
@@ -192,18 +192,13 @@ export const run: Run = async (session) => {
   }
   const place = textFlag(session, "unit") ?? (isRoot ? "/etc/systemd/system/brume.service" : "");
   const unit = place === "" || place === "none" ? null : place;
-  const files: [string, string, number][] = [
-    [path, text, 0o600],
-    ...(unit === null
-      ? []
-      : [
-          [
-            unit,
-            unitFile({ installation: folder, node, settings: path, dnsOnly: isOn(session, "dns-only") }),
-            0o644,
-          ] satisfies [string, string, number],
-        ]),
-  ];
+  const files: [string, string, number][] = [[path, text, 0o600]];
+  if (unit !== null) {
+    const template = join(folder, "packaging", isOn(session, "dns-only") ? "brume-dns.service" : "brume.service");
+    const data = resolve(folder, given["data"] ?? "data");
+    const paths = { installation: folder, node, settings: resolve(path), data };
+    files.push([unit, unitFile(await readFile(template, "utf8"), paths), 0o644]);
+  }
   for (const [name, content, mode] of files) {
     const old = await readFile(name, "utf8").catch(() => null);
     if (old !== null && old !== content) await confirm(session, `Replace ${name}`);
