@@ -79,13 +79,16 @@ function sizesOf({ outputs }: Metafile, entry: string) {
   return { first: [...first].reduce((sum, path) => sum + (chunks[basename(path)] ?? 0), 0), chunks };
 }
 
+/** The script of the pages at `/docs`. */
+const docsEntry = "console/docs/main.ts";
+
 /** Builds once. `isDev`: readable code, and a page that reloads itself after each build. */
 export async function buildConsole(isDev: boolean): Promise<void> {
   mkdirSync(assets, { recursive: true });
   const entry = isDev ? "console/src/dev.tsx" : "console/src/main.tsx";
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: [entry, "console/src/theme.ts"],
+    entryPoints: [entry, "console/src/theme.ts", docsEntry],
     outdir: assets,
     bundle: true,
     splitting: true,
@@ -136,6 +139,11 @@ export async function buildConsole(isDev: boolean): Promise<void> {
   const mark = join(folder, "dev");
   if (isDev) writeFileSync(mark, "");
   else rmSync(mark, { force: true });
+  const docs = linksOf(metafile, docsEntry);
+  const addresses = { script: docs.script, style: docs.style, theme, icon };
+  const list = Object.fromEntries(Object.entries(addresses).map(([name, file]) => [name, `/console/assets/${file}`]));
+  writeFileSync(join(folder, "docs.part"), JSON.stringify(list));
+  renameSync(join(folder, "docs.part"), join(folder, "docs.json"));
   const part = join(folder, "index.part");
   writeFileSync(part, page);
   renameSync(part, join(folder, "index.html"));

@@ -302,7 +302,14 @@ test("waitFor reports the progress of an action until it has ended", async () =>
 });
 
 test("waitFor throws the error of a failed action", async () => {
-  const Error = { type: "/docs#boot_failed", title: "t", detail: "d", code: "boot_failed", step: "Boot", log: null };
+  const Error = {
+    type: "/docs/errors#boot_failed",
+    title: "t",
+    detail: "d",
+    code: "boot_failed",
+    step: "Boot",
+    log: null,
+  };
   const failed = { ...examples.readAction?.answer, ID: 9, ServerID: 4, Type: "Create", State: "Failed", Error };
   const { client } = script([json(failed), json({ ...failed, State: "Canceled", Error: null })]);
   await assert.rejects(client.waitFor({ ID: 9, ServerID: 4 }), (error) => {

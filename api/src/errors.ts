@@ -183,7 +183,7 @@ export function describeProblem(
   return {
     Message: message,
     ...(errors.length > 0 && { ModelState: state }),
-    type: `/docs#${code}`,
+    type: `/docs/errors#${code}`,
     title: message,
     status,
     detail,

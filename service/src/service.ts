@@ -2,11 +2,12 @@
  * Composition root of the service without its drivers: `createService` connects features, engine and HTTP server. `main.ts` passes
  * the real drivers and database. Tests pass a new database and simulated drivers, and run the same code.
  */
+
 import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
 import type { Location } from "@brume/api/catalog.ts";
 import { contract } from "@brume/api/contract.ts";
 import { limits } from "@brume/api/dns.ts";
-import { renderDocs } from "@brume/api/docs.ts";
 import { describeApi } from "@brume/api/openapi.ts";
 import { auditTable } from "./account/audit.ts";
 import { createAuthenticator } from "./account/authenticator.ts";
@@ -29,6 +30,7 @@ import { createZonePublisher, type ZonePublisher } from "./dns/publisher.ts";
 import { delegationReconciler, historyPruner } from "./dns/reconciler.ts";
 import { dnsRoutes } from "./dns/routes.ts";
 import { retiredZones } from "./dns/table.ts";
+import { createDocs } from "./docs/serve.ts";
 import type { Consoles, Images, Machines } from "./drivers/machine/interface.ts";
 import type { Nameserver } from "./drivers/nameserver/interface.ts";
 import type { Router } from "./drivers/router/interface.ts";
@@ -230,7 +232,16 @@ export function createService(options: ServiceOptions): Service {
   });
 
   const describe = () => describeApi(contract, { version: options.version });
-  const documents = { openapi: once(() => JSON.stringify(describe())), docs: once(() => renderDocs(describe())) };
+  const openapi = once(() => JSON.stringify(describe()));
+  /** The pages need a library that no other request needs, so they are loaded at the first request. */
+  const docs = createDocs(async () => {
+    const { openSite } = await import("./docs/site.ts");
+    return openSite({
+      root: fileURLToPath(new URL("../..", import.meta.url)),
+      consoleFolder: options.consoleFolder,
+      api: describe(),
+    });
+  });
   const http = createHttp({
     store,
     clock,
@@ -272,7 +283,8 @@ export function createService(options: ServiceOptions): Service {
     audit: auditTable,
     readiness: () => health.readiness(state),
     refreshReadiness: health.check,
-    documents,
+    openapi,
+    docs,
     freshness() {
       const foreign = store.foreignWrites();
       return foreign === null ? null : store.commits() + zones.revision() + foreign;

@@ -83,7 +83,7 @@ test("openapi-typescript: a program with the generated types compiles and runs",
   const options =
     "--noEmit --strict --exactOptionalPropertyTypes --module nodenext --target esnext --skipLibCheck --types node --allowImportingTsExtensions";
   const checked = await run("tsc", [...options.split(" "), "program.ts"], { cwd: folder }).catch(
-    (error: { stdout: string }) => error,
+    (error: unknown) => error as { stdout: string },
   );
   assert.equal(checked.stdout, "");
   const { stdout } = await run(process.execPath, ["program.ts"], { cwd: folder, env: environment() });

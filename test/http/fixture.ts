@@ -252,7 +252,7 @@ export async function openLibrary(options: Partial<HttpOptions> = {}, kind: Kind
     },
     readiness: () => ({ Status: library.status, Checks: [] }),
     freshness: () => (store.processes === "one" ? store.commits() : null),
-    documents: { openapi: () => '{"openapi":"3.1.0"}', docs: () => "<!doctype html>" },
+    openapi: () => '{"openapi":"3.1.0"}',
     ...options,
   });
   library.http = http;

@@ -165,7 +165,6 @@ describe("every response", () => {
     ["OPTIONS", "/book", { token: null }],
     ["GET", "/nothing", {}],
     ["GET", "/healthz", { token: null }],
-    ["GET", "/docs", { token: null }],
     ["GET", "/openapi.json", { token: null }],
   ];
   for (const [method, path, asked] of requests)

@@ -221,6 +221,11 @@ const layers: readonly Layer[] = [
   },
   { name: "TLS of the API", modules: /^service\/src\/tls\//, may: tlsParts },
   {
+    name: "pages",
+    modules: /^service\/src\/docs\//,
+    may: oneOf(under(`${s}/docs`, `${s}/http`), apiFiles, isNode, foreign),
+  },
+  {
     name: "the service",
     modules: /^service\/src\/(service|health)\.ts$/,
     may: (to) => !/^service\/src\/drivers\/[^/]+\/(?!interface\.ts)/.test(to) && !to.startsWith("service/src/main"),
@@ -241,11 +246,7 @@ const layers: readonly Layer[] = [
     modules: /^cli\/src\/model\//,
     may: oneOf(under("cli/src/model"), apiFiles, packages("node:util", "yaml")),
   },
-  {
-    name: "the texts of the console",
-    modules: /^console\/src\/texts\//,
-    may: oneOf(under("console/src/texts"), foreign),
-  },
+  { name: "texts of the console", modules: /^console\/src\/texts\//, may: oneOf(consoleParts("texts"), foreign) },
   { name: "a component", modules: /^console\/src\/ui\//, may: oneOf(consoleParts("ui", "texts"), foreign) },
   {
     name: "the data of the console",

@@ -1,17 +1,13 @@
 /**
- * The published document is valid OpenAPI 3.1, contains the whole contract, and its examples are valid. The documentation page is
- * generated from it, and its links resolve.
+ * The published document is valid OpenAPI 3.1, contains the whole contract, and its examples are valid.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Media, OperationObject, Response } from "@brume/api/components.ts";
 import { contract, type OperationName } from "@brume/api/contract.ts";
-import { renderDocs } from "@brume/api/docs.ts";
-import { describeProblem, type ErrorCode, errorCodes } from "@brume/api/errors.ts";
 import { examples } from "@brume/api/examples.ts";
 import { describeApi } from "@brume/api/openapi.ts";
 import type { Operation } from "@brume/api/operation.ts";
-import { showWorkError, taskErrors, type WorkCode } from "@brume/api/work.ts";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import type { TObject } from "typebox";
@@ -21,7 +17,6 @@ import { openapiSchema } from "./openapi-schema.ts";
 type Json = Readonly<Record<string, unknown>>;
 const api = describeApi(contract, { version: "0.1.0" });
 const published = JSON.parse(JSON.stringify(api)) as Json;
-const page = renderDocs(api);
 const operations = Object.entries(contract) as [OperationName, Operation][];
 const described = new Map<string, OperationObject>(
   Object.values(api.paths).flatMap((methods) => Object.values(methods).map((one) => [one.operationId, one] as const)),
@@ -210,32 +205,4 @@ test("a response with a missing, unknown, misplaced or invalid key is rejected",
   const problem = api.components.examples["domain_exists"]?.value;
   checkProblem(problem, "createDomain");
   assert.throws(() => checkProblem(problem, "deleteDomain"), /does not list/);
-});
-
-test("the page has one anchor for every operation, type and code, and its links resolve", () => {
-  const anchors = [...page.matchAll(/ id="([^"]*)"/g)].map((match) => match[1] ?? "");
-  assert.equal(new Set(anchors).size, anchors.length);
-  const wanted = [...Object.keys(contract), ...Object.keys(errorCodes), ...Object.keys(api.components.schemas)];
-  for (const name of wanted) assert.ok(anchors.includes(name), name);
-  // The `type` of every error, of a request or of background work, leads to a place on the page.
-  const types = [
-    ...(Object.keys(errorCodes) as ErrorCode[]).map((code) => describeProblem(code, "", "1").type),
-    ...(Object.keys(taskErrors) as WorkCode[]).map(
-      (code) => showWorkError({ code, title: "", detail: "", step: null }).type,
-    ),
-  ];
-  for (const type of types) assert.ok(anchors.includes(/^\/docs#(\w+)$/.exec(type)?.[1] ?? ""), type);
-  for (const [, target = ""] of page.matchAll(/href="#([^"]*)"/g)) assert.ok(anchors.includes(target), target);
-});
-
-test("the page is complete, runs no script and loads nothing", () => {
-  assert.doesNotMatch(page, /<script|<link|<img|<iframe|@import|url\(| on\w+=|undefined|\[object/);
-  for (const [, target = ""] of page.matchAll(/(?:href|src)="([^"]*)"/g)) assert.match(target, /^(?:#|\/)/);
-  const open: string[] = [];
-  for (const [, slash, tag = ""] of page.matchAll(/<(\/?)([a-z][a-z0-9]*)[^>]*>/g)) {
-    if (tag === "meta") continue;
-    if (slash === "") open.push(tag);
-    else assert.equal(open.pop(), tag);
-  }
-  assert.deepEqual(open, []);
 });

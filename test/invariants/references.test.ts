@@ -261,8 +261,8 @@ test("the specification has every operation, field, word, code, event and quota 
       .filter((operation) => !text.includes(`\`${operation}\``) && !lines.has(`#### ${operation}`)),
     ...new Set(schemas.flatMap(wordsIn).filter((word) => word !== "" && !words.has(word))),
     ...Object.entries(errorCodes)
-      .map(([code, { status, message }]) => `| \`${code}\` | ${status} | ${message} |`)
-      .filter((row) => !lines.has(row)),
+      .map(([code, { status, message }]) => `| \`${code}\` | ${status} | ${message} | `)
+      .filter((row) => !text.includes(`\n${row}`)),
     ...[...scopes, ...fieldCodes, ...Object.keys(taskErrors), ...eventTypes].filter(
       (word) => !text.includes(`\`${word}\``),
     ),

@@ -40,7 +40,6 @@ export const words: Readonly<Record<string, string>> = {
   deleteOwnSession: "session end",
   readReadiness: "service ready",
   readOpenapi: "service openapi",
-  readDocs: "service docs",
   readMetrics: "service metrics",
 };
 

@@ -11,7 +11,7 @@ import { accepts } from "./head.ts";
 import type { Reply } from "./reply.ts";
 
 /** Returns the response for a browser; null: the request is for the API. */
-export type Pages = (exchange: Pick<Exchange, "request" | "head">) => Reply | null;
+export type Pages = (exchange: Pick<Exchange, "request" | "head">) => Reply | Promise<Reply | null> | null;
 
 const types: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
@@ -34,14 +34,16 @@ const policy = [
   "form-action 'self'",
 ].join("; ");
 
-const pageHeaders = Object.entries({
-  "Content-Security-Policy": policy,
-  "X-Frame-Options": "DENY",
-  "Referrer-Policy": "no-referrer",
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Cache-Control": "no-store",
-  Vary: "Accept, Accept-Encoding",
-}).flat();
+/** Returns the headers of a page, alternating names and values. */
+export const pageHeaders = (more: Readonly<Record<string, string>>): string[] =>
+  Object.entries({
+    "Content-Security-Policy": policy,
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    ...more,
+  }).flat();
+const consoleHeaders = pageHeaders({ "Cache-Control": "no-store", Vary: "Accept, Accept-Encoding" });
 const fileHeaders = Object.entries({
   "Cache-Control": "public, max-age=31536000, immutable",
   Vary: "Accept-Encoding",
@@ -108,8 +110,8 @@ export function createPages(folder: string): Pages {
     if (!accepts(head.accept, "text/html")) return null;
     const files = current();
     if (files === null) return null;
-    if (isRoot) return { ...bytes(null, Buffer.alloc(0), [...pageHeaders, "Location", "/console/"]), status: 302 };
-    return file(files, "index.html", encodings, [...pageHeaders, "ETag", `"console-${files.time}"`]);
+    if (isRoot) return { ...bytes(null, Buffer.alloc(0), [...consoleHeaders, "Location", "/console/"]), status: 302 };
+    return file(files, "index.html", encodings, [...consoleHeaders, "ETag", `"console-${files.time}"`]);
   };
 }
 

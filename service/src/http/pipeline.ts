@@ -63,7 +63,8 @@ export interface PipelineContext extends ChangeContext, ReplayContext {
   readonly noteAudit: (row: AuditRow) => Promise<void>;
   readonly noteRate: NoteRate;
   /** Serves the web console; absent: there is none. */
-  readonly pages?: Pages | undefined;
+  /** Pages for browsers, the first that has one responds. */
+  readonly pages: readonly Pages[];
 }
 
 type Known = Extract<Route, { found: true }>;
@@ -196,8 +197,11 @@ export function createPipeline(context: PipelineContext): Respond {
   }
 
   return (exchange) => {
-    const page = context.pages?.(exchange) ?? null;
-    if (page !== null) return page;
+    for (const pages of context.pages) {
+      const page = pages(exchange);
+      if (page instanceof Promise) return page.then((found) => found ?? respond(exchange));
+      if (page !== null) return page;
+    }
     const cached = context.cache.find(exchange);
     const reply = cached === undefined ? null : replyFromCache(context, exchange, cached);
     return reply ?? respond(exchange);

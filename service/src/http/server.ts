@@ -26,14 +26,14 @@ import type { Caller } from "./handler.ts";
 import { createIdempotencyKeys } from "./idempotency.ts";
 import { createLimiter, createSignInLimit, type Rate } from "./limit.ts";
 import { createMetrics } from "./metrics.ts";
-import { createPages } from "./pages.ts";
+import { createPages, type Pages } from "./pages.ts";
 import { createRouter } from "./path.ts";
 import { stallTime } from "./payload.ts";
 import { createPipeline, type Limits } from "./pipeline.ts";
 import { createRateNote } from "./rateheaders.ts";
 import { type AuditTable, createRefusalLog } from "./refusallog.ts";
 import { createResponseCache } from "./responsecache.ts";
-import { type Documents, type Readiness, serviceHandlers } from "./servicehandlers.ts";
+import { type Readiness, serviceHandlers } from "./servicehandlers.ts";
 import { createStop } from "./stop.ts";
 import type { Tickets } from "./tickets.ts";
 import { createUpgrades } from "./upgrade.ts";
@@ -87,7 +87,7 @@ export interface HttpOptions {
   readonly readiness: () => Readiness;
   /** Refreshes the state that `readiness` returns, before `/readyz` responds. */
   readonly refreshReadiness?: () => Promise<void>;
-  readonly documents: Documents;
+  readonly openapi: () => string;
   /** Counts commits and all other changes of cacheable responses; null: other processes write too. Without it nothing is cached. */
   readonly freshness?: () => number | null;
   /** Returns the part of an event that a restricted token may see; without it they see none. */
@@ -106,6 +106,8 @@ export interface HttpOptions {
   readonly serverMetrics?: () => AsyncIterable<string>;
   /** Folder of the built web console; absent: there is none. */
   readonly consoleFolder?: string | undefined;
+  /** The pages at `/docs`; absent: there are none. */
+  readonly docs?: Pages;
   /** Engines that are simulated, for `X-Simulated`; empty: none. */
   readonly simulated?: string;
   /** Folder for the files of large responses. Default: the temporary folder of the host. */
@@ -170,7 +172,7 @@ export function createHttp(options: HttpOptions): Http {
     return readiness();
   };
   const handlers: Readonly<Record<string, AnyHandler>> = {
-    ...serviceHandlers(readReadiness, options.documents, metrics.text, options.serverMetrics ?? noPieces),
+    ...serviceHandlers(readReadiness, options.openapi, metrics.text, options.serverMetrics ?? noPieces),
     listEvents: createEventList(feed, filterEvent),
     ...options.handlers,
   };
@@ -228,7 +230,10 @@ export function createHttp(options: HttpOptions): Http {
     stop,
     noteAudit: refusals.note,
     noteRate,
-    pages: options.consoleFolder === undefined ? undefined : createPages(options.consoleFolder),
+    pages: [
+      ...(options.docs === undefined ? [] : [options.docs]),
+      ...(options.consoleFolder === undefined ? [] : [createPages(options.consoleFolder)]),
+    ],
     ended: options.ended ?? (async () => {}),
   });
   serveConnection(server, {

@@ -19,7 +19,17 @@ const main = fileURLToPath(new URL("../main.ts", import.meta.url));
 const supervisor = fileURLToPath(new URL("./supervisor.ts", import.meta.url));
 const project = fileURLToPath(new URL("../../..", import.meta.url));
 /** What the control plane loads. The project itself may contain the data folder. */
-const code = ["package.json", "api", "service", "console/dist", "node_modules"].map((path) => resolve(project, path));
+const code = [
+  "package.json",
+  "api",
+  "service",
+  "console/dist",
+  "docs",
+  "examples",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "node_modules",
+].map((path) => resolve(project, path));
 
 /** Milliseconds after SIGTERM, longer than the running requests get. */
 const grace = 20_000;
