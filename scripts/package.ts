@@ -107,8 +107,10 @@ function takeDocuments(root: string): void {
   const folder = "usr/share/doc/brume";
   write(root, `${folder}/copyright`, readFileSync(join(project, "LICENSE")));
   write(root, `${folder}/changelog.gz`, compress(readFileSync(join(project, "CHANGELOG.md"))));
+  // The service renders the documents at `/docs`. Systems may leave out the folder of documents, so they are links.
+  for (const path of ["docs", "examples", "CHANGELOG.md", "CONTRIBUTING.md"]) take(root, path);
   for (const name of readdirSync(join(project, "docs")).filter((each) => each.endsWith(".md")))
-    take(root, `docs/${name}`, `${folder}/${name}`);
+    symlinkSync(`../../../lib/brume/docs/${name}`, join(root, folder, name));
 }
 
 /** Writes the description of the package and the scripts that dpkg runs. */

@@ -148,10 +148,12 @@ console.log(JSON.stringify(written));`;
     assert.deepEqual(JSON.parse(stdout), [join(folder, "control")]);
   });
 
-  test("it serves the files of the web console", async () => {
+  test("it serves the files of the web console, and the documents", async () => {
     const page = await fetch(`${host.brume.url}/console/`, { headers: { accept: "text/html" } });
     const [, script = ""] = /src="([^"]*main-[^"]*)"/.exec(await page.text()) ?? [];
     assert.deepEqual([page.status, (await fetch(host.brume.url + script)).status], [200, 200]);
+    for (const path of ["/docs", "/docs/operate", "/docs/errors", "/docs/files/docs/console.png", "/docs/changelog"])
+      assert.equal((await fetch(host.brume.url + path)).status, 200, path);
   });
 
   test("a server is created in a browser; one logs in on its serial console and types on its screen", async () => {

@@ -31,7 +31,7 @@ function leads(target: string, from: string): boolean {
 }
 
 /** The document of the first page of the reference. */
-const chapters = "docs/using-the-api.md";
+const chapters = "docs/api-basics.md";
 
 test("every document has a page", () => {
   const files = globSync("docs/**/*.md", { cwd: root });
@@ -103,11 +103,7 @@ test("pages are complete HTML without inline script, style or handler", () => {
     }
     assert.deepEqual(open, [], url);
     const ids = anchorsOf(html);
-    assert.equal(
-      new Set(ids).size,
-      ids.length,
-      `${url} has an id twice: ${ids.filter((id, at) => ids.indexOf(id) !== at)}`,
-    );
+    assert.equal(new Set(ids).size, ids.length, `${url} has an id twice`);
   }
 });
 

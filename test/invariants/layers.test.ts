@@ -61,6 +61,7 @@ const apiFiles = under("api/src");
 const base = under(`${s}/base`);
 /** Interfaces of drivers: types, no code. */
 const interfaces = (to: string) => /^service\/src\/drivers\/[^/]+\/interface\.ts$/.test(to);
+const docs = [`${s}/docs`, `${s}/http`];
 const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`, `${s}/store/schema`);
 
 /** Pure modules, by folder: they do no input or output. `node:module` only loads tables that are seldom needed. */
@@ -220,11 +221,7 @@ const layers: readonly Layer[] = [
     },
   },
   { name: "TLS of the API", modules: /^service\/src\/tls\//, may: tlsParts },
-  {
-    name: "pages",
-    modules: /^service\/src\/docs\//,
-    may: oneOf(under(`${s}/docs`, `${s}/http`), apiFiles, isNode, foreign),
-  },
+  { name: "docs", modules: /^service\/src\/docs\//, may: oneOf((to) => !isOurs(to), apiFiles, under(...docs)) },
   {
     name: "the service",
     modules: /^service\/src\/(service|health)\.ts$/,

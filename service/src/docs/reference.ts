@@ -5,21 +5,13 @@
 import type { Json, Media, OpenApi, OperationObject, Parameter, Reference, Response } from "@brume/api/components.ts";
 import { asJson, listFields, nameOf, nameType, renderStates, type TypeUrl } from "./fields.ts";
 import { code, escape, heading, prose, table } from "./html.ts";
-import { renderCommand, renderTry } from "./tryit.ts";
+import { type Described, renderCommand, renderTry } from "./tryit.ts";
 
 /** A page of the reference, and the anchors of its operations and types. */
 export interface ReferencePage {
   readonly url: string;
   readonly title: string;
   readonly html: string;
-}
-
-/** An operation of the document with its address. */
-export interface Described {
-  readonly method: string;
-  readonly path: string;
-  readonly operation: OperationObject;
-  readonly parameters: readonly Parameter[];
 }
 
 /** Sections of the specification that explain the states of a group, by title of the group. */

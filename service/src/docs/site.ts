@@ -82,7 +82,7 @@ export function openSite({ root, consoleFolder, api }: SiteOptions): Site {
   const urlByFile = new Map([
     ...documents.map(({ file, url }) => [file, url] as const),
     ["README.md", "/docs"] as const,
-    ["docs/using-the-api.md", "/docs/api"] as const,
+    ["docs/api-basics.md", "/docs/api"] as const,
     ...[...files].map(([url, path]) => [path, url] as const),
   ]);
   const find: FindUrl = (path) => urlByFile.get(path) ?? null;
@@ -98,9 +98,9 @@ export function openSite({ root, consoleFolder, api }: SiteOptions): Site {
   );
   const reference = renderReference(api, explain);
   for (const page of reference) makers.set(page.url, () => page);
-  if (existsSync(join(root, "docs/using-the-api.md")))
+  if (existsSync(join(root, "docs/api-basics.md")))
     makers.set("/docs/api", () => {
-      const { title, html } = renderMarkdown(read("docs/using-the-api.md"), "docs/using-the-api.md", find);
+      const { title, html } = renderMarkdown(read("docs/api-basics.md"), "docs/api-basics.md", find);
       return { url: "/docs/api", title, html };
     });
   makers.set("/docs/errors", () => ({
@@ -110,7 +110,7 @@ export function openSite({ root, consoleFolder, api }: SiteOptions): Site {
   }));
   const titleOf = (file: string): string => (/^# (.+)$/m.exec(read(file))?.[1] ?? file).replaceAll("`", "");
   const referencePages = [
-    ...(makers.has("/docs/api") ? [{ url: "/docs/api", title: titleOf("docs/using-the-api.md") }] : []),
+    ...(makers.has("/docs/api") ? [{ url: "/docs/api", title: titleOf("docs/api-basics.md") }] : []),
     ...reference.map(({ url, title }) => ({ url, title })),
     { url: "/docs/errors", title: "Errors" },
   ];

@@ -1,6 +1,14 @@
 /** Renders how to call an operation: a curl command with the example of the contract, and a form that sends the request with the reader's token. */
+import type { OperationObject, Parameter } from "@brume/api/components.ts";
 import { code, escape, exampleOrigin } from "./html.ts";
-import type { Described } from "./reference.ts";
+
+/** An operation of the document with its address. */
+export interface Described {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: OperationObject;
+  readonly parameters: readonly Parameter[];
+}
 
 const exampleOf = ({ operation }: Described): unknown =>
   operation.requestBody?.content["application/json"]?.examples?.["example"]?.value;
