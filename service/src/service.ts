@@ -4,7 +4,6 @@
  */
 
 import { tmpdir } from "node:os";
-import { fileURLToPath } from "node:url";
 import type { Location } from "@brume/api/catalog.ts";
 import { contract } from "@brume/api/contract.ts";
 import { limits } from "@brume/api/dns.ts";
@@ -233,15 +232,6 @@ export function createService(options: ServiceOptions): Service {
 
   const describe = () => describeApi(contract, { version: options.version });
   const openapi = once(() => JSON.stringify(describe()));
-  /** The pages need a library that no other request needs, so they are loaded at the first request. */
-  const docs = createDocs(async () => {
-    const { openSite } = await import("./docs/site.ts");
-    return openSite({
-      root: fileURLToPath(new URL("../..", import.meta.url)),
-      consoleFolder: options.consoleFolder,
-      api: describe(),
-    });
-  });
   const http = createHttp({
     store,
     clock,
@@ -284,7 +274,7 @@ export function createService(options: ServiceOptions): Service {
     readiness: () => health.readiness(state),
     refreshReadiness: health.check,
     openapi,
-    docs,
+    docs: createDocs(describe, options.consoleFolder),
     freshness() {
       const foreign = store.foreignWrites();
       return foreign === null ? null : store.commits() + zones.revision() + foreign;

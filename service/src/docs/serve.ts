@@ -3,8 +3,10 @@
  * because examples contain this address. Browsers keep a page and request it with its ETag.
  */
 import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
+import type { OpenApi } from "@brume/api/components.ts";
 import { originOf } from "../http/exchange.ts";
 import { accepts } from "../http/head.ts";
 import { type Pages, pageHeaders } from "../http/pages.ts";
@@ -53,8 +55,18 @@ function reply({ type, content, coding, etag }: Kept, known: string | undefined)
   };
 }
 
-/** Serves the site that `open` returns at the first request. A path below `/docs` that the site does not have is for the API. */
-export function createDocs(open: () => Promise<Site>): Pages {
+/** Folder of the repository, or of the installed package. */
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+
+/**
+ * Serves the documents and the reference of the API that `describe` returns. The site is opened at the first request, because no other
+ * request needs its libraries. A path below `/docs` that the site does not have is for the API.
+ */
+export function createDocs(describe: () => OpenApi, consoleFolder: string | undefined): Pages {
+  const open = async (): Promise<Site> => {
+    const { openSite } = await import("./site.ts");
+    return openSite({ root, consoleFolder, api: describe() });
+  };
   const kept = new Map<string, Promise<Kept | null>>();
   let site: Promise<Site> | null = null;
 
