@@ -65,8 +65,13 @@ export interface Page<T, Items = readonly T[]> {
   readonly next: string | null;
 }
 
+/** The objects of a page as JSON. */
+export interface PrintedItems {
+  readonly texts: readonly string[];
+}
+
 /** A page of a response. An async iterable creates large objects one by one, so that only one is in memory at a time. */
-export type ListPage<T> = Page<T, readonly T[] | AsyncIterable<T>>;
+export type ListPage<T> = Page<T, readonly T[] | AsyncIterable<T> | PrintedItems>;
 
 /**
  * Opens a large body. Only a read may return one. The ETag is read from the same snapshot as the pieces. A reader that does not need the

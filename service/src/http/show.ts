@@ -51,6 +51,7 @@ export async function showPage(
 ): Promise<Reply> {
   const headers = ["X-Total-Count", String(total)];
   if (next !== null) headers.push("Link", linkNext(route.path, route.query, next));
+  if ("texts" in items) return success(json, `[${items.texts.join(",")}]`, headers);
   if (!(Symbol.asyncIterator in items)) return success(json, JSON.stringify(items), headers);
   const body = await collect(printList(items), folder);
   return typeof body === "string" ? success(json, body, headers) : { ...success(json, "", headers), file: body };

@@ -22,8 +22,14 @@ export async function listLinkedNetworks(db: Reader, server: number): Promise<Li
 
 const types = { shared: "PublicShared", public: "PublicClient", private: "PrivateClient" } as const;
 
+/** The part of a link and its network that responses show. */
+interface ShownLink {
+  readonly link: Pick<LinkRow, "id" | "ip" | "state" | "bandwidth">;
+  readonly network: Pick<NetworkRow, "id" | "kind" | "name" | "first" | "last" | "gateway" | "first6">;
+}
+
 /** Returns the link as responses show it. */
-export const showLink = ({ link, network }: LinkedNetwork): ServerLink => ({
+export const showLink = ({ link, network }: ShownLink): ServerLink => ({
   LinkID: link.id,
   NetworkID: network.id,
   LinkState: link.state,

@@ -26,9 +26,10 @@ import { checkRebuild, planRebuild, requireUnprotected } from "./model/rebuild.t
 import { heldWith, planResize, sizesAfter, sizesOf } from "./model/resize.ts";
 import { serverTag, withoutSecrets } from "./model/show.ts";
 import { flowName, requireQueueSlot, requireRequest, requireState, stateAfter } from "./model/state.ts";
+import { createPagePrinter } from "./pageprinter.ts";
 import { filterServers } from "./serverfilter.ts";
 import { countServers } from "./sumtable.ts";
-import { findServer, listServerKeys, listServersOf, pageServers, type ServerRow } from "./table.ts";
+import { findServer, listServerKeys, listServersOf, pageServers, pageShown, type ServerRow } from "./table.ts";
 import { viewProject, viewServer, withoutIds } from "./view.ts";
 
 type Names =
@@ -47,6 +48,7 @@ type RequestContext = Pick<Request, "caller" | "requestId" | "dryRun">;
 
 export function serverRoutes(context: ServerContext): Handlers<Names> {
   const { store, servers } = context;
+  const pages = createPagePrinter(context);
 
   /** Returns the response to a change of a server. With `Prefer: wait`, it is read again when the task has ended. */
   function respond(server: Server, tag: string, task: Task, caller: Caller): Omit<ChangeResult<Server>, "changes"> {
@@ -104,9 +106,9 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         const plain = plainPage(query);
         if (plain !== null) {
           const { limit, after } = plain;
-          const { items, next } = cutPage(await pageServers(db, caller.projectId, after, limit + 1), limit);
-          const page = await viewProject(context, db, caller, items);
-          return { items: items.map(page.show), total: await countServers(db, caller.projectId), next };
+          const { items, next } = cutPage(await pageShown(db, caller.projectId, after, limit + 1), limit);
+          const texts = await pages.print(db, caller, items);
+          return { items: { texts }, total: await countServers(db, caller.projectId), next };
         }
         if (Object.values(query).every((value) => value === undefined))
           return { items: showAll(caller, db), total: await countServers(db, caller.projectId), next: null };

@@ -21,13 +21,17 @@ export interface ViewContext {
 }
 
 /** Returns the password if the caller may change servers, else an empty string. */
-const passwordFor = ({ sealer }: ViewContext, caller: Caller, row: ServerRow): string =>
+export const passwordFor = ({ sealer }: ViewContext, caller: Caller, row: Pick<ServerRow, "admin_password">): string =>
   grants(caller.scopes, "server:write") ? sealer.open(row.admin_password) : "";
 
-const withCondition = ({ condition }: ViewContext, row: ServerRow): ServerRow => ({
-  ...row,
-  condition: condition(row),
-});
+/** Returns the row with the condition that was last observed. */
+export function withCondition<Row extends Pick<ServerRow, "id" | "condition">>(
+  { condition }: ViewContext,
+  row: Row,
+): Row {
+  const observed = condition(row);
+  return observed === row.condition ? row : { ...row, condition: observed };
+}
 
 /** Returns a server as the caller may see it. */
 export async function viewServer(context: ViewContext, db: Reader, caller: Caller, row: ServerRow): Promise<Server> {

@@ -7,7 +7,7 @@ import type { Server, ServerLink } from "@brume/api/server.ts";
 import { type StoredError, showMachineError } from "@brume/api/work.ts";
 import { showSshKey } from "../../catalog/model/show.ts";
 import type { SshKeyRow } from "../../catalog/table.ts";
-import type { BatchRow, ServerRow } from "../table.ts";
+import type { BatchRow, ServerRow, ShownRow } from "../table.ts";
 import { actionTypeOf } from "./state.ts";
 
 /** Returns the name of the administrator of a guest. */
@@ -26,7 +26,7 @@ export interface ServerDetails {
 }
 
 /** Returns the server as responses show it. */
-export function showServer(row: ServerRow, { links, keys, password, isOn }: ServerDetails): Server {
+export function showServer(row: ShownRow, { links, keys, password, isOn }: ServerDetails): Server {
   const reachable = links.find(({ NetworkType }) => NetworkType !== "PrivateClient");
   return {
     ID: row.id,
