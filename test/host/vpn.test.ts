@@ -3,12 +3,13 @@
  * packets between the servers behind both.
  */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { IpsecTunnel, TunnelFault } from "../../service/src/drivers/router/interface.ts";
 import { connectVici, text } from "../../service/src/drivers/router/ipsec/vici.ts";
+import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { createIpsecFixture, farText, type IpsecFixture, key, second, skip, tunnel } from "./ipsecfixture.ts";
 import { until } from "./vpnfixture.ts";
 
@@ -34,6 +35,22 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     assert.deepEqual([status.bytesIn, status.bytesOut], [84, 84]);
     assert.ok(status.establishedAt !== null && status.establishedAt >= start - 1000);
     assert.ok(status.lastSeen !== null && status.lastSeen >= start - 1000);
+  });
+
+  test("charon sees no files of the host, and can only manage its network", async () => {
+    await at.far.load(farText(tunnel));
+    await at.apply(tunnel);
+    await at.isUp();
+    const [child = assert.fail()] = await findDaemons(exec, at.fixture.here.namespace, "charon-systemd");
+    const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+    // CAP_NET_BIND_SERVICE (10) and CAP_NET_ADMIN (12), of which charon keeps the second.
+    assert.match(status, /^CapBnd:\t0000000000001400$/m);
+    for (const set of ["CapPrm", "CapEff"]) assert.match(status, new RegExp(`^${set}:\\t0000000000001000$`, "m"), set);
+    assert.match(status, /^NoNewPrivs:\t1$/m);
+    const root = `/proc/${child.pid}/root`;
+    for (const path of ["etc", "root", "home", "run/netns", "proc/1", "usr/bin/sh"])
+      assert.ok(!existsSync(join(root, path)), path);
+    assert.throws(() => writeFileSync(join(root, "file"), ""), /EROFS/);
   });
 
   const suites: readonly Partial<IpsecTunnel>[] = [

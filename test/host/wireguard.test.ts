@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { type Child, exec } from "../../service/src/drivers/exec.ts";
@@ -140,6 +140,23 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     assert.deepEqual([status.localSubnets, status.peerSubnets], [["10.24.1.0/24"], ["10.24.2.0/24"]]);
     assert.deepEqual([status.peerAddress, status.reason, status.establishedAt], ["192.0.2.2", null, null]);
     assert.ok(status.bytesIn > 0 && status.bytesOut > 0 && status.lastSeen !== null && proposal !== "");
+  });
+
+  test("wireguard-go sees no files of the host, and can only manage its network", async () => {
+    await configureFar(tunnel);
+    await apply(tunnel);
+    const [child = assert.fail()] = await findDaemons(exec, fixture.here.namespace, "wireguard-go");
+    const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+    // CAP_NET_BIND_SERVICE (10) and CAP_NET_ADMIN (12).
+    for (const set of ["CapPrm", "CapEff", "CapBnd"])
+      assert.match(status, new RegExp(`^${set}:\\t0000000000001400$`, "m"), set);
+    assert.match(status, /^NoNewPrivs:\t1$/m);
+    const root = `/proc/${child.pid}/root`;
+    for (const path of ["etc", "root", "home", "run/netns", "proc/1", "usr/bin/sh"])
+      assert.ok(!existsSync(join(root, path)), path);
+    assert.deepEqual(readdirSync(join(root, "dev")).sort(), ["net", "null", "random", "urandom"]);
+    assert.deepEqual(readdirSync(join(root, "var/run")), ["wireguard"]);
+    assert.throws(() => writeFileSync(join(root, "file"), ""), /EROFS/);
   });
 
   test("fifty tunnels come up at once", async () => {

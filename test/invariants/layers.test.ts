@@ -118,8 +118,8 @@ const layers: readonly Layer[] = [
   { name: "a driver interface", modules: /^service\/src\/drivers\/[^/]+\/interface\.ts$/, may: () => false },
   {
     name: "the modules that start processes",
-    modules: /^service\/src\/drivers\/(exec|starter|children)\.ts$/,
-    may: oneOf(under(`${s}/drivers/children.ts`), base, isNode),
+    modules: /^service\/src\/drivers\/(exec|starter|children|privateroot)\.ts$/,
+    may: oneOf(under(`${s}/drivers/children.ts`, `${s}/drivers/exec.ts`), base, isNode),
   },
   {
     name: "a pure module of a driver",
@@ -140,7 +140,8 @@ const layers: readonly Layer[] = [
     may: (to, from) => {
       const driver = from.split("/").slice(0, 4).join("/");
       return (
-        oneOf(under(driver), under(`${s}/drivers/exec.ts`), base, isNode, foreign)(to) && !packages("kysely", "pg")(to)
+        oneOf(under(driver), under(`${s}/drivers/exec.ts`, `${s}/drivers/privateroot.ts`), base, isNode, foreign)(to) &&
+        !packages("kysely", "pg")(to)
       );
     },
   },

@@ -1,11 +1,11 @@
 /**
  * Runs the programs that read untrusted disks: `qemu-img`, `e2fsck`, `debugfs`. A defect in one of them must give its guest nothing: each
- * run has a user id without rights, a root of its own with only the files of this call (see ../privateroot.ts), no network, no
+ * run has a user id without rights, a root of its own with only the files of this call (see ../../privateroot.ts), no network, no
  * visible processes of others, and limits of memory, processes, file size and time. Only the named files are writable.
  */
 import { join } from "node:path";
 import { CommandError, type Exec, type RunOptions } from "../../exec.ts";
-import { dropRights, enterRoot, findNeeds, findProgram, type PrivateRoot } from "../privateroot.ts";
+import { dropRights, enterRoot, findNeeds, findProgram, type PrivateRoot } from "../../privateroot.ts";
 
 /** One run of a program on files of one folder. The program is started in this folder, and all paths are relative to it. */
 export interface ToolUse extends Pick<RunOptions, "stdin" | "codes" | "signal"> {

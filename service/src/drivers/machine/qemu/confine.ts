@@ -9,7 +9,7 @@
  */
 import { dirname, resolve } from "node:path";
 import type { Exec } from "../../exec.ts";
-import { dropRights, enterRoot, findNeeds, type PrivateRoot } from "../privateroot.ts";
+import { dropRights, enterRoot, findNeeds, type PrivateRoot } from "../../privateroot.ts";
 import { firmware } from "./arguments.ts";
 import { diskName, type Folder } from "./folder.ts";
 

@@ -7,6 +7,7 @@ import { mkdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../../exec.ts";
+import type { Confine } from "../linux/confine.ts";
 import { stopDaemons } from "../linux/daemon.ts";
 import { awaitHandshakes } from "./state.ts";
 import { renderDaemon } from "./strongswan.ts";
@@ -19,6 +20,7 @@ export interface CharonOptions {
   readonly folder: string;
   readonly namespace: string;
   readonly kernelEsp: boolean;
+  readonly confine: Confine;
   /** Called with each new connection before it is used, to subscribe to events. */
   readonly onConnect: (vici: Vici) => Promise<void>;
   /** Called when the daemon or the connection to it ended without `stop` or `release`. */
@@ -37,11 +39,17 @@ export interface Charon {
   release(): void;
 }
 
-const program = "charon-systemd";
+/** Name of the program. */
+export const program = "charon-systemd";
+/** Folder of its libraries and plugins, which it loads by name. */
+export const programData = ["/usr/lib/ipsec"];
+/** Seconds in which the kernel keeps the number of a security association that is being negotiated, as charon sets it. */
+const acquireLimit = 165;
 const startLimit = 5000;
 
 /** Creates the manager; it starts nothing yet. */
-export function createCharon({ exec, folder, namespace, kernelEsp, onConnect, onLost }: CharonOptions): Charon {
+export function createCharon(options: CharonOptions): Charon {
+  const { exec, folder, namespace, kernelEsp, confine, onConnect, onLost } = options;
   const socket = join(folder, "charon.vici");
   const output = join(folder, "charon.out");
   let live: Vici | null = null;
@@ -67,7 +75,10 @@ export function createCharon({ exec, folder, namespace, kernelEsp, onConnect, on
     await Promise.all([rm(socket, { force: true }), rm(output, { force: true })]);
     const configuration = join(folder, "strongswan.conf");
     await writeFile(configuration, renderDaemon({ socket, kernelEsp }), { mode: 0o600 });
-    const child = await exec.startDetached(["ip", "netns", "exec", namespace, program], {
+    const enter = ["ip", "netns", "exec", namespace];
+    // Charon sets this itself, but does not see the file.
+    if (kernelEsp) await exec.run([...enter, "sysctl", "-eqw", `net.core.xfrm_acq_expires=${acquireLimit}`]);
+    const child = await exec.startDetached([...enter, ...(await confine([], folder))], {
       environment: { STRONGSWAN_CONF: configuration },
       output,
     });

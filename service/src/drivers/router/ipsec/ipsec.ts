@@ -11,7 +11,8 @@ import { createSerialQueue, type SerialQueue } from "../../../base/serialqueue.t
 import type { Exec } from "../../exec.ts";
 import type { IpsecTunnel, TunnelStatus } from "../interface.ts";
 import { type Calls, createCalls } from "../linux/calls.ts";
-import { type Charon, createCharon } from "./charon.ts";
+import { createConfine } from "../linux/confine.ts";
+import { type Charon, createCharon, program, programData } from "./charon.ts";
 import { createDiagnosis, type Finding } from "./diagnosis.ts";
 import { loadTunnels } from "./load.ts";
 import { borrowedAddresses, ensureBorrowed } from "./sourceaddress.ts";
@@ -102,6 +103,7 @@ interface Net {
 /** Creates the driver. */
 export function createIpsec(options: IpsecOptions): Ipsec {
   const { exec, runFolder, kernelEsp, now, random, lookup, retryAfter = soon, log } = options;
+  const confine = createConfine(exec, program, programData);
   const nets = new Map<string, Net>();
   const folderOf = (namespace: string): string => join(runFolder, namespace, "ipsec");
   const enabledOf = (net: Net): readonly IpsecTunnel[] => net.tunnels.filter(({ enabled }) => enabled);
@@ -182,6 +184,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
         folder: folderOf(edge.namespace),
         namespace: edge.namespace,
         kernelEsp,
+        confine,
         onConnect: (vici) => {
           net.unchecked = true;
           return onConnect(net, vici);

@@ -6,6 +6,7 @@ import { mkdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../../exec.ts";
+import { createConfine } from "../linux/confine.ts";
 import { stopDaemons } from "../linux/daemon.ts";
 import { parseDump, renderConfig } from "./config.ts";
 import { type PeerState, parseDevice, renderDevice, requestDevice, type WireguardDevice, watchDevice } from "./uapi.ts";
@@ -38,12 +39,15 @@ export interface Holder {
 const program = "wireguard-go";
 const startLimit = 5000;
 
+/** Folder of the sockets, which is fixed in wireguard-go and wg(8). */
+const sockets = "/var/run/wireguard";
 /** Returns the path of a device's socket. */
-export const socketOf = (device: string): string => `/var/run/wireguard/${device}.sock`;
+export const socketOf = (device: string): string => `${sockets}/${device}.sock`;
 
 /** Creates the driver for wireguard-go. Each namespace gets a folder in `runFolder` for the output of the process. */
 export function createUserspace(exec: Exec, runFolder: string): Holder {
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
+  const confine = createConfine(exec, program);
   const set = async ({ device }: DevicePlace, request: string): Promise<void> => {
     if (request !== "") await requestDevice(socketOf(device), request);
   };
@@ -56,7 +60,9 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       const output = join(folder, "wireguard.out");
       await Promise.all([rm(output, { force: true }), rm(socketOf(device), { force: true })]);
-      const child = await exec.startDetached(["ip", "netns", "exec", namespace, program, "-f", device], {
+      await mkdir(sockets, { recursive: true, mode: 0o700 });
+      const command = await confine(["-f", device], sockets);
+      const child = await exec.startDetached(["ip", "netns", "exec", namespace, ...command], {
         environment: { WG_PROCESS_FOREGROUND: "1", LOG_LEVEL: "error" },
         output,
       });

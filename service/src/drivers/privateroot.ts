@@ -1,11 +1,11 @@
 /**
  * Gives a process a private root: a small read-only file system with its programs and data, its device files, and some of the host's files.
- * The file system of the host is not visible. The process has no capabilities, cannot get any, and dumps no core. VMs (qemu/confine.ts) and
- * programs that read disks (disk/tool.ts) run this way.
+ * The file system of the host is not visible. The process has no capabilities, or only those that it needs, cannot get any, and dumps no
+ * core. VMs (`qemu/confine.ts`), programs that read disks (`disk/tool.ts`) and daemons of tunnels (`linux/confine.ts`) run this way.
  */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { type Exec, searchPath } from "../exec.ts";
+import { type Exec, searchPath } from "./exec.ts";
 
 /** Returns the command that drops the rights of root. */
 export const dropRights = (uid: number, gid: number): readonly string[] => [
@@ -14,6 +14,14 @@ export const dropRights = (uid: number, gid: number): readonly string[] => [
   `--regid=${gid}`,
   "--clear-groups",
   "--bounding-set=-all",
+  "--inh-caps=-all",
+  "--no-new-privs",
+];
+
+/** Returns the command that leaves root only these capabilities. Without the files of others it may keep its user id. */
+export const keepRights = (capabilities: readonly string[]): readonly string[] => [
+  "setpriv",
+  `--bounding-set=${["-all", ...capabilities.map((name) => `+${name}`)].join(",")}`,
   "--inh-caps=-all",
   "--no-new-privs",
 ];
@@ -55,6 +63,10 @@ if [ "$devices" != null ]; then
   mkdir dev/net
   mknod -m 666 dev/net/tun c 10 200
 fi
+if [ "$devices" = vpn ]; then
+  mknod -m 666 dev/random c 1 8
+  mknod -m 666 dev/urandom c 1 9
+fi
 if [ "$devices" = kvm ]; then
   : >dev/kvm
   mount -o bind /dev/kvm dev/kvm
@@ -72,8 +84,8 @@ cd "$folder"
 export interface PrivateRoot {
   /** A folder of the host that is a mount point meanwhile, in the private namespace only. No mounted path is inside it. */
   readonly base: string;
-  /** `null`: only /dev/null. `tun`: also /dev/net/tun. `kvm`: also /dev/kvm. */
-  readonly devices: "null" | "tun" | "kvm";
+  /** `null`: only /dev/null. The others also have /dev/net/tun, and `kvm` /dev/kvm, `vpn` /dev/random and /dev/urandom. */
+  readonly devices: "null" | "tun" | "kvm" | "vpn";
   /** Current folder of the command in the new root. */
   readonly folder: string;
   /** Paths of the host with programs and data, as `findNeeds` returns them. */
