@@ -10,6 +10,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { contract } from "@brume/api/contract.ts";
+import { recordTypes } from "@brume/api/dns.ts";
 import openapiTypescript, { astToString } from "openapi-typescript";
 import { openapiSchema } from "../invariants/openapi-schema.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
@@ -72,6 +74,44 @@ console.log(JSON.stringify({
 }));
 `;
 
+/**
+ * For each edit, the path of the read, the field of the answer that is sent back (empty: all of it), and the path of the edit. The answer must have the type
+ * of the update; `contract-echo.test.ts` sends the values.
+ */
+const echoes: readonly (readonly [read: string, field: string, edit: string])[] = [
+  ["/server/{id}", "", "/server/{id}"],
+  ["/dns/{id}", "", "/dns/{id}"],
+  ...recordTypes.map((type) => ["/dns/record/{id}", "", `/dns/record${type.toLowerCase()}/{id}`] as const),
+  ["/network/{id}", "", "/network/{id}"],
+  ["/publicnetwork/{id}", "", "/publicnetwork/{id}"],
+  ["/publicnetwork/{id}", "Firewall", "/publicnetwork/{id}/firewall"],
+  ["/publicnetwork/{id}", "Vpn", "/publicnetwork/{id}/vpn"],
+  ["/project/{id}", "", "/project/{id}"],
+];
+
+/** A module that compiles if each answer has the type of its update, and if this type is not `any`. */
+const echoModule = `
+import type { paths } from "./generated.ts";
+type Json<T> = T extends { content: { "application/json": infer J } } ? J : never;
+type Read<P extends keyof paths> = paths[P] extends { get: { responses: { 200: infer R } } } ? Json<R> : never;
+type Update<P extends keyof paths> = paths[P] extends { put: { requestBody?: infer B } } ? Json<Exclude<B, undefined>> : never;
+${echoes
+  .map(
+    ([read, field, edit], at) => `
+export const echo${at} = (read: Read<"${read}">): Update<"${edit}"> => read${field && `.${field}`};
+// @ts-expect-error A text is no update.
+export const wrong${at}: Update<"${edit}"> = "text";`,
+  )
+  .join("\n")}
+`;
+
+test("every edit of the contract is checked with the generated types", () => {
+  const edits = Object.values(contract).filter(({ method }) => method === "PUT");
+  // A zone file is text, and the answer to it is another one.
+  const wanted = edits.map(({ path }) => path as string).filter((path) => path !== contract.importZone.path);
+  assert.deepEqual(echoes.map(([, , edit]) => edit).sort(), wanted.sort());
+});
+
 test("openapi-typescript: a program with the generated types compiles and runs", async () => {
   const document = (await (await fetch(`${brume.url}/openapi.json`)).json()) as Parameters<typeof openapiTypescript>[0];
   mkdirSync(join(folder, "node_modules"));
@@ -80,9 +120,10 @@ test("openapi-typescript: a program with the generated types compiles and runs",
   writeFileSync(join(folder, "package.json"), '{"type":"module"}');
   writeFileSync(join(folder, "generated.ts"), astToString(await openapiTypescript(document)));
   writeFileSync(join(folder, "program.ts"), typescriptProgram);
+  writeFileSync(join(folder, "echo.ts"), echoModule);
   const options =
     "--noEmit --strict --exactOptionalPropertyTypes --module nodenext --target esnext --skipLibCheck --types node --allowImportingTsExtensions";
-  const checked = await run("tsc", [...options.split(" "), "program.ts"], { cwd: folder }).catch(
+  const checked = await run("tsc", [...options.split(" "), "program.ts", "echo.ts"], { cwd: folder }).catch(
     (error: unknown) => error as { stdout: string },
   );
   assert.equal(checked.stdout, "");

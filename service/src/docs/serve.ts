@@ -24,6 +24,7 @@ const types: Readonly<Record<string, string>> = {
   json: "application/json; charset=utf-8",
   png: "image/png",
   svg: "image/svg+xml",
+  webp: "image/webp",
 };
 
 interface Kept {
@@ -100,7 +101,7 @@ export function createDocs(describe: () => OpenApi, consoleFolder: string | unde
     if (asked !== "/docs" && !asked.startsWith("/docs/")) return null;
     const path = asked.length > 5 && asked.endsWith("/") ? asked.slice(0, -1) : asked;
     const encodings = request.headers["accept-encoding"] ?? "";
-    const isPacked = !path.endsWith(".png");
+    const isPacked = !/\.(?:png|webp)$/.test(path);
     const coding = isPacked ? ((["br", "gzip"] as const).find((one) => accepts(encodings, one)) ?? null) : null;
     const origin = originOf(request);
     const key = `${origin} ${coding} ${path}`;

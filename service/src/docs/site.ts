@@ -45,7 +45,10 @@ export interface SiteOptions {
 }
 
 /** Files beside documents that documents link to. */
-const filePatterns = ["docs/**/*.{png,svg,json}", "examples/**/*.{yaml,yml,json,tf,toml,md}"];
+const filePatterns = [
+  "docs/**/*.{png,svg,webp,json}",
+  "examples/**/*.{yaml,yml,json,tf,toml,ini,cfg,conf,rules,sh,md,png}",
+];
 
 function readAssets(folder: string | undefined): Assets | null {
   if (folder === undefined || !existsSync(join(folder, "docs.json"))) return null;
