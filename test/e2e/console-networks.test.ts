@@ -146,7 +146,7 @@ describeConsole("the console of networks", {}, (fixture) => {
         .first()
         .waitFor();
       await dialog.getByLabel("Networks behind the peer").fill("10.29.0.2/32");
-      await dialog.getByText('"PeerNetwork":"10.29.0.2/32"', { exact: false }).waitFor();
+      await dialog.getByText(/^brume vpn set \d+ --tunnels '\[\{"Id":.*"PeerNetwork":"10\.29\.0\.2\/32"/).waitFor();
       await dialog.getByRole("button", { name: "Create", exact: true }).click();
       await dialog.getByText("<private key>", { exact: false }).waitFor();
       await dialog.getByRole("button", { name: "Issue with keys" }).click();

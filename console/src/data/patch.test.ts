@@ -43,3 +43,13 @@ test("of many events of one object only the last is applied", () => {
   const [last, ...others] = collapse(many);
   assert.deepEqual([last?.Data, others.length], [{ ID: 1, RAM: 999 }, 0]);
 });
+
+test("events without counters, or with some rules only, keep what was read before", () => {
+  const rule = (Name: string, Packets: number | null) => ({ Name, Packets, Bytes: Packets, LastHit: null });
+  const before = { Id: 1, Firewall: { Rules: [rule("a", 5), rule("b", 7)] } };
+  assert.deepEqual(merge(before, { Id: 1, Firewall: { Rules: [rule("a", null), rule("c", null)] } }), {
+    Id: 1,
+    Firewall: { Rules: [rule("a", 5), rule("c", null)] },
+  });
+  assert.deepEqual(merge(before, { Id: 1, Firewall: { Rules: [rule("b", null)], Omitted: 600 } }), before);
+});

@@ -38,7 +38,7 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
     { done: () => t.firewall.kept },
   );
   return (
-    <div className="notice">
+    <div className="notice stays">
       <Icon name="wait" />
       <span className="grow" role="status">
         {mayWrite ? t.firewall.waiting(network.Name) : t.firewall.waitingReader(network.Name)}

@@ -18,6 +18,8 @@ const filled = ({ Name, ...rest }: Body): Body => ({
   ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined && value !== "")),
 });
 
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
 const placedPublic = new Set(["Name", "NetworkCapacity", "Bandwidth"]);
 
 export function CreatePublicNetwork({ onClose }: { onClose: () => void }) {
@@ -54,7 +56,7 @@ export function CreatePublicNetwork({ onClose }: { onClose: () => void }) {
             <SelectField
               label={t.networks.capacity}
               fault={fault("/NetworkCapacity")}
-              value={String(form["NetworkCapacity"])}
+              value={textOf(form["NetworkCapacity"])}
               options={prefixes.map((prefix) => [String(prefix), t.networks.capacityOf(prefix, serversOf(prefix))])}
               onChange={({ target }) => set({ NetworkCapacity: target.value })}
             />
@@ -107,14 +109,14 @@ export function CreatePrivateNetwork({ onClose }: { onClose: () => void }) {
             label={t.networks.cidr}
             hint={t.networks.cidrHint}
             fault={fault("/CIDR")}
-            value={String(form["CIDR"] ?? "")}
+            value={textOf(form["CIDR"])}
             onChange={({ target }) => set({ CIDR: target.value })}
           />
           <TextField
             label={t.networks.gateway}
             hint={t.networks.gatewayHint}
             fault={fault("/Gateway")}
-            value={String(form["Gateway"] ?? "")}
+            value={textOf(form["Gateway"])}
             onChange={({ target }) => set({ Gateway: target.value })}
           />
           <OtherFields operation="createNetwork" placed={placedPrivate} form={form} fault={fault} onChange={set} />

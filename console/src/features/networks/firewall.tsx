@@ -68,6 +68,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
     edit((all) => moveRule(all, from, to));
     setAnnounced(t.firewall.moved(rule.Name || String(from + 1), to + 1, set.Rules.length));
   };
+  const decides = set.Enabled ? (set.Rules[(verdict?.rule ?? 0) - 1]?.key ?? null) : null;
   const decidesLast = verdict?.rule === null && set.Enabled;
   return (
     <div className="stack">
@@ -88,7 +89,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
         base={base}
         faults={faults}
         shadowed={shadowed}
-        decides={set.Enabled && verdict?.rule != null ? (set.Rules[verdict.rule - 1]?.key ?? null) : null}
+        decides={decides}
         mayWrite={mayWrite}
         onEdit={edit}
         onOpen={setEditing}

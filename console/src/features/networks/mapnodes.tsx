@@ -55,7 +55,7 @@ export function OutsideNode() {
   const t = useTexts();
   return (
     <div className="inner">
-      <Icon name="globe" />
+      <Icon name="dns" />
       <span className="lines">
         <strong>{t.map.outside}</strong>
         <span className="muted truncate">{t.map.outsideAbout}</span>

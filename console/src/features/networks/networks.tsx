@@ -20,7 +20,7 @@ export function Networks() {
   const { tab = "public", create } = useSearch({ from: "/networks" });
   const mayWrite = useMay("network:write");
   const setCreating = (kind?: string): void => {
-    void go({ search: ({ create: _, ...rest }) => ({ ...rest, ...(kind && { create: kind }) }), replace: true });
+    void go({ search: { tab, ...(kind !== undefined && { create: kind }) }, replace: true });
   };
   const button = mayWrite && (
     <Button kind="primary" icon="plus" onClick={() => setCreating(tab === "private" ? "private" : "public")}>

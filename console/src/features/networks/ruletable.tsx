@@ -49,7 +49,7 @@ export function RuleTable(props: RuleTableProps) {
   };
   const hits = ({ key }: Rule): { readonly text: string; readonly about: string } => {
     const of = counts.get(key);
-    if (of?.Packets == null) return { text: "–", about: "" };
+    if (of === undefined || of.Packets === null) return { text: "–", about: "" };
     if (of.Packets === 0) return { text: "0", about: t.firewall.noHit };
     const packets = t.firewall.packets(of.Packets, format.compact(of.Packets));
     const last = of.LastHit === null ? "" : `, ${t.firewall.lastHit(format.ago(of.LastHit))}`;

@@ -59,7 +59,10 @@ export function TunnelForm({ network, tunnel, onDone, onClose }: TunnelFormProps
   const change = changesOf(own, tunnel);
   const { Tunnels, index } = tunnelsWith(network.Vpn.Tunnels, tunnel?.Id ?? null, change);
   const path = { id: network.Id };
-  const textOf = (name: string): string => String(form[name] ?? "");
+  const textOf = (field: string): string => {
+    const value = form[field];
+    return typeof value === "string" ? value : "";
+  };
   const name = textOf("Name");
   const isComplete =
     name !== "" && textOf("PeerNetwork") !== "" && (type === "WireGuard" || textOf("PeerEndpoint") !== "");

@@ -115,7 +115,7 @@ function TunnelPanel({ tunnel, status, mayWrite, onOpen }: TunnelPanelProps) {
         </span>
       }
       actions={
-        <>
+        <span className="line fixed">
           <Button size="small" icon="file" onClick={() => onOpen("peer")}>
             {t.vpn.config}
           </Button>
@@ -137,7 +137,7 @@ function TunnelPanel({ tunnel, status, mayWrite, onOpen }: TunnelPanelProps) {
               />
             </>
           )}
-        </>
+        </span>
       }
     >
       <div className="stack">
