@@ -263,16 +263,22 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       }
       if (kind === "sqlite" && life.turn.isOver()) break;
     }
+    const isDurable = outcomes.some((outcome) => outcome.isDurable);
+    const writing = writeEntries(kind, connection, entries);
+    // PostgreSQL gets the commit together with the entries, and refuses it if one of them fails.
+    const committing = kind === "postgres" ? Promise.resolve(connection.commit(isDurable)) : null;
+    const committed = committing?.catch(() => {});
     try {
-      await writeEntries(kind, connection, entries);
+      await writing;
     } catch (error) {
+      await committed;
       if (error instanceof StorageError || error instanceof ConflictError) throw error;
       // The second run, in which each part writes its own entries, shows which part failed.
       await rollBack(connection);
       return false;
     }
     life.atDisk = true;
-    await connection.commit(outcomes.some(({ isDurable }) => isDurable));
+    await (committing ?? connection.commit(isDurable));
     return true;
   }
 

@@ -216,14 +216,15 @@ export async function openPostgres(
     return {
       ...createStatements(runQuery),
       inTransaction: () => isOpen,
-      async begin() {
-        await runQuery("begin isolation level read committed read write", []);
+      // Sent with the first statement. It fails only with its connection, and then so do all later statements.
+      begin() {
         isOpen = true;
+        runQuery("begin isolation level read committed read write", []).catch(() => {});
       },
       async commit() {
+        isOpen = false;
         const lost = guard.unavailable();
         if (lost !== null) throw lost;
-        isOpen = false;
         const { command } = await runQuery("commit", []).catch((error: unknown) => {
           uncertain += 1;
           throw error;
