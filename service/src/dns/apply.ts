@@ -8,12 +8,22 @@ import type { FieldError } from "@brume/api/errors.ts";
 import { recordSpecs } from "@brume/api/record/types.ts";
 import { requireQuota } from "../account/model/rules.ts";
 import { ApiError } from "../base/error.ts";
+import { runAtOnce } from "../base/turn.ts";
 import type { RecordSet, ZoneChange } from "../drivers/nameserver/interface.ts";
 import { rest, type Tx } from "../store/db.ts";
 import { absolute } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
 import { type ConflictQuery, checkZone, conflictQueries, describeConflict } from "./model/rules.ts";
-import { automaticNs, automaticSoa, recordSets, servedOwner, setKey, sortKey, spellingsOf } from "./model/served.ts";
+import {
+  automaticNs,
+  automaticSoa,
+  groupRecords,
+  recordSets,
+  servedOwner,
+  setKey,
+  sortKey,
+  spellingsOf,
+} from "./model/served.ts";
 import { showRow, storedOf } from "./model/show.ts";
 import * as table from "./table.ts";
 import { appendVersion, type VersionChange } from "./version.ts";
@@ -254,13 +264,17 @@ function changedSets(
   });
 }
 
-/** Returns the complete zone for the name server: all sets, and the automatic NS set if the domain has none at the top. */
-export function fullZone(
+/** Returns the same as `renderZone`, at once. */
+export const fullZone = (...input: Parameters<typeof renderZone>): ZoneChange => runAtOnce(renderZone(...input));
+
+/** Returns the complete zone for the name server, with yields: all sets, and the automatic NS set if the domain has none at the top. */
+export function* renderZone(
   domain: Pick<table.DomainRow, "id" | "project_id" | "ascii" | "serial">,
   records: readonly table.ServedRow[],
   nameServers: readonly string[],
-): ZoneChange {
-  const sets = [...recordSets(records.map(storedOf), domain.ascii).values()];
+): Generator<void, ZoneChange> {
+  const grouped = yield* groupRecords(records.map(storedOf), domain.ascii);
+  const sets = [...grouped.values()];
   if (!sets.some((set) => set.type === recordSpecs.NS && set.owner === domain.ascii))
     sets.push(automaticNs(domain.ascii, nameServers));
   return {

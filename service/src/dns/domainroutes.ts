@@ -6,6 +6,7 @@ import { findProject, lockProject } from "../account/table.ts";
 import { readConsistently } from "../base/consistent.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import { quote } from "../base/quote.ts";
+import { runInTurns } from "../base/turn.ts";
 import type { Reconciler } from "../engine/flow.ts";
 import { requestReconcile } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
@@ -13,14 +14,14 @@ import { takePage } from "../http/list.ts";
 import { json } from "../http/reply.ts";
 import { type Reader, rest, runResting } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
-import { fullZone, nextSerial } from "./apply.ts";
+import { nextSerial, renderZone } from "./apply.ts";
 import type { Fetched } from "./migrate.ts";
 import { readAddress } from "./model/address.ts";
 import { type DomainName, readDomainName } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
 import { describeConflict, findConflicts } from "./model/rules.ts";
 import { automaticSoa, servedOwner, sortKey } from "./model/served.ts";
-import { domainTag, maxInEvent, printedOf, showDomain } from "./model/show.ts";
+import { domainTag, maxInEvent, printedOf, showDomain, showLongDomain } from "./model/show.ts";
 import { readZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { printZone } from "./model/zonefile/print.ts";
 import { requireFreeName } from "./names.ts";
@@ -245,9 +246,8 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
 
         const shown = dryRun ? { ...row, id: 0 } : row;
         const shownRows = dryRun ? rows.map((record) => ({ ...record, domain_id: 0 })) : rows;
-        const answer = showDomain(shown, shownRows, anySerial, nameServers);
-        await rest(tx);
-        const zone = fullZone(row, rows, nameServers);
+        const answer = await runResting(tx, showLongDomain(shown, shownRows, anySerial, nameServers));
+        const zone = await runResting(tx, renderZone(row, rows, nameServers));
         return {
           answer,
           tag: domainTag(shown),
@@ -255,7 +255,7 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
           async refresh(ms) {
             await zones.publish(zone, ms);
             const served = zones.served(row.ascii);
-            return served >= row.serial ? undefined : showDomain(row, rows, served, nameServers);
+            return served >= row.serial ? undefined : runInTurns(showLongDomain(row, rows, served, nameServers));
           },
         };
       },

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RecordType } from "@brume/api/dns.ts";
 import { answerBytes } from "./data.ts";
+import { groupRecords } from "./served.ts";
+import { showLongDomain } from "./show.ts";
 
 test("a record takes its rdata and twelve bytes", () => {
   for (const [type, value, rdata] of [
@@ -17,4 +19,35 @@ test("a record takes its rdata and twelve bytes", () => {
     ["TXT", "ж".repeat(128), 1 + 254 + 1 + 2],
   ] as [RecordType, string, number][])
     assert.equal(answerBytes({ type, value }), 12 + rdata, `${type} ${value.slice(0, 40)}`);
+});
+
+test("the records of a large zone are grouped and shown with yields", () => {
+  const records = Array.from({ length: 2000 }, (_, index) => ({
+    type: "A" as const,
+    owner: `h${index}`,
+    ttl: 300,
+    value: "192.0.2.1",
+  }));
+  const row = {
+    id: 1,
+    name: "example.com",
+    ascii: "example.com",
+    serial: 1,
+    created: 0,
+    labels: "{}",
+    import_report: null,
+  };
+  const rows = records.map((record, index) => ({
+    ...record,
+    id: index,
+    domain_id: 1,
+    created: 0,
+    serial: 1,
+    labels: "{}",
+  }));
+  for (const work of [groupRecords(records, "example.com"), showLongDomain(row as never, rows as never, 1, [])]) {
+    let yields = 0;
+    while (work.next().done !== true) yields += 1;
+    assert.ok(yields >= records.length, `${yields} yields`);
+  }
 });

@@ -4,6 +4,7 @@
  */
 import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
 import { quote } from "../../base/quote.ts";
+import { runAtOnce } from "../../base/turn.ts";
 import type { RecordData, RecordFormat, RecordSet, Soa } from "../../drivers/nameserver/interface.ts";
 import { recordData } from "./data.ts";
 import { absolute, maxName, type NameError, refuseName, relativeTo } from "./name.ts";
@@ -74,12 +75,20 @@ export function spellingsOf(records: Iterable<StoredRecord>): Map<string, string
   return spellings;
 }
 
+/** Returns the same as `groupRecords`, at once. */
+export const recordSets = (records: readonly StoredRecord[], domain: string): Map<string, RecordSet> =>
+  runAtOnce(groupRecords(records, domain));
+
 /**
- * Groups records of a domain into sets, by key, in the order of their first records. A set has the smallest TTL of its records. All sets of
+ * Groups records of a domain into sets, with yields, by key, in the order of their first records. A set has the smallest TTL of its records. All sets of
  * a name have the spelling of its first record.
  */
-export function recordSets(records: readonly StoredRecord[], domain: string): Map<string, RecordSet> {
+export function* groupRecords(
+  records: readonly StoredRecord[],
+  domain: string,
+): Generator<void, Map<string, RecordSet>> {
   const spellings = spellingsOf(records);
+  yield;
   const sets = new Map<string, { owner: string; type: RecordFormat; ttl: number; data: RecordData[] }>();
   for (const record of records) {
     const key = setKey(record);
@@ -93,6 +102,7 @@ export function recordSets(records: readonly StoredRecord[], domain: string): Ma
       set.ttl = Math.min(set.ttl, record.ttl);
       set.data.push(recordData(record));
     }
+    yield;
   }
   return sets;
 }

@@ -1,6 +1,7 @@
 /** Converts rows of domains and records to their API form. */
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { DnsRecord, Domain, ImportReport, RecordType } from "@brume/api/dns.ts";
+import { runAtOnce } from "../../base/turn.ts";
 import type { DomainRow, RecordRow, ServedRow } from "../table.ts";
 import type { DomainName } from "./name.ts";
 import { type StoredRecord, showRecord } from "./record.ts";
@@ -36,13 +37,21 @@ export function showRow(row: Omit<RecordRow, "node" | "version">, domain: Domain
   );
 }
 
-/** Returns the API form of a domain with these records. `served` as in `showRow`. */
-export function showDomain(
+/** Returns the same as `showLongDomain`, at once. */
+export const showDomain = (...input: Parameters<typeof showLongDomain>): Domain => runAtOnce(showLongDomain(...input));
+
+/** Returns the API form of a domain with these records, with yields. `served` as in `showRow`. */
+export function* showLongDomain(
   row: DomainRow,
   records: readonly RecordRow[],
   served: number,
   nameServers: readonly string[],
-): Domain {
+): Generator<void, Domain> {
+  const shown: DnsRecord[] = [];
+  for (const record of records) {
+    shown.push(showRow(record, row, served));
+    yield;
+  }
   return {
     ID: row.id,
     Name: row.name,
@@ -51,7 +60,7 @@ export function showDomain(
     State: row.serial <= served ? "Active" : "New",
     DateCreate: formatDate(row.created),
     IsDelegate: row.is_delegate === 1,
-    LinkedRecords: records.map((record) => showRow(record, row, served)),
+    LinkedRecords: shown,
     NameServers: [...nameServers],
     Serial: row.serial,
     Import: row.import_report === null ? null : (JSON.parse(row.import_report) as ImportReport),
