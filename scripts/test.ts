@@ -1,81 +1,95 @@
 /**
- * Runs test files: `node scripts/test.ts PATTERN…`. Most of the processor time of a small test file is the start of a process that loads the
- * service, so files share processes. A file is a suite in the output. Files of `test/host` and `test/chaos`, which mostly wait for guests,
- * tunnels and processes that they start, share smaller groups. The groups have equal amounts of source text, and long ones start first, so
- * that none runs alone at the end.
+ * Runs test files: `node scripts/test.ts PATTERN…`. Loading the service takes more processor time than most files need, so a few processes
+ * run all files: each takes the next one when it has ended the one before. A file is a suite in the output. Long files start first, so that none
+ * runs alone at the end.
  */
 import { spawn } from "node:child_process";
-import { globSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const root = resolve(import.meta.dirname, "..");
 const processors = availableParallelism();
 
-/** Divides files into groups of about equal size; the largest files come first. */
-function divide(files: readonly string[], count: number): string[][] {
-  const sizeOf = (file: string) => statSync(join(root, file)).size;
-  const groups = Array.from({ length: Math.min(count, files.length) }, () => ({ size: 0, files: [] as string[] }));
-  for (const file of files.toSorted((a, b) => sizeOf(b) - sizeOf(a))) {
-    const smallest = groups.reduce((least, group) => (group.size < least.size ? group : least));
-    smallest.size += sizeOf(file);
-    smallest.files.push(file);
-  }
-  return groups.map((group) => group.files);
+/** Files that take longest, longest first: most wait for guests, whose start takes a minute on a busy host. */
+const longest = [
+  "host/package",
+  "host/image-tiny",
+  "host/processes",
+  "chaos/damage",
+  "e2e/console",
+  "chaos/kill",
+  "invariants/serverflows",
+  "host/router",
+  "host/machine-limits",
+  "host/disk-backup",
+  "host/vpn",
+  "host/tunnels",
+  "invariants/truth",
+  "host/network-packets",
+  "host/network-nat",
+  "host/installations",
+  "invariants/machine",
+  "invariants/remembered",
+  "e2e/acme-clients",
+  "e2e/server-batch",
+].map((name) => `test/${name}.test.ts`);
+
+/** Returns the files in the order of their start: the longest, files that wait for what they start, then by amount of text. */
+function arrange(files: readonly string[]): string[] {
+  const rank = (file: string): number => {
+    const place = longest.indexOf(file);
+    if (place !== -1) return place;
+    return longest.length + (/^test\/(host|chaos)\//.test(file) ? 0 : 1);
+  };
+  const size = new Map(files.map((file) => [file, statSync(join(root, file)).size]));
+  return files.toSorted((a, b) => rank(a) - rank(b) || (size.get(b) ?? 0) - (size.get(a) ?? 0));
 }
 
 /**
- * Returns the text of a module that runs the files one after the other. Each is a suite, so the hooks of a file apply to that file only. A
- * file is imported after the one before it: where two wait for the same module, the tests of one would become part of the other's suite.
+ * Returns the text of a module that takes files from the folder `queue` until it is empty, and runs each to its end. Of several processes
+ * that want the same file, one renames it. A file that runs has the end `.runs`.
  */
-const moduleOf = (files: readonly string[]): string => `import { describe } from "node:test";
-for (const file of ${JSON.stringify(files)}) {
-  const { promise, resolve } = Promise.withResolvers();
-  describe(file, async () => {
-    try {
-      await import(${JSON.stringify(pathToFileURL(`${root}/`).href)} + file);
-    } finally {
-      resolve();
-    }
-  });
-  await promise;
+const moduleOf = (files: readonly string[], queue: string): string => `import { renameSync, unlinkSync } from "node:fs";
+import { describe } from "node:test";
+for (const [index, file] of ${JSON.stringify(files)}.entries()) {
+  const entry = ${JSON.stringify(`${queue}/`)} + index;
+  try {
+    renameSync(entry, entry + ".runs");
+  } catch {
+    continue;
+  }
+  await describe(file, () => import(${JSON.stringify(pathToFileURL(`${root}/`).href)} + file));
+  unlinkSync(entry + ".runs");
 }
 `;
 
-/** Host tests mostly wait and the others mostly compute, so one of each starts in turn. */
-function arrange(files: readonly string[]): string[][] {
-  const isWaiting = (file: string) => /^test\/(host|chaos)\//.test(file);
-  const unit = (file: string) => !file.startsWith("test/");
-  const waiting = divide(files.filter(isWaiting), Math.ceil(files.filter(isWaiting).length / 3));
-  const working = divide(
-    files.filter((file) => !isWaiting(file) && !unit(file)),
-    4 * processors,
-  );
-  const length = Math.max(waiting.length, working.length);
-  return [
-    ...Array.from({ length }, (_, index) => [waiting[index] ?? [], working[index] ?? []]).flat(),
-    ...divide(files.filter(unit), processors + 1),
-  ].filter((group) => group.length > 0);
-}
-
-const files = [...new Set(globSync(process.argv.slice(2), { cwd: root }))]
+const found = [...new Set(globSync(process.argv.slice(2), { cwd: root }))]
   .map((file) => file.replace(`${root}/`, ""))
   .filter((file) => !file.includes("node_modules/"));
-if (files.length === 0) throw new Error(`no test file matches ${process.argv.slice(2).join(" ")}`);
+if (found.length === 0) throw new Error(`no test file matches ${process.argv.slice(2).join(" ")}`);
+const files = arrange(found);
 const folder = mkdtempSync(join(tmpdir(), "brume-tests-"));
-// The test runner starts files in the order of their names.
-const entries = arrange(files).map((group, index) => {
-  const name = group.length === 1 ? basename(group[0] ?? "", ".ts") : `${group.length}-files`;
-  const path = join(folder, `${String(index).padStart(3, "0")}-${name}.mjs`);
-  writeFileSync(path, moduleOf(group));
+const queue = join(folder, "queue");
+mkdirSync(queue);
+for (const index of files.keys()) writeFileSync(join(queue, String(index)), "");
+// Unit tests compute; most others wait for guests, protocol timers and other processes.
+const needed = files.every((file) => !file.startsWith("test/")) ? processors : 3 * processors;
+const entries = Array.from({ length: Math.min(needed, files.length) }, (_, index) => {
+  const path = join(folder, `process-${index + 1}.mjs`);
+  writeFileSync(path, moduleOf(files, queue));
   return path;
 });
 // A file is a suite, and its tests share this limit: files with guests take up to three minutes on a busy host.
-// Three processes for each processor: most wait for guests, protocol timers and other processes.
-const options = ["--test", "--test-timeout=420000", `--test-concurrency=${3 * processors}`, "--test-reporter=spec"];
+const options = ["--test", "--test-timeout=420000", `--test-concurrency=${entries.length}`, "--test-reporter=spec"];
 const child = spawn(process.execPath, [...options, ...entries], { stdio: "inherit", cwd: root });
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.on(signal, () => {
+    const running = readdirSync(queue).filter((name) => name.endsWith(".runs"));
+    console.error(`Stopped while these files ran: ${running.map((name) => files[parseInt(name, 10)]).join(", ")}`);
+    child.kill(signal);
+  });
 child.on("exit", (code) => {
   rmSync(folder, { recursive: true, force: true });
   process.exitCode = code ?? 1;

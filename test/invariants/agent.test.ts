@@ -241,10 +241,10 @@ describe("requests", () => {
   });
 });
 
-const isRoot = process.getuid?.() === 0;
-if (!isRoot) console.log("identity of processes at the agent's socket: not tried, needs root");
+const hindrance = process.getuid?.() === 0 ? false : "needs root";
+if (hindrance !== false) console.log(`identity of processes at the agent's socket: not tried, ${hindrance}`);
 
-test("only root and the user of the control plane can use the socket", { skip: !isRoot }, async (t) => {
+test("only root and the user of the control plane can use the socket", { skip: hindrance }, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "brume-peer-"));
   const drivers = withSimulated({});
   const agent = createAgent({ drivers, description: description(), release: "test", log: silentLog });
