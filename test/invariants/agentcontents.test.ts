@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Duplex, PassThrough } from "node:stream";
+import { Duplex, PassThrough, Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { receiveFile } from "../../service/src/agent/receive.ts";
 import { sendContent } from "../../service/src/agent/send.ts";
@@ -123,26 +123,45 @@ for (const carrier of ["unix", "tls"] as Carrier[])
       await assert.rejects(receiveFile(without, { image: "mine" }, file, `${target}.never`), /ended after 0 of/);
     });
 
-    test("an agent receives a content after interruptions, and it exists only when it is complete", async () => {
+    test("an agent receives a content after interruptions, and it exists only when it is complete", async (t) => {
       const folder = join(root, `other-${carrier}`);
       mkdirSync(join(folder, "images"), { recursive: true });
       const other = await createAgentLab({ contents: contentsOf(folder) }, carrier);
+      t.after(() => other.close());
       const { contents: remote } = await other.connect();
       const target = join(folder, "images", "theirs");
       const positions: number[] = [];
-      const short: Contents = {
+      let sink: Duplex | undefined;
+      const remembered: Contents = {
         ...remote,
         async writeFile(of, file, from) {
           positions.push(from);
           assert.ok(!existsSync(target));
-          const sink = await remote.writeFile(of, file, from);
-          // The connection breaks.
-          if (positions.length === 1) setTimeout(() => sink.destroy(), 5);
+          sink = (await remote.writeFile(of, file, from)) as Duplex;
           return sink;
         },
       };
-      await sendContent(local, { image: "mine" }, short, { image: "theirs" });
-      assert.ok(positions.length > 2);
+      /** The connection breaks first while the file is being opened, then in the middle of it. */
+      const breaking: Contents = {
+        ...local,
+        async openFile(of, file, from) {
+          const [attempt, connection] = [positions.length, sink ?? assert.fail()];
+          if (attempt === 1) await new Promise((done) => connection.once("close", done).destroy(new Error("it broke")));
+          if (attempt === 1) return Readable.from([]);
+          const stream = await local.openFile(of, file, from);
+          const parts = async function* () {
+            let sent = 0;
+            for await (const part of stream) {
+              if (attempt === 2 && sent > 1_000_000) connection.destroy();
+              sent += (part as Buffer).length;
+              yield part as Buffer;
+            }
+          };
+          return Readable.from(parts());
+        },
+      };
+      await sendContent(breaking, { image: "mine" }, remembered, { image: "theirs" });
+      assert.equal(positions.length, 4);
       assert.ok(readFileSync(join(target, "disk.qcow2")).equals(disk));
       assert.equal(readFileSync(join(target, "image.json"), "utf8"), "{}");
       assert.deepEqual(readdirSync(join(folder, "incoming")), []);
@@ -152,10 +171,9 @@ for (const carrier of ["unix", "tls"] as Carrier[])
       assert.ok(readFileSync(join(folder, "servers", "7.copy", "disk-1", "0.qcow2")).equals(disk));
       await assert.rejects(sendContent(local, { copy: 5 }, remote, { image: "theirs" }), /another content/);
       await assert.rejects(sendContent(local, { copy: 5 }, remote, { image: "strange" }), /no manifest/);
-      await other.close();
     });
 
-    test("an agent refuses files that are not as announced", async () => {
+    test("an agent refuses files that are not as announced", async (t) => {
       const folder = join(root, `strict-${carrier}`);
       mkdirSync(join(folder, "images"), { recursive: true });
       symlinkSync(join(root, "canary"), join(folder, "images", "link"));
@@ -164,6 +182,7 @@ for (const carrier of ["unix", "tls"] as Carrier[])
         { contents: contentsOf(folder, () => Date.now() + hours * 3_600_000) },
         carrier,
       );
+      t.after(() => other.close());
       const { contents: remote } = await other.connect();
       const of = { image: "new" };
       const file = { number: 0, name: "image.json", bytes: 2, sha256: createHash("sha256").update("{}").digest("hex") };
@@ -191,6 +210,7 @@ for (const carrier of ["unix", "tls"] as Carrier[])
       await write("{");
       assert.deepEqual(await remote.expectFiles(of, [file]), [1]);
       await write("}", 1);
+      // The agent has closed the file: one that is being written is not removed.
       assert.deepEqual(await remote.expectFiles(of, [file]), [2]);
       // Another list is another content. What was not continued for a day is removed.
       hours = 25;
@@ -201,7 +221,6 @@ for (const carrier of ["unix", "tls"] as Carrier[])
       for (let copy = 1; copy <= 62; copy++) await remote.expectFiles({ copy }, [file]);
       await assert.rejects(remote.expectFiles({ copy: 63 }, [file]), /64 incomplete contents/);
       await remote.expectFiles({ copy: 62 }, [file]);
-      await other.close();
     });
 
     test("contents leave 1 GiB of the disk free, also if others fill it meanwhile", async (t) => {

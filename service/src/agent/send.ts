@@ -40,12 +40,13 @@ async function sendFile(
   position: number,
 ): Promise<void> {
   const sink = await target.writeFile(to, number, position);
-  const closed = once(sink, "close");
+  // The connection may break while the source is being opened, when no other code handles its error.
+  const closed = once(sink, "close").catch(() => {});
   // An agent ends the connection when everything is on its disk; this side must read to notice that.
   if ("resume" in sink) (sink as Duplex).resume();
   try {
     await pipeline(await source.openFile(from, number, position), sink);
   } finally {
-    await closed.catch(() => {});
+    await closed;
   }
 }
