@@ -111,6 +111,8 @@ function takeDocuments(root: string): void {
   for (const path of ["docs", "examples", "CHANGELOG.md", "CONTRIBUTING.md"]) take(root, path);
   for (const name of readdirSync(join(project, "docs")).filter((each) => each.endsWith(".md")))
     symlinkSync(`../../../lib/brume/docs/${name}`, join(root, folder, name));
+  symlinkSync("../../../lib/brume/docs/how-to", join(root, folder, "how-to"));
+  symlinkSync("../../../lib/brume/examples", join(root, folder, "examples"));
 }
 
 /** Writes the description of the package and the scripts that dpkg runs. */
