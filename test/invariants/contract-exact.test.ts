@@ -7,13 +7,14 @@ import { test } from "node:test";
 import { contract, type OperationName } from "@brume/api/contract.ts";
 import { examples } from "@brume/api/examples.ts";
 import { describeApi } from "@brume/api/openapi.ts";
-import type { Operation } from "@brume/api/operation.ts";
+import { isChange, type Operation } from "@brume/api/operation.ts";
 import { decimalRange } from "@brume/api/requestschema.ts";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import fc from "fast-check";
 import { decodeBody } from "../../service/src/http/read/body.ts";
 import { readFields } from "../../service/src/http/read/fields.ts";
+import { readQuery } from "../../service/src/http/read/query.ts";
 import { ownKeywords } from "../support/contractcheck.ts";
 import { runsOf } from "../support/random.ts";
 
@@ -264,6 +265,65 @@ test("strict mode accepts exactly the bodies that the schema accepts", () => {
     );
   }
   assert.ok(accepted > total / 10 && accepted < (total * 9) / 10, `${accepted} of ${total} are valid`);
+});
+
+/** Query parameters whose schema describes all texts: numbers, yes or no, and single words. Lists of words and selectors are texts with a grammar. */
+const parameters = Object.values(api.paths).flatMap((methods) =>
+  Object.values(methods).flatMap(({ operationId, parameters: all = [] }) =>
+    all.flatMap((one) => {
+      const { $ref = "" } = one as { $ref?: string };
+      const found = $ref === "" ? one : api.components.parameters[$ref.slice($ref.lastIndexOf("/") + 1)];
+      const { name, in: place, schema } = found as { name: string; in: string; schema: Json };
+      const isExact = ["integer", "boolean"].includes(String(schema["type"])) || "enum" in schema;
+      return place === "query" && isExact ? [{ operation: operationId as OperationName, name, schema }] : [];
+    }),
+  ),
+);
+
+test("strict mode accepts exactly the query parameters that the schema accepts", () => {
+  assert.ok(parameters.length > 50);
+  const word = fc.constantFrom(
+    "true",
+    "false",
+    "True",
+    "1",
+    "0",
+    "yes",
+    "",
+    "abc",
+    "1.0",
+    "1e2",
+    "+1",
+    "-1",
+    "01",
+    " 1",
+    "0x1",
+    "null",
+  );
+  for (const { operation, name, schema } of parameters) {
+    const op: Operation = contract[operation];
+    const known = Array.isArray(schema["enum"])
+      ? fc.constantFrom(...(schema["enum"] as string[]))
+      : fc.integer({ min: -5, max: 2 ** 31 }).map(String);
+    const validateValue = ajv.compile(JSON.parse(JSON.stringify(schema)) as Json);
+    fc.assert(
+      fc.property(fc.oneof(known, word, fc.constantFrom(...numbers).map(String)), (given) => {
+        // An empty parameter is an absent one, except `dryRun`.
+        if (given.trim() === "") return;
+        const isNumber = schema["type"] === "integer" && /^(?:0|-?[1-9]\d*)$/.test(given);
+        const isBoolean = schema["type"] === "boolean" && /^(?:true|false)$/.test(given);
+        const value: unknown = isNumber ? Number(given) : isBoolean ? given === "true" : given;
+        const change = isChange(op);
+        const { faults } = readQuery(op.query, `${name}=${encodeURIComponent(given)}`, { strict: true, change });
+        assert.equal(
+          faults.length === 0,
+          validateValue(value),
+          `${operation} ${name}=${given}: ${JSON.stringify(faults)}`,
+        );
+      }),
+      { numRuns: runsOf(300, 30) },
+    );
+  }
 });
 
 test("every example of a request is valid in strict mode", () => {
