@@ -1,7 +1,7 @@
 /**
  * Compares the service as one process with the service as agent and control plane: milliseconds from the start to the first response of
  * the API, CPU time of all processes until then, and their memory (PSS) a few seconds later. Each run has network, mount and process
- * namespaces of its own, with real engines and a new data folder; the second start of it is measured, when compiled code is cached. Both
+ * namespaces of its own, with real engines and a new data folder. The second start is measured, when compiled code is cached. Both
  * kinds alternate. It runs the built service, as `npm start` does. `npm run bench -- processes`, as root.
  */
 import { spawn, spawnSync } from "node:child_process";
@@ -15,6 +15,8 @@ interface Figures {
   readonly first: number;
   readonly cpu: number;
   readonly memory: number;
+  /** Memory after the very first start, when no compiled code is cached. */
+  readonly firstMemory: number;
 }
 
 const [role = "3", processes = ""] = process.argv.slice(2);
@@ -39,8 +41,13 @@ const least = (kind: string, of: keyof Figures): number => Math.min(...(all[kind
 console.log(`processes of the service, best of ${role} rounds`);
 console.table(
   Object.fromEntries(
-    (["first", "cpu", "memory"] as const).map((of) => [
-      { first: "first response, ms", cpu: "CPU time until then, ms", memory: "memory, MB" }[of],
+    (["first", "cpu", "memory", "firstMemory"] as const).map((of) => [
+      {
+        first: "first response, ms",
+        cpu: "CPU time until then, ms",
+        memory: "memory, MB",
+        firstMemory: "memory after the very first start, MB",
+      }[of],
       {
         "one process": least("1", of).toFixed(0),
         "two processes": least("2", of).toFixed(0),
@@ -55,17 +62,17 @@ console.table(
 async function measure(kind: string): Promise<Figures> {
   const folder = mkdtempSync(join(tmpdir(), "brume-bench-"));
   try {
-    await start(kind, folder);
-    return await start(kind, folder);
+    const { memory } = await start(kind, folder);
+    return { ...(await start(kind, folder)), firstMemory: memory };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function start(kind: string, folder: string): Promise<Figures> {
+async function start(kind: string, folder: string): Promise<Omit<Figures, "firstMemory">> {
   const environment = {
     ...process.env,
-    NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/compiled"),
+    NODE_COMPILE_CACHE: join(folder, "compiled"),
     BRUME_DATA: folder,
     BRUME_PROCESSES: kind,
     BRUME_LISTEN: "127.0.0.1:18080",

@@ -256,7 +256,7 @@ async function readBody(request: IncomingMessage, most: number, hold: (bytes: nu
     } catch (error) {
       isRefused = true;
       parts.length = 0;
-      reject(error as Error);
+      reject(error);
     }
   });
   request.on("end", () => resolve((parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)).toString("utf8")));
