@@ -4,9 +4,11 @@
  * limit is missed. `npm run bench -- size`; `npm run bench -- size 10` measures with 10 % instead of 100 %, and
  * `npm run bench -- size 10 postgres` on PostgreSQL.
  */
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { startPostgres } from "../test/support/postgresserver.ts";
 import { freePort, startBrume } from "./lib/brume.ts";
 import { type Line, medianOf, report } from "./lib/figures.ts";
@@ -59,6 +61,8 @@ interface Figures {
   readonly turns: Turns;
   /** MB when the service is idle again after all. */
   readonly memoryAfter: number;
+  /** A transfer of the large zone by a secondary. */
+  readonly transfer: Cost<unknown>;
 }
 
 async function at(scale: number): Promise<Figures> {
@@ -96,12 +100,16 @@ async function at(scale: number): Promise<Figures> {
       );
       return cost;
     };
-    await measure("nothing for 10 s", () => wait(10_000));
+    const idle = await measure("nothing for 10 s", () => wait(10_000));
 
     const measured = new Map<string, Cost<Response>>();
     for (const { name, path, headers } of reads)
       measured.set(name, await measure(name, () => send(brume, "GET", path, { headers: { ...uncached, ...headers } })));
 
+    const transferred = await measure("transfer of the zone (AXFR)", () =>
+      transferZone(brume.dnsPort, "large.example"),
+    );
+    if (transferred.result < sizeOf(scale).records) throw new Error(`${transferred.result} records were transferred`);
     const times = new Map<string, number>();
     const untilEnded = async (ids: readonly number[], state: "Active" | "gone"): Promise<void> => {
       for (const id of ids)
@@ -217,7 +225,8 @@ async function at(scale: number): Promise<Figures> {
       memory,
       reads: measured,
       changes: times,
-      list: list.processor / count,
+      // Without what the prober and the background cost in this time.
+      list: (list.processor - (idle.processor / idle.ms) * list.ms) / count,
       bare,
       firewall: firewall.result,
       waits,
@@ -227,11 +236,19 @@ async function at(scale: number): Promise<Figures> {
         others: most((cost) => cost.turns.others),
       },
       memoryAfter,
+      transfer: transferred,
     };
   } finally {
     await database?.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Transfers a zone with `dig`, and returns its number of records. */
+async function transferZone(port: number, name: string): Promise<number> {
+  const argv = ["-p", String(port), "@127.0.0.1", name, "AXFR", "+noall", "+stats", "+onesoa"];
+  const { stdout } = await promisify(execFile)("dig", argv);
+  return Number(/XFR size: (\d+) records/.exec(stdout)?.[1]);
 }
 
 /** Returns the milliseconds of processor time of a response of as many bytes from a bare server. */
@@ -286,6 +303,13 @@ const lines: Line[] = [
     limit: 20,
     unit: "MB",
   })),
+  { what: "memory for: transfer of the zone (AXFR)", value: large.transfer.memory, limit: 20, unit: "MB" },
+  {
+    what: "longest wait of a DNS query beside a transfer",
+    value: large.transfer.waits.dns.most,
+    limit: 100,
+    unit: "ms",
+  },
   ...[...small.changes].map(([name, before]) => ({
     what: `${name}, ${scales.at(-1)} % compared with 1 %`,
     value: (large.changes.get(name) ?? Number.NaN) / before,

@@ -27,6 +27,7 @@ export interface Size {
 export const settings = {
   BRUME_SIMULATED_HOST: "65536/1048576/16777216",
   BRUME_PUBLIC_POOL: "10.128.0.0/12",
+  BRUME_DNS_TRANSFER: "127.0.0.1",
 } as const;
 
 /** Rows of one INSERT statement, and of one transaction. */
