@@ -50,10 +50,27 @@ test("components contain no texts", () => {
       );
       // Names of products, languages and keys are the same in every language.
       return [...between, ...attributes]
-        .filter((words) => !["Brume", "English", "Ctrl", "Ctrl K", "ID", "Promise", "SHA-256", "HTTP", "Ctrl+Alt+Del"].includes(words))
+        .filter(
+          (words) =>
+            !["Brume", "English", "Ctrl", "Ctrl K", "ID", "Promise", "SHA-256", "HTTP", "Ctrl+Alt+Del"].includes(words),
+        )
         .map((words) => `${file}: ${words}`);
     });
   assert.deepEqual(spoken, []);
+});
+
+test("the commands of empty pages exist", () => {
+  const reference = readFileSync(join(root, "docs/cli.md"), "utf8");
+  const commands = sources.flatMap(({ text }) =>
+    [...text.matchAll(/command="(brume [^"]*)"/g)].map(([, command = ""]) => command),
+  );
+  assert.ok(commands.length > 3);
+  const unknown = commands.filter((command) => {
+    const [, words = ""] = /^(brume [a-z-]+ [a-z-]+) /.exec(command) ?? [];
+    const flags = command.match(/ --[a-z0-9-]+/g) ?? [];
+    return !reference.includes(`### ${words}\n`) || !flags.every((flag) => reference.includes(`\`${flag.trim()}`));
+  });
+  assert.deepEqual(unknown, []);
 });
 
 test("every text is used", async () => {

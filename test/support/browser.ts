@@ -66,7 +66,10 @@ export async function openConsole(
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => {
-    if (message.type() === "error" && !/status of 4\d\d|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION/.test(message.text()))
+    if (
+      message.type() === "error" &&
+      !/status of 4\d\d|ERR_(INTERNET_DISCONNECTED|CONNECTION|INCOMPLETE)/.test(message.text())
+    )
       faults.push(message.text());
   });
   return { page, context, faults, close: () => context.close() };

@@ -3,7 +3,17 @@
  * hidden. Rows can be selected.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type CSSProperties, type ReactNode, type RefObject, useLayoutEffect, useRef, useState } from "react";
+import {
+  type CSSProperties,
+  memo,
+  type ReactNode,
+  type RefObject,
+  useCallback,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { useTexts } from "../texts/texts.tsx";
 
 export interface Column<T> {
@@ -68,13 +78,63 @@ function fitting<T>(columns: readonly Column<T>[], width: number): readonly Colu
   return shown;
 }
 
+interface RowProps<T> {
+  readonly id: number;
+  readonly row: T;
+  readonly index: number;
+  /** Pixels from the top; absent: below the row before it. */
+  readonly start: number | undefined;
+  readonly columns: readonly Column<T>[];
+  readonly grid: CSSProperties;
+  /** Absent: rows cannot be selected. */
+  readonly isSelected: boolean | undefined;
+  readonly label: string;
+  readonly look: string;
+  readonly onToggle: (id: number) => void;
+}
+
+/** A row, which is rendered again only if one of its properties has changed: not while one scrolls. */
+const Row = memo(function Row<T>(props: RowProps<T>) {
+  const { id, row, index, start, columns, grid, isSelected, label, look, onToggle } = props;
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={isSelected}
+      className={`row ${isSelected ? "selected" : ""} ${look}`}
+      style={start === undefined ? grid : { ...grid, transform: `translateY(${start}px)` }}
+    >
+      {isSelected !== undefined && (
+        <div role="gridcell" className="cell loose">
+          <input
+            type="checkbox"
+            className="tick"
+            checked={isSelected}
+            aria-label={label}
+            onChange={() => onToggle(id)}
+          />
+        </div>
+      )}
+      {columns.map((column) => (
+        <div
+          key={column.id}
+          role="gridcell"
+          className={`cell ${column.isRight ? "right" : ""} ${column.isLoose ? "loose" : ""}`}
+        >
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}) as <T>(props: RowProps<T>) => ReactNode;
+
 export function DataTable<T>(props: TableProps<T>) {
   const { label, rows, idOf, nameOf, rowClass, selection, empty } = props;
   const t = useTexts();
   const scroll = useRef<HTMLDivElement>(null);
   const outer = useRef<HTMLDivElement>(null);
   const width = useWidth(outer) - (selection ? 36 : 0);
-  const columns = fitting(props.columns, width);
+  const columns = useMemo(() => fitting(props.columns, width), [props.columns, width]);
   const isNarrow = columns.reduce((sum, column) => sum + leastOf(column.width) + gap, gap) > width;
   const isVirtual = rows.length > plainRows;
   const rowHeight = matchMedia("(pointer: coarse)").matches ? 48 : 40;
@@ -84,52 +144,43 @@ export function DataTable<T>(props: TableProps<T>) {
     estimateSize: () => rowHeight,
     overscan: 8,
   });
-  const tracks = [selection ? "20px" : null, ...columns.map(({ width }) => (isNarrow ? narrowed(width) : width))];
-  const shown = tracks.filter((track) => track !== null);
+  const hasSelection = selection !== undefined;
   // Every row is a grid of its own, so that all have the same columns only if their width does not depend on their content.
-  const grid: CSSProperties = {
-    gridTemplateColumns: shown.join(" "),
-    minWidth: `${shown.reduce((sum, track) => sum + leastOf(track) + gap, gap)}px`,
-  };
+  const grid = useMemo<CSSProperties>(() => {
+    const tracks = columns.map(({ width: track }) => (isNarrow ? narrowed(track) : track));
+    if (hasSelection) tracks.unshift("20px");
+    return {
+      gridTemplateColumns: tracks.join(" "),
+      minWidth: `${tracks.reduce((sum, track) => sum + leastOf(track) + gap, gap)}px`,
+    };
+  }, [columns, hasSelection, isNarrow]);
   const isAll = rows.length > 0 && selection !== undefined && rows.every((row) => selection.selected.has(idOf(row)));
 
-  const draw = (row: T, index: number, style?: CSSProperties) => {
+  const latest = useRef(selection);
+  latest.current = selection;
+  const toggle = useCallback((id: number): void => {
+    const now = latest.current;
+    if (now === undefined) return;
+    const next = new Set(now.selected);
+    if (!next.delete(id)) next.add(id);
+    now.onSelect(next);
+  }, []);
+  const draw = (row: T, index: number, start?: number) => {
     const id = idOf(row);
-    const isSelected = selection?.selected.has(id) === true;
     return (
-      <div
+      <Row
         key={id}
-        role="row"
-        aria-rowindex={index + 2}
-        aria-selected={selection ? isSelected : undefined}
-        className={`row ${isSelected ? "selected" : ""} ${rowClass?.(row) ?? ""}`}
-        style={{ ...grid, ...style }}
-      >
-        {selection && (
-          <div role="gridcell" className="cell loose">
-            <input
-              type="checkbox"
-              className="tick"
-              checked={isSelected}
-              aria-label={t.table.select(nameOf(row))}
-              onChange={() => {
-                const next = new Set(selection.selected);
-                if (!next.delete(id)) next.add(id);
-                selection.onSelect(next);
-              }}
-            />
-          </div>
-        )}
-        {columns.map((column) => (
-          <div
-            key={column.id}
-            role="gridcell"
-            className={`cell ${column.isRight ? "right" : ""} ${column.isLoose ? "loose" : ""}`}
-          >
-            {column.cell(row)}
-          </div>
-        ))}
-      </div>
+        id={id}
+        row={row}
+        index={index}
+        start={start}
+        columns={columns}
+        grid={grid}
+        isSelected={selection?.selected.has(id)}
+        label={selection ? t.table.select(nameOf(row)) : ""}
+        look={rowClass?.(row) ?? ""}
+        onToggle={toggle}
+      />
     );
   };
 
@@ -172,7 +223,7 @@ export function DataTable<T>(props: TableProps<T>) {
           <div className="body virtual" role="rowgroup" style={{ height: `${virtual.getTotalSize()}px` }}>
             {virtual.getVirtualItems().map(({ index, start }) => {
               const row = rows[index];
-              return row === undefined ? null : draw(row, index, { transform: `translateY(${start}px)` });
+              return row === undefined ? null : draw(row, index, start);
             })}
           </div>
         ) : (

@@ -76,7 +76,7 @@ export function Keys() {
             <Empty
               icon="access"
               title={t.access.keysEmpty}
-              command={'brume sshkey create laptop "$(cat ~/.ssh/id_ed25519.pub)"'}
+              command="brume ssh-key create laptop --public-key @~/.ssh/id_ed25519.pub"
             />
           }
         />

@@ -134,7 +134,7 @@ export function ImageList() {
       {images === undefined ? (
         <Skeleton lines={8} />
       ) : images.length === 0 ? (
-        <Empty icon="image" title={t.images.emptyTitle} command="brume image import --help">
+        <Empty icon="image" title={t.images.emptyTitle} command="brume image create golden --server web-1">
           {t.images.emptyAbout}
         </Empty>
       ) : (

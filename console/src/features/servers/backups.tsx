@@ -11,7 +11,7 @@ import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Button, buttonClass } from "../../ui/button.tsx";
+import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/datatable.tsx";
 import { Empty, Skeleton } from "../../ui/feedback.tsx";
 import { Check, SelectField } from "../../ui/field.tsx";
@@ -114,11 +114,7 @@ export function ServerBackups({ server }: { server: Server }) {
               idOf={({ ID }) => ID}
               nameOf={({ Name }) => Name}
             />
-            <div className="line">
-              <Link to="/images" className={buttonClass("quiet")}>
-                {t.images.title}
-              </Link>
-            </div>
+            <Link to="/images">{t.backups.allImages}</Link>
           </div>
         )}
       </Panel>

@@ -209,7 +209,7 @@ export function ServerCreate() {
                 ...networks.map(({ ID, Name, Gateway, Mask }) => ({
                   id: ID,
                   name: Name,
-                  about: `${Gateway} / ${Mask}`,
+                  about: Gateway === "" ? Mask : `${Gateway} / ${Mask}`,
                 })),
               ].map(({ id, name, about }) => (
                 <Choice

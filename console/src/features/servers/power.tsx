@@ -50,10 +50,11 @@ export function DeleteServer({ server, onClose }: { server: Server; onClose: () 
   );
 }
 
+type Open = "delete" | "copy" | "image";
+
 export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge?: boolean }) {
   const t = useTexts();
-  const [open, setOpen] = useState<"delete" | "copy" | "image" | null>(null);
-  const { run } = useStartAction();
+  const [open, setOpen] = useState<Open | null>(null);
   const close = (): void => setOpen(null);
   return (
     <>
@@ -62,31 +63,42 @@ export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge
         icon="more"
         {...(isLarge ? {} : { kind: "quiet" as const, size: "small" as const })}
       >
-        {powerActions.map(([type, icon]) => (
-          <MenuItem
-            key={type}
-            icon={icon}
-            why={whyNot(server, type, t)}
-            onSelect={() => void run({ server, type }).catch(() => undefined)}
-          >
-            {t.servers.actions[type]}
-          </MenuItem>
-        ))}
-        <hr />
-        <MenuItem icon="copy" why={whyNot(server, "Copy", t)} onSelect={() => setOpen("copy")}>
-          {t.copies.copy}
-        </MenuItem>
-        <MenuItem icon="image" why={whyNot(server, "Copy", t)} onSelect={() => setOpen("image")}>
-          {t.copies.image}
-        </MenuItem>
-        <hr />
-        <MenuItem icon="trash" isDanger why={whyNot(server, "Delete", t)} onSelect={() => setOpen("delete")}>
-          {t.common.delete}
-        </MenuItem>
+        <PowerItems server={server} onOpen={setOpen} />
       </Menu>
       {open === "delete" && <DeleteServer server={server} onClose={close} />}
       {open === "copy" && <CopyServer server={server} onClose={close} />}
       {open === "image" && <TakeImage server={server} onClose={close} />}
+    </>
+  );
+}
+
+/** The items, which exist only while the menu is open: a long list has a menu in each row. */
+function PowerItems({ server, onOpen }: { server: Server; onOpen: (open: Open) => void }) {
+  const t = useTexts();
+  const { run } = useStartAction();
+  return (
+    <>
+      {powerActions.map(([type, icon]) => (
+        <MenuItem
+          key={type}
+          icon={icon}
+          why={whyNot(server, type, t)}
+          onSelect={() => void run({ server, type }).catch(() => undefined)}
+        >
+          {t.servers.actions[type]}
+        </MenuItem>
+      ))}
+      <hr />
+      <MenuItem icon="copy" why={whyNot(server, "Copy", t)} onSelect={() => onOpen("copy")}>
+        {t.copies.copy}
+      </MenuItem>
+      <MenuItem icon="image" why={whyNot(server, "Copy", t)} onSelect={() => onOpen("image")}>
+        {t.copies.image}
+      </MenuItem>
+      <hr />
+      <MenuItem icon="trash" isDanger why={whyNot(server, "Delete", t)} onSelect={() => onOpen("delete")}>
+        {t.common.delete}
+      </MenuItem>
     </>
   );
 }

@@ -132,6 +132,7 @@ export const servers = {
     restoreTitle: (name: string) => `Restore ${name}`,
     restoreAbout: (image: string) => `The disk is replaced by ${image}. Everything written since then is lost.`,
     restoreAdvice: "To look into the backup without losing the disk, create another server from it.",
+    allImages: "All images",
     daily: "Daily backup",
     isActive: "Make a backup every day",
     isActiveAbout: "The server keeps running.",

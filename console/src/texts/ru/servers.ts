@@ -133,6 +133,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     restoreTitle: (name) => `Восстановить ${name}`,
     restoreAbout: (image) => `Диск заменяется на ${image}. Всё записанное позже будет потеряно.`,
     restoreAdvice: "Чтобы заглянуть в копию, не теряя диск, создайте из неё другой сервер.",
+    allImages: "Все образы",
     daily: "Ежедневная копия",
     isActive: "Делать копию каждый день",
     isActiveAbout: "Сервер при этом работает.",

@@ -1,0 +1,89 @@
+/** An open page of the console while its service is killed and started again, in two tabs, and while a thousand events a second arrive. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { consoleFolder, launchBrowser, openConsole } from "../support/browser.ts";
+import { createProcess, type Process } from "../support/process.ts";
+import { createTestService } from "../support/testservice.ts";
+
+describe("a live page", { timeout: 600_000 }, () => {
+  let browser: Browser;
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser.close());
+
+  test("continues in both tabs after the service was killed and started again", async () => {
+    const brume: Process = await createProcess("sqlite");
+    try {
+      // The page knows only this address.
+      brume.set("BRUME_LISTEN", `127.0.0.1:${brume.port}`);
+      const { page, context, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      await brume.client.createDomain({ body: { Name: "before.example" } });
+      const other = await context.newPage();
+      for (const tab of [page, other]) {
+        await tab.goto("/console/dns");
+        await tab.getByRole("link", { name: "before.example" }).waitFor();
+      }
+      await brume.end("SIGKILL");
+      await page.getByText("Live updates are interrupted.", { exact: false }).waitFor();
+      await brume.start();
+      await page.getByText("Live updates are interrupted.", { exact: false }).waitFor({ state: "detached" });
+      await brume.client.createDomain({ body: { Name: "after.example" } });
+      for (const tab of [page, other]) await tab.getByRole("link", { name: "after.example" }).waitFor();
+      assert.deepEqual(faults, []);
+      await close();
+    } finally {
+      await brume.close();
+    }
+  });
+
+  test("answers while a thousand events arrive in a second, and shows the last state", async () => {
+    const brume = await createTestService("sqlite", { consoleFolder });
+    try {
+      const made = await brume.client.createServer({ body: { Name: "busy" } }, { wait: 20 });
+      const [sample] = await brume.client.listEvents({ query: { newest: true, limit: 1, type: "server.changed" } });
+      assert.ok(sample);
+      const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      // A stream of 5000 changes in five seconds, which no simulated host could produce by itself.
+      await page.addInitScript(
+        ([event, id]) => {
+          const real = globalThis.fetch;
+          globalThis.fetch = (input, init) => {
+            if (String(input) !== "/event") return real(input, init);
+            let sent = 0;
+            const body = new ReadableStream({
+              start(stream) {
+                const timer = setInterval(() => {
+                  let text = "";
+                  for (let index = 0; index < 50; index++) {
+                    sent++;
+                    const Data = { ...(event.Data as object), Name: `busy ${sent}` };
+                    const one = { ...event, ID: id + sent, Data };
+                    text += `event: ${event.Type}\nid: ${one.ID}\ndata: ${JSON.stringify(one)}\n\n`;
+                  }
+                  stream.enqueue(new TextEncoder().encode(text));
+                  if (sent >= 5000) clearInterval(timer);
+                }, 50);
+              },
+            });
+            return Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }));
+          };
+        },
+        [sample, 1_000_000] as const,
+      );
+      await page.goto("/console/servers");
+      await page.getByRole("link", { name: /^busy \d+/ }).waitFor();
+      // The page works while events arrive.
+      await page.getByRole("searchbox").fill("busy");
+      await page.getByRole("button", { name: "Clear filter" }).click();
+      await page.getByRole("link", { name: "busy 5000", exact: true }).waitFor();
+      await page.goto(`/console/servers/${made.ID}`);
+      await page.getByRole("heading", { name: /^busy/ }).waitFor();
+      assert.deepEqual(faults, []);
+      await close();
+    } finally {
+      await brume.close();
+    }
+  });
+});
