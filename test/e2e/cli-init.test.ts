@@ -156,3 +156,18 @@ test("config check names the line of an error, and config show the source of eac
   assert.deepEqual([invalid.code, invalid.out], [2, ""]);
   assert.match(invalid.err, /error: .*brume\.toml:2: dns_listen must be an address and a port/);
 });
+
+test("the container image runs the command line of the DNS unit as its user, with its settings", () => {
+  const dnsUnit = parseUnit(readFileSync(join(root, "packaging/brume-dns.service"), "utf8"));
+  const image = readFileSync(join(root, "packaging/Containerfile"), "utf8");
+  const [, entry = "[]"] = /^ENTRYPOINT (.*)$/m.exec(image) ?? [];
+  assert.equal((JSON.parse(entry) as string[]).join(" "), dnsUnit.get("ExecStart")?.[0]);
+  assert.match(image, new RegExp(`^USER ${dnsUnit.get("User")?.[0]}$`, "m"));
+  const variables = /^ENV (.*)$/m.exec(image)?.[1]?.split(" ") ?? [];
+  const wanted = dnsUnit.get("Environment")?.filter((one) => one.startsWith("BRUME_")) ?? [];
+  assert.deepEqual(
+    wanted.filter((one) => !variables.includes(one)),
+    [],
+  );
+  assert.match(image, new RegExp(`^VOLUME ${variables[0]?.split("=")[1]}$`, "m"));
+});
