@@ -303,7 +303,7 @@ test("waitFor reports the progress of an action until it has ended", async () =>
 
 test("waitFor throws the error of a failed action", async () => {
   const Error = {
-    type: "/docs/errors#boot_failed",
+    type: "/docs#boot_failed",
     title: "t",
     detail: "d",
     code: "boot_failed",

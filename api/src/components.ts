@@ -216,7 +216,7 @@ export const problem: Json = {
       description: "Sentences by field path, such as `Rules[0].Source`. Present only if `errors` is not empty.",
       additionalProperties: { type: "array", items: text },
     },
-    type: { ...text, format: "uri-reference", description: "Reference page of the error: `/docs/errors#<code>`." },
+    type: { ...text, format: "uri-reference", description: "Reference page of the error: `/docs#<code>`." },
     title: { ...text, description: "Same as `Message`." },
     status: { type: "integer", minimum: 400, maximum: 599 },
     detail: { ...text, description: "One sentence with the names and numbers of this case." },

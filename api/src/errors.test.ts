@@ -7,7 +7,7 @@ const requestId = "01JD4QK7Z8S3";
 test("the error object is, letter by letter, that of the specification", () => {
   assert.equal(
     JSON.stringify(describeProblem("domain_not_found", "There is no domain 999 in this project.", requestId)),
-    '{"Message":"Domain not found","type":"/docs/errors#domain_not_found","title":"Domain not found","status":404,"detail":"There is no domain 999 in this project.","instance":"urn:brume:request:01JD4QK7Z8S3","code":"domain_not_found","errors":[]}',
+    '{"Message":"Domain not found","type":"/docs#domain_not_found","title":"Domain not found","status":404,"detail":"There is no domain 999 in this project.","instance":"urn:brume:request:01JD4QK7Z8S3","code":"domain_not_found","errors":[]}',
   );
   assert.equal(
     JSON.stringify(
@@ -20,7 +20,7 @@ test("the error object is, letter by letter, that of the specification", () => {
         },
       ]),
     ),
-    '{"Message":"The request is invalid.","ModelState":{"CPU":["CPU must be between 1 and 64."],"Rules[0].Source":["Source must be an address, a block, a range or a word."]},"type":"/docs/errors#validation_failed","title":"The request is invalid.","status":400,"detail":"2 fields are not valid.","instance":"urn:brume:request:01JD4QK7Z8S3","code":"validation_failed","errors":[{"pointer":"/CPU","code":"out_of_range","detail":"CPU must be between 1 and 64."},{"pointer":"/Rules/0/Source","code":"format_invalid","detail":"Source must be an address, a block, a range or a word."}]}',
+    '{"Message":"The request is invalid.","ModelState":{"CPU":["CPU must be between 1 and 64."],"Rules[0].Source":["Source must be an address, a block, a range or a word."]},"type":"/docs#validation_failed","title":"The request is invalid.","status":400,"detail":"2 fields are not valid.","instance":"urn:brume:request:01JD4QK7Z8S3","code":"validation_failed","errors":[{"pointer":"/CPU","code":"out_of_range","detail":"CPU must be between 1 and 64."},{"pointer":"/Rules/0/Source","code":"format_invalid","detail":"Source must be an address, a block, a range or a word."}]}',
   );
   const exists = "Подобная запись для данного домена уже существует";
   assert.equal(
@@ -29,11 +29,11 @@ test("the error object is, letter by letter, that of the specification", () => {
         { pointer: "", code: "record_exists", detail: exists },
       ]),
     ),
-    `{"Message":"The record already exists.","ModelState":{"":["${exists}"]},"type":"/docs/errors#record_exists","title":"The record already exists.","status":400,"detail":"Record 14 of domain 3 has the same type, name and data.","instance":"urn:brume:request:01JD4QK7Z8S3","code":"record_exists","errors":[{"pointer":"","code":"record_exists","detail":"${exists}"}]}`,
+    `{"Message":"The record already exists.","ModelState":{"":["${exists}"]},"type":"/docs#record_exists","title":"The record already exists.","status":400,"detail":"Record 14 of domain 3 has the same type, name and data.","instance":"urn:brume:request:01JD4QK7Z8S3","code":"record_exists","errors":[{"pointer":"","code":"record_exists","detail":"${exists}"}]}`,
   );
   assert.equal(
     JSON.stringify(describeProblem("token_invalid", "The token is not known.", requestId)),
-    '{"Message":"Authorization has been denied for this request.","type":"/docs/errors#token_invalid","title":"Authorization has been denied for this request.","status":401,"detail":"The token is not known.","instance":"urn:brume:request:01JD4QK7Z8S3","code":"token_invalid","errors":[]}',
+    '{"Message":"Authorization has been denied for this request.","type":"/docs#token_invalid","title":"Authorization has been denied for this request.","status":401,"detail":"The token is not known.","instance":"urn:brume:request:01JD4QK7Z8S3","code":"token_invalid","errors":[]}',
   );
 });
 

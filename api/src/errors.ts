@@ -183,7 +183,7 @@ export function describeProblem(
   return {
     Message: message,
     ...(errors.length > 0 && { ModelState: state }),
-    type: `/docs/errors#${code}`,
+    type: `/docs#${code}`,
     title: message,
     status,
     detail,

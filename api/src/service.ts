@@ -1,4 +1,4 @@
-/** Health, readiness, metrics and description of the service. */
+/** Health, readiness, metrics, description and documentation of the service. */
 import { anything, boolean, fields, list, object, optional, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
 
@@ -46,6 +46,15 @@ export const serviceOperations = operations({
     summary: "Get the OpenAPI 3.1 document",
     description: "Describes all operations for programs. Request schemas describe strict mode.",
     answer: anything({ description: "The OpenAPI document." }),
+  },
+  readDocs: {
+    method: "GET",
+    path: "/docs",
+    access: "open",
+    summary: "Get the documentation",
+    description: "The documents and the reference of all operations, for people. Errors point to it with their `type`.",
+    answer: text({ description: "The first page." }),
+    media: "text/html",
   },
   readMetrics: {
     method: "GET",

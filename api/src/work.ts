@@ -34,7 +34,7 @@ export const taskErrors = {
 export type WorkCode = keyof typeof taskErrors;
 
 const shape = {
-  type: text({ description: "Reference page of the error: `/docs/errors#<code>`." }),
+  type: text({ description: "Reference page of the error: `/docs#<code>`." }),
   title: text({ description: "The fixed sentence of this code." }),
   detail: text({ description: "One sentence with the names and numbers of this case." }),
   code: text({ description: `Code of the error, such as \`${Object.keys(taskErrors).slice(0, 3).join("`, `")}\`.` }),
@@ -75,7 +75,7 @@ export interface StoredError {
 
 /** Converts a stored error to its form in responses. */
 export const showWorkError = ({ code, title, detail, step }: StoredError): WorkError => ({
-  type: `/docs/errors#${code}`,
+  type: `/docs#${code}`,
   title,
   detail,
   code,

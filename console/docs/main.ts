@@ -192,6 +192,14 @@ function startForms(): void {
   }
 }
 
+/** The `type` of an error is `/docs#CODE`; the cause of the code is on the page of errors. */
+function followCode(): void {
+  const link = location.pathname === "/docs" ? document.getElementById(location.hash.slice(1)) : null;
+  if (link instanceof HTMLAnchorElement) location.replace(link.href);
+}
+
+addEventListener("hashchange", followCode);
+followCode();
 startMenu();
 startSections();
 startCopying();

@@ -47,6 +47,12 @@ describe("the pages of documents", { timeout: 300_000 }, () => {
       assert.ok(await page.locator("tr#server_busy").isVisible());
     }));
 
+  test("the type of an error leads to its cause", () =>
+    story("/docs#server_busy", {}, async (page) => {
+      await page.waitForURL("**/docs/errors#server_busy");
+      assert.ok(await page.locator("tr#server_busy").isVisible());
+    }));
+
   test("a form sends the request with the reader's token, and a change as a dry run", () =>
     story("/docs/api/dns#createDomain", {}, async (page) => {
       const form = page.locator("article", { has: page.locator("#createDomain") }).locator("details.try");

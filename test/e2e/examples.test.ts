@@ -132,7 +132,7 @@ onSqlite("the examples", (harness) => {
   example(
     "POST /dns/recordtxt",
     '{"DomainId":3,"Name":"_ACME-challenge","Text":"\\"abc\\"","TTL":5}',
-    `{"Message":"The record already exists.","ModelState":{"":["Подобная запись для данного домена уже существует"]},"type":"/docs/errors#record_exists","title":"The record already exists.","status":400,"detail":"Record 14 of domain 3 has the same type, name and data.","instance":"urn:brume:request:${id}","code":"record_exists","errors":[{"pointer":"","code":"record_exists","detail":"Подобная запись для данного домена уже существует"}]}`,
+    `{"Message":"The record already exists.","ModelState":{"":["Подобная запись для данного домена уже существует"]},"type":"/docs#record_exists","title":"The record already exists.","status":400,"detail":"Record 14 of domain 3 has the same type, name and data.","instance":"urn:brume:request:${id}","code":"record_exists","errors":[{"pointer":"","code":"record_exists","detail":"Подобная запись для данного домена уже существует"}]}`,
     400,
   );
   test("GET /event", async () => {
@@ -157,11 +157,11 @@ onSqlite("the examples", (harness) => {
   example(
     "GET /dns/999",
     undefined,
-    `{"Message":"Domain not found","type":"/docs/errors#domain_not_found","title":"Domain not found","status":404,"detail":"There is no domain 999 in this project.","instance":"urn:brume:request:${id}","code":"domain_not_found","errors":[]}`,
+    `{"Message":"Domain not found","type":"/docs#domain_not_found","title":"Domain not found","status":404,"detail":"There is no domain 999 in this project.","instance":"urn:brume:request:${id}","code":"domain_not_found","errors":[]}`,
     404,
   );
   test("an unknown token", async () => {
-    const wanted = `{"Message":"Authorization has been denied for this request.","type":"/docs/errors#token_invalid","title":"Authorization has been denied for this request.","status":401,"detail":"The token is not known.","instance":"urn:brume:request:${id}","code":"token_invalid","errors":[]}`;
+    const wanted = `{"Message":"Authorization has been denied for this request.","type":"/docs#token_invalid","title":"Authorization has been denied for this request.","status":401,"detail":"The token is not known.","instance":"urn:brume:request:${id}","code":"token_invalid","errors":[]}`;
     await expectResponse(harness.callerOf("0".repeat(64)), "GET /dns", undefined, wanted, 401);
   });
   example("GET /healthz", undefined, '{"Status":"ok"}');

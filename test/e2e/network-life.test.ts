@@ -169,7 +169,7 @@ onEveryDatabase(
         const made = await harness.client.createPublicNetwork({ body: { Name: "late" } }, { wait: 1 });
         assert.deepEqual([made.State, made.AppliedGeneration], ["FromPool", 0]);
         const failing = await fixture.read(made.Id, (one) => one.Error !== null);
-        assert.deepEqual([failing.Error?.code, failing.Error?.type], ["apply_failed", "/docs/errors#apply_failed"]);
+        assert.deepEqual([failing.Error?.code, failing.Error?.type], ["apply_failed", "/docs#apply_failed"]);
         assert.match(failing.Error?.detail ?? "", /refuses/);
         harness.brume.router.broken = false;
         assert.ok(isApplied(await fixture.untilApplied(made.Id)));

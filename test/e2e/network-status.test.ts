@@ -92,7 +92,7 @@ onSqlite(
           status.Error.detail,
           /^Ours is this, theirs is that\. The edge is behind NAT: the peer reaches it at 192\.0\.2\.1 /,
         );
-        assert.equal(status?.Error?.type, `/docs/errors#${fault}`);
+        assert.equal(status?.Error?.type, `/docs#${fault}`);
       }
       simulate({ state: "connecting", establishedAt: null });
       assert.deepEqual(

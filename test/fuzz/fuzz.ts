@@ -245,7 +245,7 @@ export function createFuzzer(random: Random) {
   /** Reads long responses less often than short ones. Ids of existing objects must remain available. */
   function pickName(): OperationName {
     const name = pick(operationNames);
-    if (["listAudit", "listVersions", "readOpenapi"].includes(name) && random.chance(80)) return pickName();
+    if (["listAudit", "listVersions", "readOpenapi", "readDocs"].includes(name) && random.chance(80)) return pickName();
     return name === "deleteDomain" && random.chance(80) ? "createDomain" : name;
   }
 

@@ -166,6 +166,7 @@ describe("every response", () => {
     ["GET", "/nothing", {}],
     ["GET", "/healthz", { token: null }],
     ["GET", "/openapi.json", { token: null }],
+    ["GET", "/docs", { token: null }],
   ];
   for (const [method, path, asked] of requests)
     test(`${method} ${path} has the common headers`, async () => {

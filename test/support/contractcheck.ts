@@ -152,7 +152,7 @@ export function checkProblem(json: unknown, name?: OperationName): asserts json 
     { Message, title, status },
     { Message: errorCodes[code].message, title: Message, status: errorCodes[code].status },
   );
-  assert.equal(type, `/docs/errors#${code}`);
+  assert.equal(type, `/docs#${code}`);
   assert.equal(ModelState === undefined, errors.length === 0, "ModelState is present exactly if errors are");
   if (name === undefined) return;
   const given = find(name).responses[String(status)];

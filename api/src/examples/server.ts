@@ -107,7 +107,7 @@ const unanswered: Action = {
     },
   ],
   Error: {
-    type: "/docs/errors#guest_did_not_respond",
+    type: "/docs#guest_did_not_respond",
     title: "The guest did not respond.",
     detail: "Server 17 did not answer the power button within 120 s. Send PowerOff, or ShutDownGuestOS with Force.",
     code: "guest_did_not_respond",
@@ -191,7 +191,7 @@ export const serverExamples: Examples = {
       EndDate: "2026-11-20T09:20:12.450Z",
       Steps: plugging.Steps.map((one) => ({ ...one, State: "Undone", EndDate: "2026-11-20T09:20:12.450Z" })),
       Error: {
-        type: "/docs/errors#superseded",
+        type: "/docs#superseded",
         title: "The action was superseded by a later request.",
         detail: "It was canceled by token 1.",
         code: "superseded",

@@ -40,6 +40,7 @@ export const words: Readonly<Record<string, string>> = {
   deleteOwnSession: "session end",
   readReadiness: "service ready",
   readOpenapi: "service openapi",
+  readDocs: "service docs",
   readMetrics: "service metrics",
 };
 

@@ -9,7 +9,7 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 import type { OpenApi } from "@brume/api/components.ts";
 import { originOf } from "../http/exchange.ts";
 import { accepts } from "../http/head.ts";
-import { type Pages, pageHeaders } from "../http/pages.ts";
+import { type Docs, type Pages, pageHeaders } from "../http/pages.ts";
 import type { Reply } from "../http/reply.ts";
 import { exampleOrigin } from "./html.ts";
 import type { Site } from "./site.ts";
@@ -63,7 +63,7 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
  * Serves the documents and the reference of the API that `describe` returns. The site is opened at the first request, because no other
  * request needs its libraries. A path below `/docs` that the site does not have is for the API.
  */
-export function createDocs(describe: () => OpenApi, consoleFolder: string | undefined): Pages {
+export function createDocs(describe: () => OpenApi, consoleFolder: string | undefined): Docs {
   const open = async (): Promise<Site> => {
     const { openSite } = await import("./site.ts");
     return openSite({ root, consoleFolder, api: describe() });
@@ -94,7 +94,7 @@ export function createDocs(describe: () => OpenApi, consoleFolder: string | unde
     return { type: types[found.type] ?? "text/plain; charset=utf-8", content, coding, etag };
   }
 
-  return ({ request, head }) => {
+  const pages: Pages = ({ request, head }) => {
     const { url = "", method } = request;
     if ((method !== "GET" && method !== "HEAD") || head.contentLength !== undefined) return null;
     const asked = url.split("?", 1)[0] ?? "";
@@ -115,4 +115,6 @@ export function createDocs(describe: () => OpenApi, consoleFolder: string | unde
     }
     return made.then((one) => one && reply(one, request.headers["if-none-match"]));
   };
+
+  return { pages, home: async (origin) => (await find("/docs", origin))?.content.toString() ?? "" };
 }

@@ -133,6 +133,12 @@ export function openSite({ root, consoleFolder, api }: SiteOptions): Site {
     const [sentence = ""] = /^[^]*?[.:](?=\s|$)/.exec(paragraph.replaceAll("\n", " ")) ?? [];
     return prose(sentence.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1"));
   };
+  /** Lists the codes of errors: their `type` leads here, and the script of the page opens the row of the code. */
+  function listCodes(): string {
+    const { html = "" } = pageOf("/docs/errors") ?? {};
+    const codes = [...html.matchAll(/<tr id="(\w+)">/g)].map(([, code = ""]) => code);
+    return codes.map((code) => `<a id="${code}" href="/docs/errors#${code}"><code>${code}</code></a>`).join(" ");
+  }
   function renderHome(): string {
     const summaries = new Map<string, string>([
       ...documents.map(({ file, url }) => [url, summaryOf(file)] as const),
@@ -148,7 +154,8 @@ export function openSite({ root, consoleFolder, api }: SiteOptions): Site {
     });
     return `<h1>Brume documentation</h1>
 <p>Brume turns one Linux host into a small private cloud: virtual servers, authoritative DNS, and public networks with firewall and VPN, behind one HTTP API.</p>
-<p>Programs read the API from <a href="/openapi.json">/openapi.json</a>.</p>${parts.join("\n")}`;
+<p>Programs read the API from <a href="/openapi.json">/openapi.json</a>.</p>${parts.join("\n")}
+<h2>Error codes</h2><p class="codes">${listCodes()}</p>`;
   }
 
   function pageOf(url: string): Page | null {

@@ -13,6 +13,13 @@ import type { Reply } from "./reply.ts";
 /** Returns the response for a browser; null: the request is for the API. */
 export type Pages = (exchange: Pick<Exchange, "request" | "head">) => Reply | Promise<Reply | null> | null;
 
+/** The pages at `/docs`. */
+export interface Docs {
+  readonly pages: Pages;
+  /** Renders the first page with examples for this address of the service. */
+  home(origin: string): Promise<string>;
+}
+
 const types: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",

@@ -26,7 +26,7 @@ import type { Caller } from "./handler.ts";
 import { createIdempotencyKeys } from "./idempotency.ts";
 import { createLimiter, createSignInLimit, type Rate } from "./limit.ts";
 import { createMetrics } from "./metrics.ts";
-import { createPages, type Pages } from "./pages.ts";
+import { createPages, type Docs } from "./pages.ts";
 import { createRouter } from "./path.ts";
 import { stallTime } from "./payload.ts";
 import { createPipeline, type Limits } from "./pipeline.ts";
@@ -107,7 +107,7 @@ export interface HttpOptions {
   /** Folder of the built web console; absent: there is none. */
   readonly consoleFolder?: string | undefined;
   /** The pages at `/docs`; absent: there are none. */
-  readonly docs?: Pages;
+  readonly docs?: Docs;
   /** Engines that are simulated, for `X-Simulated`; empty: none. */
   readonly simulated?: string;
   /** Folder for the files of large responses. Default: the temporary folder of the host. */
@@ -134,6 +134,7 @@ export interface Http {
 const idleGrace = 250;
 
 async function* noPieces(): AsyncGenerator<string> {}
+const noDocs = async (): Promise<string> => "";
 
 /** Creates the HTTP server. Throws if an operation has no handler. */
 export function createHttp(options: HttpOptions): Http {
@@ -172,7 +173,13 @@ export function createHttp(options: HttpOptions): Http {
     return readiness();
   };
   const handlers: Readonly<Record<string, AnyHandler>> = {
-    ...serviceHandlers(readReadiness, options.openapi, metrics.text, options.serverMetrics ?? noPieces),
+    ...serviceHandlers(
+      readReadiness,
+      options.openapi,
+      options.docs?.home ?? noDocs,
+      metrics.text,
+      options.serverMetrics ?? noPieces,
+    ),
     listEvents: createEventList(feed, filterEvent),
     ...options.handlers,
   };
@@ -231,7 +238,7 @@ export function createHttp(options: HttpOptions): Http {
     noteAudit: refusals.note,
     noteRate,
     pages: [
-      ...(options.docs === undefined ? [] : [options.docs]),
+      ...(options.docs === undefined ? [] : [options.docs.pages]),
       ...(options.consoleFolder === undefined ? [] : [createPages(options.consoleFolder)]),
     ],
     ended: options.ended ?? (async () => {}),

@@ -1,4 +1,4 @@
-/** Handlers of the operations on the service itself (docs/spec.md#service-endpoints): health, readiness, metrics, OpenAPI. */
+/** Handlers of the operations on the service itself (docs/spec.md#service-endpoints): health, readiness, metrics, OpenAPI, documentation. */
 import type { serviceOperations } from "@brume/api/service.ts";
 import type { Static } from "typebox";
 import type { Handlers } from "./handler.ts";
@@ -13,12 +13,14 @@ async function* joinAfter(first: string, rest: AsyncIterable<string>): AsyncGene
 }
 
 /**
- * Creates the handlers. `readiness` checks the service; `openapi` returns the document as JSON; `metrics` resolves to the Prometheus text, and `serverMetrics` yields the text of
- * the metrics of each server.
+ * Creates the handlers. `readiness` checks the service; `openapi` returns the document as JSON; `home` renders the first page of the
+ * documentation for an address of the service; `metrics` resolves to the Prometheus text, and `serverMetrics` yields the text of the
+ * metrics of each server.
  */
 export function serviceHandlers(
   readiness: () => Promise<Readiness>,
   openapi: () => string,
+  home: (origin: string) => Promise<string>,
   metrics: () => Promise<string>,
   serverMetrics: () => AsyncIterable<string>,
 ): Handlers<keyof typeof serviceOperations> {
@@ -31,6 +33,13 @@ export function serviceHandlers(
       },
     },
     readOpenapi: { read: async () => ({ answer: null, text: { type: json, body: openapi() } }) },
+    // `createDocs` responds before, compressed, if the path is spelt exactly so.
+    readDocs: {
+      read: async ({ origin }) => ({
+        answer: "",
+        text: { type: "text/html; charset=utf-8", body: await home(origin()) },
+      }),
+    },
     readMetrics: {
       async read({ query }) {
         const all = await metrics();

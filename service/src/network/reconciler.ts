@@ -217,7 +217,7 @@ export async function recordError(tx: Tx, id: number, detail: string, now: numbe
   const row = await table.findNetwork(tx, id);
   if (row === undefined || row.state === "Deleting") return;
   const title = taskErrors.apply_failed;
-  const error: WorkError = { type: "/docs/errors#apply_failed", title, detail, code: "apply_failed", step: null };
+  const error: WorkError = { type: "/docs#apply_failed", title, detail, code: "apply_failed", step: null };
   const text = JSON.stringify(error);
   if (row.error === text) return;
   await table.updateNetwork(tx, id, { error: text });

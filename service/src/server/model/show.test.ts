@@ -55,7 +55,7 @@ test("an error shows the reason and the last output of the VM", () => {
   };
   const shown = showServer(serverRow(17, { state: "Failed", error: JSON.stringify(error) }), around);
   assert.deepEqual(shown.Error, {
-    type: "/docs/errors#boot_failed",
+    type: "/docs#boot_failed",
     title: "The server did not start.",
     detail: "No disk.",
     code: "boot_failed",

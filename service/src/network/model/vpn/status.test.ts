@@ -56,7 +56,7 @@ test("every reason of the engine is an error object", () => {
       LocalSubnets,
     } = show({ ...up, state: "down", reason: { fault, detail: "So it is." } });
     assert.deepEqual(error, {
-      type: `/docs/errors#${fault}`,
+      type: `/docs#${fault}`,
       title: taskErrors[fault],
       detail: "So it is.",
       code: fault,
