@@ -152,7 +152,7 @@ console.log(JSON.stringify(written));`;
     const page = await fetch(`${host.brume.url}/console/`, { headers: { accept: "text/html" } });
     const [, script = ""] = /src="([^"]*main-[^"]*)"/.exec(await page.text()) ?? [];
     assert.deepEqual([page.status, (await fetch(host.brume.url + script)).status], [200, 200]);
-    for (const path of ["/docs", "/docs/operate", "/docs/errors", "/docs/files/docs/console.png", "/docs/changelog"])
+    for (const path of ["/docs", "/docs/operate", "/docs/errors", "/docs/files/docs/reference.png", "/docs/changelog"])
       assert.equal((await fetch(host.brume.url + path)).status, 200, path);
   });
 
