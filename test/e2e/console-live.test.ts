@@ -50,7 +50,7 @@ describe("a live page", { timeout: 600_000 }, () => {
         ([event, id]) => {
           const real = globalThis.fetch;
           globalThis.fetch = (input, init) => {
-            if (String(input) !== "/event") return real(input, init);
+            if (input !== "/event") return real(input, init);
             let sent = 0;
             const body = new ReadableStream({
               start(stream) {

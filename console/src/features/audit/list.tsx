@@ -21,7 +21,9 @@ const most = 1000;
 
 /** Operations that change something, after the ones of each kind. */
 const operations = [
-  ...["create*", "update*", "delete*"],
+  "create*",
+  "update*",
+  "delete*",
   ...Object.entries(routes)
     .filter(([, { method }]) => method !== "GET")
     .map(([name]) => name)
