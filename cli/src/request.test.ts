@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { request } from "./request.ts";
+import { createRequest, request } from "./request.ts";
 
 let server: Server;
 let url: string;
@@ -55,6 +57,29 @@ test("requests and responses are those of fetch", async () => {
   assert.deepEqual([missing.status, missing.ok], [404, false]);
   assert.equal((await request(url)).headers.get("x-none"), null);
   assert.match((await read("/away")).text, /"target":"\/here"/);
+});
+
+test("with a certificate, only it is trusted, for streams too", async () => {
+  const read = (name: string) => readFileSync(new URL(`../../test/chaos/tls/${name}`, import.meta.url), "utf8");
+  const [cert, key] = [read("certificate.pem"), read("key.pem")];
+  const secure = createTlsServer({ cert, key }, (message, response) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream" });
+    response.write(`data: ${message.url}\n\n`);
+  }).listen(0, "127.0.0.1");
+  await once(secure, "listening");
+  try {
+    const address = `https://127.0.0.1:${(secure.address() as AddressInfo).port}/event`;
+    const init = { headers: { Accept: "text/event-stream" } };
+    const response = await createRequest(cert)(address, init);
+    assert.deepEqual([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
+    const reader = response.body?.getReader();
+    assert.equal(new TextDecoder().decode((await reader?.read())?.value), "data: /event\n\n");
+    await reader?.cancel();
+    await assert.rejects(createRequest()(address, init));
+  } finally {
+    secure.closeAllConnections();
+    secure.close();
+  }
 });
 
 test("a refused connection and an abort reject with their reason", async () => {

@@ -1,6 +1,6 @@
 /**
  * `fetch` for the requests of one command, over node:http: the module of the global `fetch` takes longer to load than the whole command.
- * Event streams and redirects use the global one.
+ * Redirects use the global one, and event streams too unless a certificate is given.
  */
 import type { IncomingMessage, request as sendRequest } from "node:http";
 import { createRequire } from "node:module";
@@ -24,12 +24,12 @@ function responseOf(message: IncomingMessage, text: string): Response {
   return { status, ok: status >= 200 && status < 300, headers, text: async () => text } as unknown as Response;
 }
 
-/** Sends the request and reads the whole response. */
+/** Sends the request. Resolves when the headers of the response have arrived. */
 async function send(
   url: URL,
   { method, headers, body, signal }: NonNullable<Init>,
   trust: object,
-): Promise<[IncomingMessage, string]> {
+): Promise<IncomingMessage> {
   const { request } = load(url.protocol === "https:" ? "node:https" : "node:http") as { request: typeof sendRequest };
   return new Promise((resolve, reject) => {
     const text = typeof body === "string" ? body : "";
@@ -41,15 +41,25 @@ async function send(
       headers: { ...(headers as Record<string, string>), ...length },
       ...(signal && { signal }),
     };
-    const sent = request(url, options, (message) => {
-      const parts: Buffer[] = [];
-      message.on("data", (part: Buffer) => parts.push(part));
-      message.once("end", () => resolve([message, Buffer.concat(parts).toString("utf8")]));
-      message.once("error", reject);
-    });
+    const sent = request(url, options, resolve);
     sent.once("error", (error) => reject(signal?.aborted === true ? (signal.reason as Error) : error));
     sent.end(text);
   });
+}
+
+async function readText(message: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of message) parts.push(part as Buffer);
+  return Buffer.concat(parts).toString("utf8");
+}
+
+/** Returns the response as `fetch` does, with a body that can be read while it arrives. */
+async function streamOf(message: IncomingMessage): Promise<Response> {
+  const { Readable } = await import("node:stream");
+  const headers = Object.entries(message.headersDistinct).flatMap(([name, values = []]) =>
+    values.map((value): [string, string] => [name, value]),
+  );
+  return new Response(Readable.toWeb(message) as ReadableStream, { status: message.statusCode ?? 200, headers });
 }
 
 /**
@@ -62,9 +72,13 @@ export function createRequest(certificate?: string): typeof fetch {
       ? {}
       : { ca: certificate, allowPartialTrustChain: true, checkServerIdentity: () => undefined };
   return async (input, init = {}) => {
-    const accept = (init.headers as Readonly<Record<string, string>> | undefined)?.["Accept"];
-    if (accept === "text/event-stream" || typeof input !== "string") return fetch(input, init);
-    const [message, text] = await send(new URL(input), init, trust);
+    const isStream = (init.headers as Readonly<Record<string, string>> | undefined)?.["Accept"] === "text/event-stream";
+    if (typeof input !== "string" || (isStream && certificate === undefined)) return fetch(input, init);
+    const message = await send(new URL(input), init, trust);
+    if (isStream) return streamOf(message);
+    const text = await readText(message).catch((error: unknown) => {
+      throw init.signal?.aborted === true ? (init.signal.reason as Error) : error;
+    });
     return isRedirect(message.statusCode ?? 0) ? fetch(input, init) : responseOf(message, text);
   };
 }
