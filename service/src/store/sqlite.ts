@@ -226,11 +226,12 @@ export interface SqliteOptions {
  * Rejects when another process has the database open for writing, and with `StorageError` when it cannot be used.
  */
 export async function openSqlite(file: string, { log, check = false, sync }: SqliteOptions): Promise<Store> {
-  const path = existsSync(file) ? realpathSync(file) : file;
+  // The log and the lock are beside the file itself, also if `file` is a link, even one whose target does not exist yet.
+  const path = realpathSync(createPrivate(file));
   const held = lockFile(path, `database ${path}`);
   try {
     const open = (inMemory: boolean) => {
-      const writing = connect(createPrivate(path), { readOnly: false, inMemory });
+      const writing = connect(path, { readOnly: false, inMemory });
       try {
         // Only on an empty file: on another one this writes, and a full disk has no space for it.
         if (writing.first("PRAGMA page_count", [])?.["page_count"] === 0)
