@@ -53,6 +53,8 @@ function arrange(files: readonly string[]): string[] {
  */
 const moduleOf = (files: readonly string[], queue: string): string => `import { renameSync, unlinkSync } from "node:fs";
 import { describe } from "node:test";
+// Otherwise the process ends when the tests of a file wait for nothing but timers that do not keep it alive.
+const alive = setInterval(() => {}, 60_000);
 for (const [index, file] of ${JSON.stringify(files)}.entries()) {
   const entry = ${JSON.stringify(`${queue}/`)} + index;
   try {
@@ -63,6 +65,7 @@ for (const [index, file] of ${JSON.stringify(files)}.entries()) {
   await describe(file, () => import(${JSON.stringify(pathToFileURL(`${root}/`).href)} + file));
   unlinkSync(entry + ".runs");
 }
+clearInterval(alive);
 `;
 
 const found = [...new Set(globSync(process.argv.slice(2), { cwd: root }))]

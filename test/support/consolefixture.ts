@@ -107,7 +107,7 @@ export async function checkPages(
         for (const [path, text] of pages) {
           if (look.width < 700 && !onPhone(path)) continue;
           await page.goto(path);
-          await page.getByText(text).first().waitFor();
+          await page.getByText(text).filter({ visible: true }).first().waitFor();
           await checkAccess(page);
         }
       },

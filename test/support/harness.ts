@@ -73,10 +73,21 @@ const commonHeaders = {
   date: / GMT$/,
 };
 
+/** Pages for browsers are no data for programs of other origins. */
+const pageHeaders = {
+  "cache-control": /^no-cache$/,
+  "content-security-policy": /^default-src 'none';/,
+  "x-content-type-options": /^nosniff$/,
+  "x-request-id": commonHeaders["x-request-id"],
+  date: commonHeaders.date,
+};
+
 /** Throws an assertion error unless the response has the common headers and matches the contract of its operation. */
 function checkEveryResponse(method: string, url: string, status: number, headers: Headers, text: string): void {
-  for (const [name, pattern] of Object.entries(commonHeaders))
+  const isPage = headers.get("content-type")?.startsWith("text/html") === true;
+  for (const [name, pattern] of Object.entries(isPage ? pageHeaders : commonHeaders))
     assert.match(headers.get(name) ?? "(none)", pattern, name);
+  if (isPage) return;
   assert.equal(headers.get("transfer-encoding"), null, "a response is never chunked");
   assert.match(headers.get("content-length") ?? "(none)", /^\d+$/);
   if (method === "HEAD") return assert.equal(text, "");

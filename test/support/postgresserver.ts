@@ -58,7 +58,13 @@ export async function startPostgres(settings: readonly string[] = testSettings):
     await sleep(20);
   }
   const signal = (name: NodeJS.Signals): void => {
-    for (const each of [...childrenOf(pid), pid]) process.kill(each, name);
+    for (const each of [...childrenOf(pid), pid])
+      try {
+        process.kill(each, name);
+      } catch (error) {
+        // A process of one connection ends by itself.
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
   };
   return {
     url,
