@@ -193,8 +193,9 @@ function runOn(
       before(async () => {
         brume = await createTestService(kind, typeof options === "function" ? await options(kind) : options);
       });
-      after(() => brume?.close());
       define(createHarness(kind, () => brume as TestService));
+      // Last, because hooks run in their order: a file first closes what uses the database too.
+      after(() => brume?.close());
     });
 }
 
