@@ -73,7 +73,8 @@ test("with a certificate, only it is trusted, for streams too", async () => {
     const response = await createRequest(cert)(address, init);
     assert.deepEqual([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
     const reader = response.body?.getReader();
-    assert.equal(new TextDecoder().decode((await reader?.read())?.value), "data: /event\n\n");
+    const first: { value?: Uint8Array } | undefined = await reader?.read();
+    assert.equal(new TextDecoder().decode(first?.value), "data: /event\n\n");
     await reader?.cancel();
     await assert.rejects(createRequest()(address, init));
   } finally {
