@@ -182,7 +182,7 @@ test("a change that may be lost does not wait for the disk, unless it shares the
     );
     assert.equal(open.length, 0);
     let isConfirmed = false;
-    const both = Promise.all([insertLosable(2), insert(store, 3)]).then(() => (isConfirmed = true));
+    const both = Promise.all([insert(store, 2), insertLosable(3)]).then(() => (isConfirmed = true));
     await turns(10);
     assert.equal(open.length, 1);
     assert.equal(isConfirmed, false);
