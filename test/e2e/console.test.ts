@@ -2,6 +2,7 @@
  * Stories of the web console in headless Chromium, against the real service on simulated engines.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { checkAccess, checkPages, describeConsole } from "../support/consolefixture.ts";
 
@@ -143,13 +144,51 @@ describeConsole("the console", {}, (fixture) => {
     const domain = await fixture.brume.client.createDomain({ body: { Name: "paste.example" } });
     await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/dns/${domain.ID}`);
-      await page.getByRole("button", { name: "Paste zone file" }).click();
+      await page.getByRole("button", { name: "Import zone file" }).click();
       await page.getByLabel("Zone file", { exact: true }).fill("www 60 IN A 192.0.2.7\n<script> IN X y\n");
       await page.getByRole("alert").waitFor();
-      await page.getByLabel("Zone file", { exact: true }).fill("www 60 IN A 192.0.2.7\n");
-      await page.getByText("+ www.paste.example. 60 IN A 192.0.2.7").waitFor();
-      await page.getByRole("button", { name: "Import" }).click();
+      const dialog = page.getByRole("dialog");
+      const file = { name: "zone", mimeType: "text/plain", buffer: Buffer.from("www 60 IN A 192.0.2.7\n") };
+      await dialog.locator("input[type=file]").setInputFiles(file);
+      await dialog.getByText("+ www.paste.example. 60 IN A 192.0.2.7").waitFor();
+      await dialog.getByText("This request").click();
+      await dialog.getByText(`brume domain import ${domain.ID} paste.example.zone --mode Merge`).waitFor();
+      await dialog.getByRole("button", { name: "Import" }).click();
       await page.getByLabel("Value: www A").waitFor();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone").waitFor();
+      await page.getByLabel("Value: www A").waitFor({ state: "detached" });
+      // Several lines in the clipboard are a zone file too.
+      await page.evaluate(`
+        const clipboardData = new DataTransfer();
+        clipboardData.setData("text/plain", "a 60 IN A 192.0.2.8\\nb 60 IN A 192.0.2.9\\n");
+        const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+        document.querySelector("main .table").dispatchEvent(paste);
+      `);
+      await dialog.getByText("+ b.paste.example. 60 IN A 192.0.2.9").waitFor();
+      await page.keyboard.press("Escape");
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Export zone file" }).click();
+      const download = await saved;
+      assert.equal(download.suggestedFilename(), "paste.example.zone");
+      assert.match(readFileSync(await download.path(), "utf8"), /^paste\.example\.\s.*\bSOA\b/m);
+    });
+  });
+
+  test("a domain is deleted after its name was typed, with the request as a command", async () => {
+    const domain = await fixture.brume.client.createDomain({ body: { Name: "gone.example" } });
+    await story(fixture.brume.token, async (page) => {
+      await page.goto(`/console/dns/${domain.ID}?tab=settings`);
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("This request").click();
+      await dialog.getByText(`brume domain delete ${domain.ID}`).waitFor();
+      const confirm = dialog.getByRole("button", { name: "Delete", exact: true });
+      assert.equal(await confirm.isDisabled(), true);
+      await page.getByLabel("Type gone.example to confirm").fill("gone.example");
+      await confirm.click();
+      await page.getByRole("link", { name: "example.com" }).waitFor();
+      assert.equal(await page.getByRole("link", { name: "gone.example" }).count(), 0);
     });
   });
 

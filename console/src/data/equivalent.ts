@@ -9,6 +9,8 @@ export interface Request {
   readonly operation: OperationName;
   readonly path?: Readonly<Record<string, number>>;
   readonly body?: Readonly<Record<string, unknown>>;
+  /** Fields of the body that are shown as files of these names: their text may be long. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 export interface Equivalent {
@@ -47,15 +49,17 @@ function commandOf({ operation, body }: Request): Command | undefined {
 function cli(request: Request): string {
   const command = commandOf(request);
   if (command === undefined) return "";
-  const { path = {}, body = {} } = request;
-  const valueOf = ({ field, place }: Field): unknown => (place === "path" ? path[field] : body[field]);
+  const { path = {}, body = {}, files = {} } = request;
+  const valueOf = ({ field, place }: Field): unknown =>
+    place === "path" ? path[field] : body[field] === undefined ? undefined : (files[field] ?? body[field]);
   const words = command.args.flatMap((argument) => {
     const value = valueOf(argument);
     return value === undefined ? [] : [word(plain(value))];
   });
   const flags = command.flags.flatMap((one) => {
     const value = valueOf(one);
-    return value === undefined || one.place === "query" ? [] : [flag(one.name, one.schema, value)];
+    if (value === undefined || one.place === "query") return [];
+    return [flag(one.name, one.schema, one.field in files ? `@${plain(value)}` : value)];
   });
   return ["brume", ...command.words, ...words, ...flags].join(" ");
 }
@@ -63,19 +67,42 @@ function cli(request: Request): string {
 const filled = (path: string, ids: Request["path"] = {}): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(ids[name] ?? ""));
 
-function curl({ operation, path, body }: Request, origin: string): string {
+/** Returns the fields that are shown as files, and the others. */
+function splitBody({ body = {}, files = {} }: Request) {
+  const entries = Object.entries(body);
+  return {
+    read: entries.flatMap(([name]) => (files[name] === undefined ? [] : [[name, files[name]] as const])),
+    rest: Object.fromEntries(entries.filter(([name]) => files[name] === undefined)),
+  };
+}
+
+function curl(request: Request, origin: string): string {
+  const { operation, path, body } = request;
   const { method, path: pattern } = contract[operation] ?? { method: "GET", path: "" };
   const lines = [
     `curl -sS${method === "GET" || (method === "POST" && body) ? "" : ` -X ${method}`} ${origin}${filled(pattern, path)}`,
   ];
   lines.push('-H "Authorization: Bearer $BRUME_TOKEN"');
-  if (body) lines.push("-H 'Content-Type: application/json'", `-d ${word(JSON.stringify(body))}`);
+  if (body) lines.push("-H 'Content-Type: application/json'");
+  const { read, rest } = splitBody(request);
+  const [file] = read;
+  if (file !== undefined) {
+    const [name, from] = file;
+    const program = `{${name}: .}${Object.keys(rest).length === 0 ? "" : ` + ${JSON.stringify(rest)}`}`;
+    return `jq -Rs ${word(program)} ${word(from)} |\n  ${[...lines, "-d @-"].join(" \\\n  ")}`;
+  }
+  if (body) lines.push(`-d ${word(JSON.stringify(body))}`);
   return lines.join(" \\\n  ");
 }
 
-function typescript({ operation, path, body }: Request): string {
-  const input = { ...(path && { path }), ...(body && { body }) };
-  const text = JSON.stringify(input, null, 2).replaceAll(/"([A-Za-z_]\w*)":/g, "$1:");
+function typescript(request: Request): string {
+  const { operation, path, body } = request;
+  const { read, rest } = splitBody(request);
+  const shown = { ...rest, ...Object.fromEntries(read.map(([name]) => [name, `<${name}>`])) };
+  const input = { ...(path && { path }), ...(body && { body: shown }) };
+  let text = JSON.stringify(input, null, 2).replaceAll(/"([A-Za-z_]\w*)":/g, "$1:");
+  for (const [name, from] of read)
+    text = text.replace(`"<${name}>"`, () => `await readFile(${JSON.stringify(from)}, "utf8")`);
   return `await brume.${operation}(${text === "{}" ? "" : text});`;
 }
 

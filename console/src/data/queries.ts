@@ -129,10 +129,11 @@ export const queriesOf = (client: Client) => ({
       queryKey: ["domain", "one", id],
       queryFn: ({ signal }) => client.readDomain({ path: { id } }, { signal }),
     }),
-  versions: (id: number, serial: number) =>
+  versions: (id: number, serial: number, most: number) =>
     queryOptions({
-      queryKey: ["version", id, serial],
-      queryFn: ({ signal }) => client.listVersions({ path: { id }, query: { limit: 50 } }, { signal }),
+      queryKey: ["version", id, serial, most],
+      queryFn: ({ signal }) => client.listVersions({ path: { id }, query: { limit: most } }, { signal }),
+      placeholderData: keepPreviousData,
     }),
   project: () =>
     queryOptions({ queryKey: ["project", "own"], queryFn: ({ signal }) => client.readOwnProject({}, { signal }) }),

@@ -3,6 +3,9 @@ import { ApiError, ConnectionError } from "@brume/api/client.ts";
 import type { Texts } from "../texts/en.ts";
 import type { Trouble } from "../ui/feedback.tsx";
 
+/** An error of the console that a person can act on, such as a change by another client. `message`: its sentence. */
+export class Conflict extends Error {}
+
 export function troubleOf(error: unknown, t: Texts): Trouble {
   if (error instanceof ApiError) {
     const cause = [
@@ -18,6 +21,7 @@ export function troubleOf(error: unknown, t: Texts): Trouble {
   }
   if (error instanceof ConnectionError)
     return { title: t.errors.title, cause: t.errors.noAnswer, remedy: t.errors.noAnswerRemedy, requestId: "" };
+  if (error instanceof Conflict) return { title: t.errors.title, cause: error.message, remedy: "", requestId: "" };
   return { title: t.errors.broken, cause: String(error), remedy: t.errors.brokenRemedy, requestId: "" };
 }
 

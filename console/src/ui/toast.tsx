@@ -8,6 +8,8 @@ export interface Toast {
   readonly kind: "good" | "bad";
   readonly text: string;
   readonly detail?: string | undefined;
+  /** A button, such as the one that undoes the change. */
+  readonly action?: { readonly text: string; readonly run: () => void } | undefined;
 }
 
 type Show = (toast: Toast) => void;
@@ -20,6 +22,8 @@ export const useToast = (): Show => useContext(ToastContext);
 const most = 4;
 /** Milliseconds that a message of a success is shown. Errors stay until they are closed. */
 const shown = 5000;
+/** The same of one with a button. */
+const shownWithAction = 15_000;
 
 export function Toasts({ children }: { children: ReactNode }) {
   const t = useTexts();
@@ -30,7 +34,7 @@ export function Toasts({ children }: { children: ReactNode }) {
     (toast) => {
       const id = ++count.current;
       setToasts((all) => [...all, { ...toast, id }].slice(-most));
-      if (toast.kind === "good") setTimeout(() => drop(id), shown);
+      if (toast.kind === "good") setTimeout(() => drop(id), toast.action ? shownWithAction : shown);
     },
     [drop],
   );
@@ -39,13 +43,25 @@ export function Toasts({ children }: { children: ReactNode }) {
     <ToastContext value={value}>
       {children}
       <div className="toasts" role="status" aria-live="polite" aria-relevant="additions">
-        {toasts.map(({ id, kind, text, detail }) => (
+        {toasts.map(({ id, kind, text, detail, action }) => (
           <div key={id} className={`toast ${kind}`}>
             <Icon name={kind === "good" ? "check" : "error"} />
             <div className="grow break">
               <strong>{text}</strong>
               {detail !== undefined && <div className="muted small">{detail}</div>}
             </div>
+            {action && (
+              <Button
+                size="small"
+                icon="undo"
+                onClick={() => {
+                  drop(id);
+                  action.run();
+                }}
+              >
+                {action.text}
+              </Button>
+            )}
             <Button kind="quiet" size="small" icon="close" aria-label={t.common.close} onClick={() => drop(id)} />
           </div>
         ))}

@@ -4,7 +4,8 @@ import { useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { useTexts } from "../../texts/texts.tsx";
-import { AreaField, TextField } from "../../ui/field.tsx";
+import { Check, TextField } from "../../ui/field.tsx";
+import { FileTextField } from "../../ui/filetext.tsx";
 
 export function CreateDomain({ onClose }: { onClose: () => void }) {
   const t = useTexts();
@@ -13,12 +14,18 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
   const [Name, setName] = useState("");
   const [Ip, setIp] = useState("");
   const [ZoneFile, setZoneFile] = useState("");
-  const body = { Name, ...(Ip !== "" && { Ip }), ...(ZoneFile !== "" && { ZoneFile }) };
+  const [Migrate, setMigrate] = useState(false);
+  const body = {
+    Name,
+    ...(Ip !== "" && { Ip }),
+    ...(Migrate && { Migrate }),
+    ...(ZoneFile !== "" && !Migrate && { ZoneFile }),
+  };
   return (
     <FormDialog
       title={t.domains.createTitle}
       action={t.domains.create}
-      request={{ operation: "createDomain", body }}
+      request={{ operation: "createDomain", body, files: { ZoneFile: `${Name}.zone` } }}
       isComplete={Name !== ""}
       send={(options) => client.createDomain({ body }, options)}
       done={(domain) => t.domains.created(domain.Name)}
@@ -43,13 +50,21 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
             value={Ip}
             onChange={({ target }) => setIp(target.value)}
           />
-          <AreaField
-            label={t.domains.zone}
-            hint={t.domains.zoneHint}
-            fault={fault("/ZoneFile")}
-            value={ZoneFile}
-            onChange={({ target }) => setZoneFile(target.value)}
+          <Check
+            label={t.domains.migrate}
+            hint={t.domains.migrateHint}
+            checked={Migrate}
+            onChange={({ target }) => setMigrate(target.checked)}
           />
+          {!Migrate && (
+            <FileTextField
+              label={t.domains.zone}
+              hint={t.domains.zoneHint}
+              fault={fault("/ZoneFile")}
+              value={ZoneFile}
+              onText={setZoneFile}
+            />
+          )}
         </>
       )}
     </FormDialog>

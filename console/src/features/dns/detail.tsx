@@ -3,15 +3,15 @@ import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { useChange } from "../../data/change.ts";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Confirm } from "../../ui/dialog.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Facts, PageHead, Panel, State } from "../../ui/page.tsx";
+import { useExport } from "./export.ts";
 import { History } from "./history.tsx";
 import { delegationTones } from "./list.tsx";
 import { Records } from "./records.tsx";
@@ -41,8 +41,11 @@ export function DomainDetail() {
             <State tone={delegationTones[domain.Delegation]}>{t.domains.delegations[domain.Delegation]}</State>
           </>
         }
-      />
+      >
+        <ExportButton domain={domain} />
+      </PageHead>
       <div className="stack">
+        <ImportNote domain={domain} />
         <nav className="tabs" aria-label={t.records.tabsLabel}>
           {tabs
             .filter((name) => mayWrite || name !== "settings")
@@ -69,6 +72,34 @@ export function DomainDetail() {
         )}
       </div>
     </>
+  );
+}
+
+function ExportButton({ domain }: { domain: Domain }) {
+  const t = useTexts();
+  const { run, isBusy } = useExport(domain.ID, domain.NamePunyCode);
+  return (
+    <Button icon="download" isBusy={isBusy} onClick={() => void run(undefined).catch(() => undefined)}>
+      {t.records.export}
+    </Button>
+  );
+}
+
+/** What the import at the creation of the domain left out. */
+function ImportNote({ domain: { Import } }: { domain: Domain }) {
+  const t = useTexts();
+  if (Import === null || (Import.State === "Completed" && Import.Skipped.length === 0)) return null;
+  return (
+    <Note kind={Import.State === "Failed" ? "warn" : "calm"}>
+      <p className="break">{Import.State === "Failed" ? Import.Detail : t.records.skipped(Import.Skipped.length)}</p>
+      {Import.Skipped.length > 0 && (
+        <ul className="small mono break">
+          {Import.Skipped.slice(0, 20).map((line) => (
+            <li key={line}>{line}</li>
+          ))}
+        </ul>
+      )}
+    </Note>
   );
 }
 
@@ -106,10 +137,7 @@ function DangerZone({ domain }: { domain: Domain }) {
   const go = useNavigate();
   const { client } = useData();
   const [isOpen, setOpen] = useState(false);
-  const { run } = useChange(() => client.deleteDomain({ path: { id: domain.ID } }), {
-    done: () => t.domains.deleted(domain.Name),
-    onDone: () => void go({ to: "/dns" }),
-  });
+  const path = { id: domain.ID };
   return (
     <Panel title={t.server.danger} kind="danger">
       <div className="stack tight">
@@ -122,15 +150,18 @@ function DangerZone({ domain }: { domain: Domain }) {
         </div>
       </div>
       {isOpen && (
-        <Confirm
+        <ConfirmRequest
           title={t.records.deleteTitle(domain.Name)}
           action={t.common.delete}
           typed={domain.Name}
-          onConfirm={() => run(undefined)}
+          request={{ operation: "deleteDomain", path }}
+          send={() => client.deleteDomain({ path })}
+          done={() => t.domains.deleted(domain.Name)}
+          onDone={() => void go({ to: "/dns" })}
           onClose={() => setOpen(false)}
         >
           <p>{t.records.deleteAbout}</p>
-        </Confirm>
+        </ConfirmRequest>
       )}
     </Panel>
   );

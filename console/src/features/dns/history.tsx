@@ -12,13 +12,17 @@ import { Panel } from "../../ui/page.tsx";
 import { Diff } from "./diff.tsx";
 import { Restore } from "./review.tsx";
 
+/** Versions that are read at a time. */
+const page = 50;
+
 export function History({ domain }: { domain: Domain }) {
   const t = useTexts();
   const format = useFormat();
   const mayWrite = useMay("dns:write");
   const { client } = useData();
   const [restoring, setRestoring] = useState<number | null>(null);
-  const { data, error, refetch } = useQuery(queriesOf(client).versions(domain.ID, domain.Serial));
+  const [most, setMost] = useState(page);
+  const { data, error, refetch } = useQuery(queriesOf(client).versions(domain.ID, domain.Serial, most));
   if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   return (
     <Panel title={t.records.history} isFlush>
@@ -49,7 +53,12 @@ export function History({ domain }: { domain: Domain }) {
           ))}
         </ul>
       )}
-      {restoring !== null && <Restore id={domain.ID} serial={restoring} onClose={() => setRestoring(null)} />}
+      {data !== undefined && data.length >= most && (
+        <div className="body line">
+          <Button onClick={() => setMost(most + page)}>{t.records.older}</Button>
+        </div>
+      )}
+      {restoring !== null && <Restore domain={domain} serial={restoring} onClose={() => setRestoring(null)} />}
     </Panel>
   );
 }

@@ -1,24 +1,35 @@
 /** Imports a zone file, pasted or dropped, after a preview of what it changes. */
 
-import type { AppliedChange } from "@brume/api/dns.ts";
-import { type DragEvent, useState } from "react";
+import type { AppliedChange, Domain } from "@brume/api/dns.ts";
+import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
 import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Note, TroubleBox } from "../../ui/feedback.tsx";
-import { AreaField, SelectField } from "../../ui/field.tsx";
+import { SelectField } from "../../ui/field.tsx";
+import { FileTextField } from "../../ui/filetext.tsx";
 import { Diff } from "./diff.tsx";
+import { useUndo } from "./undo.ts";
 
 type Mode = "Merge" | "Replace";
 
-export function PasteZone({ id, onClose }: { id: number; onClose: () => void }) {
+interface PasteZoneProps {
+  readonly domain: Domain;
+  /** Text that was pasted or dropped before the dialog opened. */
+  readonly text: string;
+  readonly onClose: () => void;
+}
+
+export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
+  const { ID: id } = domain;
   const t = useTexts();
   const { client, queries } = useData();
-  const [ZoneFile, setZoneFile] = useState("");
+  const [ZoneFile, setZoneFile] = useState(text);
   const [Mode, setMode] = useState<Mode>("Merge");
   const [preview, setPreview] = useState<readonly AppliedChange[]>();
   const body = { ZoneFile, Mode };
@@ -32,28 +43,17 @@ export function PasteZone({ id, onClose }: { id: number; onClose: () => void }) 
       void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
       onClose();
     },
+    undo: useUndo(domain),
     isQuiet: true,
   });
   const shown = error ?? check.error;
   const isReady = ZoneFile.trim() !== "" && !check.isChecking && shown === null && preview !== undefined;
-  const drop = (event: DragEvent): void => {
-    const [file] = event.dataTransfer.files;
-    if (file === undefined) return;
-    event.preventDefault();
-    void file.text().then(setZoneFile);
-  };
   return (
     <Dialog label={t.records.pasteTitle} kind="wide" onClose={onClose}>
-      <div className="inner" onDrop={drop} onDragOver={(event) => event.preventDefault()}>
+      <div className="inner">
         <DialogHead title={t.records.pasteTitle} onClose={onClose} />
         <p className="muted">{t.records.pasteAbout}</p>
-        <AreaField
-          label={t.domains.zone}
-          rows={8}
-          autoFocus
-          value={ZoneFile}
-          onChange={({ target }) => setZoneFile(target.value)}
-        />
+        <FileTextField label={t.domains.zone} rows={8} autoFocus value={ZoneFile} onText={setZoneFile} />
         <SelectField
           label={t.records.pasteMode}
           value={Mode}
@@ -65,6 +65,15 @@ export function PasteZone({ id, onClose }: { id: number; onClose: () => void }) 
         />
         {shown !== null && <TroubleBox trouble={troubleOf(shown, t)} />}
         {isReady && (preview.length === 0 ? <Note>{t.records.previewNone}</Note> : <Diff changes={preview} />)}
+        <RequestPanel
+          isFolded
+          request={{
+            operation: "importZone",
+            path: { id },
+            body: { ZoneFile: "", Mode },
+            files: { ZoneFile: `${domain.NamePunyCode}.zone` },
+          }}
+        />
         <div className="line end">
           <Button onClick={onClose}>{t.common.cancel}</Button>
           <Button

@@ -4,7 +4,7 @@
  */
 import type { Domain, RecordType } from "@brume/api/dns.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { type ClipboardEvent, useMemo, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import {
@@ -26,6 +26,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/datatable.tsx";
 import { Empty, TroubleBox } from "../../ui/feedback.tsx";
+import { dropText } from "../../ui/filetext.tsx";
 import { PasteZone } from "./pastezone.tsx";
 import { Review } from "./review.tsx";
 
@@ -37,7 +38,9 @@ export function Records({ domain }: { domain: Domain }) {
   const mayWrite = useMay("dns:write");
   const { client } = useData();
   const [edits, setEdits] = useState<Edits>(noEdits);
-  const [open, setOpen] = useState<"review" | "paste" | null>(null);
+  const [isReviewing, setReviewing] = useState(false);
+  // Text of a zone file; null: none is being imported.
+  const [pasted, setPasted] = useState<string | null>(null);
   const { ID: id, NamePunyCode, LinkedRecords } = domain;
 
   const stored = useMemo(
@@ -162,80 +165,88 @@ export function Records({ domain }: { domain: Domain }) {
   const search = (part: { q?: string; type?: string }): void => {
     void go({ search: (all) => ({ ...all, ...part }), replace: true });
   };
+  const paste = (event: ClipboardEvent): void => {
+    const lines = event.clipboardData.getData("text/plain");
+    if (!mayWrite || !lines.trim().includes("\n")) return;
+    event.preventDefault();
+    setPasted(lines);
+  };
   return (
     <>
-      <div className="filters">
-        <input
-          className="input"
-          type="search"
-          aria-label={t.records.filter}
-          placeholder={t.records.filter}
-          value={q}
-          onChange={({ target }) => search({ q: target.value })}
-        />
-        <select
-          className="input"
-          aria-label={t.records.type}
-          value={type}
-          onChange={({ target }) => search({ type: target.value })}
-        >
-          <option value="">{t.records.anyType}</option>
-          {types.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-        {mayWrite && (
-          <>
-            <Button icon="plus" onClick={() => setEdits((all) => addRow(all))}>
-              {t.records.add}
-            </Button>
-            <Button icon="file" onClick={() => setOpen("paste")}>
-              {t.records.paste}
-            </Button>
-          </>
-        )}
-        <span className="muted number">{t.table.of(format.number(rows.length), format.number(stored.length))}</span>
-      </div>
-      {check.error !== null && <TroubleBox trouble={troubleOf(check.error, t)} />}
-      <DataTable
-        label={t.records.tabs.records}
-        columns={columns}
-        rows={rows}
-        idOf={(row) => row.id}
-        nameOf={(row) => row.owner}
-        rowClass={({ id: row }) =>
-          row < 0 ? "new" : edits.removed.has(row) ? "removed" : edits.changed.has(row) ? "changed" : ""
-        }
-        empty={<Empty icon="dns" title={stored.length === 0 ? t.records.empty : t.records.noMatch} />}
-      />
-      {count > 0 && (
-        <div className="bulk" role="toolbar" aria-label={t.records.pending(count)}>
-          <strong className="number">{t.records.pending(count)}</strong>
-          <Button size="small" onClick={() => setEdits(noEdits)}>
-            {t.records.discard}
-          </Button>
-          <Button
-            size="small"
-            kind="primary"
-            disabled={check.error !== null || !isComplete}
-            onClick={() => setOpen("review")}
+      <div {...(mayWrite && dropText(setPasted))} onPaste={paste}>
+        <div className="filters">
+          <input
+            className="input"
+            type="search"
+            aria-label={t.records.filter}
+            placeholder={t.records.filter}
+            value={q}
+            onChange={({ target }) => search({ q: target.value })}
+          />
+          <select
+            className="input"
+            aria-label={t.records.type}
+            value={type}
+            onChange={({ target }) => search({ type: target.value })}
           >
-            {t.records.review}
-          </Button>
+            <option value="">{t.records.anyType}</option>
+            {types.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+          {mayWrite && (
+            <>
+              <Button icon="plus" onClick={() => setEdits((all) => addRow(all))}>
+                {t.records.add}
+              </Button>
+              <Button icon="file" title={t.records.pasteHint} onClick={() => setPasted("")}>
+                {t.records.paste}
+              </Button>
+            </>
+          )}
+          <span className="muted number">{t.table.of(format.number(rows.length), format.number(stored.length))}</span>
         </div>
-      )}
-      {open === "review" && (
+        {check.error !== null && <TroubleBox trouble={troubleOf(check.error, t)} />}
+        <DataTable
+          label={t.records.tabs.records}
+          columns={columns}
+          rows={rows}
+          idOf={(row) => row.id}
+          nameOf={(row) => row.owner}
+          rowClass={({ id: row }) =>
+            row < 0 ? "new" : edits.removed.has(row) ? "removed" : edits.changed.has(row) ? "changed" : ""
+          }
+          empty={<Empty icon="dns" title={stored.length === 0 ? t.records.empty : t.records.noMatch} />}
+        />
+        {count > 0 && (
+          <div className="bulk" role="toolbar" aria-label={t.records.pending(count)}>
+            <strong className="number">{t.records.pending(count)}</strong>
+            <Button size="small" onClick={() => setEdits(noEdits)}>
+              {t.records.discard}
+            </Button>
+            <Button
+              size="small"
+              kind="primary"
+              disabled={check.error !== null || !isComplete}
+              onClick={() => setReviewing(true)}
+            >
+              {t.records.review}
+            </Button>
+          </div>
+        )}
+      </div>
+      {isReviewing && (
         <Review
-          id={id}
+          domain={domain}
           changes={changes}
-          onClose={() => setOpen(null)}
+          onClose={() => setReviewing(false)}
           onDone={() => {
             setEdits(noEdits);
-            setOpen(null);
+            setReviewing(false);
           }}
         />
       )}
-      {open === "paste" && <PasteZone id={id} onClose={() => setOpen(null)} />}
+      {pasted !== null && <PasteZone domain={domain} text={pasted} onClose={() => setPasted(null)} />}
     </>
   );
 }

@@ -1,6 +1,6 @@
 /** Shows what a change of the zone does, as the service computes it, and applies it: a changeset, or the way back to a version. */
 import type { ChangeOptions } from "@brume/api/client.ts";
-import type { ChangeInput, ChangesetResult } from "@brume/api/dns.ts";
+import type { ChangeInput, ChangesetResult, Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
@@ -12,18 +12,20 @@ import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Diff } from "./diff.tsx";
+import { useUndo } from "./undo.ts";
 
 interface ReviewProps {
-  readonly id: number;
+  readonly domain: Domain;
   readonly changes: readonly ChangeInput[];
   readonly onClose: () => void;
   readonly onDone: () => void;
 }
 
 /** Applies the edits of a table. */
-export function Review({ id, changes, onClose, onDone }: ReviewProps) {
+export function Review({ domain, changes, onClose, onDone }: ReviewProps) {
   const t = useTexts();
   const { client } = useData();
+  const { ID: id } = domain;
   const body = { Changes: [...changes] };
   return (
     <PreviewDialog
@@ -32,7 +34,7 @@ export function Review({ id, changes, onClose, onDone }: ReviewProps) {
       action={t.records.apply}
       request={{ operation: "changeRecords", path: { id }, body }}
       send={(options) => client.changeRecords({ path: { id }, body }, options)}
-      domain={id}
+      domain={domain}
       onDone={onDone}
       onClose={onClose}
     />
@@ -40,9 +42,10 @@ export function Review({ id, changes, onClose, onDone }: ReviewProps) {
 }
 
 /** Restores the records of a version. */
-export function Restore({ id, serial, onClose }: { id: number; serial: number; onClose: () => void }) {
+export function Restore({ domain, serial, onClose }: { domain: Domain; serial: number; onClose: () => void }) {
   const t = useTexts();
   const { client } = useData();
+  const { ID: id } = domain;
   const body = { Serial: serial };
   return (
     <PreviewDialog
@@ -51,7 +54,7 @@ export function Restore({ id, serial, onClose }: { id: number; serial: number; o
       action={t.records.restore}
       request={{ operation: "restoreVersion", path: { id }, body }}
       send={(options) => client.restoreVersion({ path: { id }, body }, options)}
-      domain={id}
+      domain={domain}
       onDone={onClose}
       onClose={onClose}
     />
@@ -65,7 +68,7 @@ interface PreviewProps {
   readonly action: string;
   readonly request: Request;
   readonly send: (options: ChangeOptions) => Promise<ChangesetResult>;
-  readonly domain: number;
+  readonly domain: Domain;
   readonly onDone: () => void;
   readonly onClose: () => void;
 }
@@ -81,9 +84,10 @@ function PreviewDialog({ title, about, action, request, send, domain, onDone, on
   const { run, isBusy, error } = useChange(() => send({}), {
     done: ({ Serial }) => t.records.applied(Serial),
     onDone() {
-      void queries.invalidateQueries({ queryKey: ["domain", "one", domain] });
+      void queries.invalidateQueries({ queryKey: ["domain", "one", domain.ID] });
       onDone();
     },
+    undo: useUndo(domain),
     isQuiet: true,
   });
   const shown = error ?? preview.error;

@@ -25,6 +25,9 @@ export const shell = {
     yes: "Yes",
     no: "No",
     typeToConfirm: (name: string) => `Type ${name} to confirm`,
+    undo: "Undo",
+    undone: "Undone",
+    selectFile: "Select a file",
     skip: "Skip to the content",
   },
   table: {

@@ -29,6 +29,9 @@ export const shell: Pick<
     yes: "Да",
     no: "Нет",
     typeToConfirm: (name) => `Введите ${name} для подтверждения`,
+    undo: "Отменить",
+    undone: "Отменено",
+    selectFile: "Выбрать файл",
     skip: "К содержанию",
   },
   table: {

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { equivalentsOf } from "./equivalent.ts";
+
+const textsOf = (...args: Parameters<typeof equivalentsOf>) =>
+  Object.fromEntries(equivalentsOf(...args).map(({ name, text }) => [name, text]));
+
+test("a long text is read from a file in each form", () => {
+  const shown = textsOf(
+    {
+      operation: "importZone",
+      path: { id: 3 },
+      body: { ZoneFile: "www 60 IN A 192.0.2.1\n", Mode: "Replace" },
+      files: { ZoneFile: "example.com.zone" },
+    },
+    "http://brume",
+  );
+  assert.equal(shown["CLI"], "brume domain import 3 example.com.zone --mode Replace");
+  assert.equal(
+    shown["curl"],
+    `jq -Rs '{ZoneFile: .} + {"Mode":"Replace"}' example.com.zone |
+  curl -sS -X PUT http://brume/dns/3/zonefile \\
+  -H "Authorization: Bearer $BRUME_TOKEN" \\
+  -H 'Content-Type: application/json' \\
+  -d @-`,
+  );
+  assert.match(shown["TypeScript"] ?? "", /ZoneFile: await readFile\("example\.com\.zone", "utf8"\)/);
+});
+
+test("a flag takes the file by its name, and a field that is absent is not shown", () => {
+  const request = { operation: "createDomain", files: { ZoneFile: "zone" } } as const;
+  const withFile = textsOf({ ...request, body: { Name: "example.com", ZoneFile: "…" } }, "http://brume");
+  assert.equal(withFile["CLI"], "brume domain create example.com --zone-file @zone");
+  const without = textsOf({ ...request, body: { Name: "example.com" } }, "http://brume");
+  assert.equal(without["CLI"], "brume domain create example.com");
+  assert.doesNotMatch(without["curl"] ?? "", /jq/);
+});
