@@ -1,7 +1,7 @@
 /** Help on the terminal: the nouns, the commands of a noun, and one command with its arguments and flags. */
 import type { Command, Flag } from "./model/commands.ts";
 import { flagsOf, usageOf } from "./model/parse.ts";
-import { isSwitch, valueWord } from "./model/values.ts";
+import { isSwitch, takesFile, valueWord } from "./model/values.ts";
 import { nouns } from "./model/wording.ts";
 import type { Style } from "./print/style.ts";
 import { align } from "./print/table.ts";
@@ -10,10 +10,12 @@ const shown = (commands: readonly Command[]) => commands.filter(({ hidden }) => 
 const isSingle = (words: readonly string[]) => words.length === 1;
 
 /** Returns a flag as it is typed: `-o, --output WORD`. */
-export function flagText({ name, short, schema, kind }: Flag): string {
+export function flagText({ name, short, schema, kind, field, place }: Flag): string {
+  const word = valueWord(schema);
+  const ofFile = word === "TEXT" && place === "body" && takesFile(schema, field) ? "TEXT|@FILE" : word;
   const value = isSwitch(schema)
     ? ""
-    : ` ${kind === null || kind === "id" ? valueWord(schema) : kind.replace("any-", "").toUpperCase()}`;
+    : ` ${kind === null || kind === "id" ? ofFile : kind.replace("any-", "").toUpperCase()}`;
   return `${short === undefined ? "    " : `-${short}, `}--${name}${value}`;
 }
 

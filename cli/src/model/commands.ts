@@ -11,6 +11,7 @@ import {
   type FieldWording,
   fields as fieldWording,
   flags as flagWording,
+  variants,
   verbs,
   words,
 } from "./wording.ts";
@@ -191,8 +192,19 @@ function actionCommands(): Command[] {
   }));
 }
 
-/** Returns one command for each operation of the contract. */
+const variantCommands = (): Command[] =>
+  variants.map(([name, line, body, summary]) => ({
+    ...deriveCommand(name, operationOf(name)),
+    words: line.split(" "),
+    summary,
+    description: "",
+    flags: [],
+    body,
+    destroys: false,
+  }));
+
+/** Returns one command for each operation of the contract, and those with fixed fields. */
 export function operationCommands(): Command[] {
   const derived = Object.entries(contract).map(([name, operation]) => deriveCommand(name, operation));
-  return [...derived, ...actionCommands()];
+  return [...derived, ...actionCommands(), ...variantCommands()];
 }

@@ -35,7 +35,7 @@ export const isStructure = (schema: Schema): boolean => {
   );
 };
 /** Returns true for a field whose value `@FILE` is the content of a file. */
-const takesFile = (schema: Schema, field: string) =>
+export const takesFile = (schema: Schema, field: string): boolean =>
   isStructure(schema) || schema["x-verbatim"] === true || field === "PublicKey";
 
 /** Word for a value in help. */

@@ -177,5 +177,13 @@ export const actions: readonly (readonly [verb: string, type: string, fields: re
   ],
 ];
 
+/** Further commands of operations: operation id, words, the fields that the command sets, summary. They have no flags of the operation. */
+export const variants: readonly (readonly [
+  operation: string,
+  words: string,
+  body: Readonly<Record<string, unknown>>,
+  summary: string,
+])[] = [["configureFirewall", "firewall confirm", { Confirm: true }, "Keep the rules of `set --confirm-within`"]];
+
 /** Commands that delete, or overwrite data of a user, besides those with method DELETE: they prompt first. */
 export const destructive: ReadonlySet<string> = new Set(["rebuildServer", "restoreVersion"]);

@@ -1,7 +1,9 @@
 /** Writes results in the form that the user selected. `json` and `yaml` are the responses of the API, unchanged. */
+import type { ServerMetrics } from "@brume/api/monitor.ts";
 import type { Host } from "../host.ts";
 import type { Options } from "../model/options.ts";
 import { type Row, textOf } from "./columns.ts";
+import { formatMetrics } from "./metrics.ts";
 import { createStyle, type Style, safe } from "./style.ts";
 import { formatObject, formatTable } from "./table.ts";
 
@@ -33,6 +35,7 @@ export function createPrinter(host: Host, options: Options): Printer {
     const rows = (Array.isArray(value) ? value : [value]) as Row[];
     if (rows.some((row) => typeof row !== "object")) return rows.map(String);
     if (options.output === "name") return rows.map((row) => safe(title === "Record" ? textOf(row["ID"]) : nameOf(row)));
+    if (title === "ServerMetrics") return formatMetrics(value as ServerMetrics);
     if (isDetail && !Array.isArray(value)) return formatObject(value as Row, style);
     return rows.length > 0 ? formatTable(rows, title, options.output === "wide", style) : [];
   }

@@ -1,22 +1,9 @@
 /** `brume top`: the load of all running servers and the free capacity, refreshed. */
 import type { Client } from "@brume/api/client.ts";
+import { rate } from "../print/metrics.ts";
 import { align } from "../print/table.ts";
 import { isOn, numberFlag, type Run } from "../session.ts";
 import { pause } from "../time.ts";
-
-const units = ["B", "kB", "MB", "GB", "TB"];
-
-/** Returns bytes per second with a unit: `1.5 MB/s`. */
-export function rate(bytes: number | null): string {
-  if (bytes === null) return "-";
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000;
-    unit++;
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}/s`;
-}
 
 const last = (series: readonly (number | null)[]) => series.findLast((value) => value !== null) ?? null;
 
