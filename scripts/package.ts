@@ -111,7 +111,7 @@ function takeDocuments(root: string): void {
   for (const path of ["docs", "examples", "CHANGELOG.md", "CONTRIBUTING.md"]) take(root, path);
   for (const name of readdirSync(join(project, "docs")).filter((each) => each.endsWith(".md")))
     symlinkSync(`../../../lib/brume/docs/${name}`, join(root, folder, name));
-  symlinkSync("../../../lib/brume/docs/how-to", join(root, folder, "how-to"));
+  for (const name of ["how-to", "tutorials"]) symlinkSync(`../../../lib/brume/docs/${name}`, join(root, folder, name));
   symlinkSync("../../../lib/brume/examples", join(root, folder, "examples"));
 }
 

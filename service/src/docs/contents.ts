@@ -22,7 +22,7 @@ export interface ContentsGroup {
 const designTitle = "Design";
 /** Documents by name in `docs/`, and a folder below it with further ones. Names without a document are skipped. */
 const groups: readonly (readonly [title: string, files: readonly string[], folder?: string])[] = [
-  ["Start", ["guide", "console", "tutorial", "faq"], "tutorials"],
+  ["Start", ["start", "guide", "console", "faq"], "tutorials"],
   ["How-tos", ["certificates", "images", "cloud-file", "agent"], "how-to"],
   ["Operate", ["operate", "troubleshooting", "security", "sizing", "upgrade", "compatibility"], "operate"],
   ["Command line", ["cli"]],
