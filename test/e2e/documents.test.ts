@@ -1,6 +1,6 @@
 /**
  * The commands of the first steps, tutorials, how-tos, questions and troubleshooting, in their order, on simulated installations. Blocks of `sh` have commands; blocks of `console` have commands after `$ ` and their output, in which numbers
- * may differ and `…` matches any text. Settings are read as a file. Comments before a block: `<!-- not run: REASON -->` if it needs another
+ * other than addresses may differ and `…` matches any text. Settings are read as a file. Comments before a block: `<!-- not run: REASON -->` if it needs another
  * host, a device or the Internet; `<!-- file: NAME -->` if the reader writes it into a file.
  */
 import assert from "node:assert/strict";
@@ -67,12 +67,12 @@ function commandsOf({ language, text, reason }: Block): Shown[] {
     });
 }
 
-/** Returns true if `actual` is the text that a document shows: numbers and blanks may differ, and `…` is any text. */
+/** Returns true if `actual` is the text that a document shows: blanks, and numbers other than addresses, may differ; `…` is any text. */
 function isShown(shown: string, actual: string): boolean {
   const plain = (text: string) =>
     text
       .trim()
-      .replaceAll(/SHA256:\S+|[0-9a-f]{8,}|\d+/g, "0")
+      .replaceAll(/(?<!\S)(\d+(?:\.\d+){3}\S*)|SHA256:\S+|[0-9a-f]{8,}|\d+/g, (_, address?: string) => address ?? "0")
       .replaceAll(/\s+/g, "");
   const parts = plain(shown)
     .split("…")

@@ -252,6 +252,16 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.equal(await takeLease(12), "10.64.0.13");
   });
 
+  test("the first packet to an address reaches its next server, which has another MAC address", async () => {
+    for (const id of [13, 14]) {
+      const next = port(id, "10.64.0.14");
+      await lab.guest(image(), next);
+      await apply({ ports: [...ports, next] });
+      assert.ok(await lab.works(edge(), ["ping", "-n", "-c", "1", "-W", "3", "10.64.0.14"]), `port ${id}`);
+      await apply();
+    }
+  });
+
   test("servers of the shared network reach each other only through the edge", async () => {
     const inner = [port(5, "10.63.0.5"), port(6, "10.63.0.6")] as const;
     const spec = image({

@@ -160,7 +160,11 @@ test("a new network, line by line", () => {
     "filter replace dev p12 parent ffff: protocol all prio 1 handle 800::800 u32 match u32 0 0 action mirred egress redirect dev i12",
     "qdisc replace dev i12 root tbf rate 10mbit burst 20000 latency 50ms",
   ]);
-  assert.deepEqual(finishLines(spec, null, coming), ["link set p12 up", 'link set lo alias "brume 71 3"']);
+  assert.deepEqual(finishLines(spec, null, coming), [
+    "link set p12 up",
+    "neigh replace 10.64.0.10 lladdr 02:42:00:00:00:20 dev br0 nud stale",
+    'link set lo alias "brume 71 3"',
+  ]);
   assert.equal(settingArguments(spec, null).length, Object.keys(settings(spec)).length);
 });
 

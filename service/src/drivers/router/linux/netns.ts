@@ -141,6 +141,17 @@ export function portLines(spec: NetworkSpec, found: NamespaceState | null, comin
   return lines;
 }
 
+/**
+ * The edge remembers MAC addresses for about a minute. A server that gets the address of a deleted one would not be reached during that
+ * time, so the edge learns its MAC address here.
+ */
+const neighbourLines = ({ edgeAddress }: NetworkSpec, coming: NetworkSpec["ports"]): string[] =>
+  edgeAddress === null
+    ? []
+    : coming.flatMap(({ addresses, mac }) =>
+        addresses.map((address) => `neigh replace ${address} lladdr ${mac} dev ${BRIDGE} nud stale`),
+      );
+
 /** Renders the last lines: ports go up, unused devices are removed, and the mark shows the new generation. */
 export function finishLines(spec: NetworkSpec, found: NamespaceState | null, coming: NetworkSpec["ports"]): string[] {
   const inForce = found === null ? 0 : readMark(found).generation;
@@ -153,7 +164,7 @@ export function finishLines(spec: NetworkSpec, found: NamespaceState | null, com
   const links = [...(found?.links.values() ?? [])];
   const idle = links.filter((link) => isIntake(link) && !limited.has(link.name)).map(({ name }) => `link del ${name}`);
   const mark = inForce === spec.generation ? [] : [aliasLine(markText(spec.id, spec.generation))];
-  return [...ports, ...idle, ...mark];
+  return [...ports, ...neighbourLines(spec, coming), ...idle, ...mark];
 }
 
 /** Moves the devices of arriving ports into the namespace. */
