@@ -25,7 +25,7 @@ import type { Host } from "./host.ts";
 import { withoutStorage } from "./http/diskspace.ts";
 import { openCertificate } from "./launch/certificate.ts";
 import type { KeyTexts } from "./launch/parent.ts";
-import { release } from "./release.ts";
+import { build, release } from "./release.ts";
 import { createService } from "./service.ts";
 import { hintOfToken, startText } from "./starttext.ts";
 import { compactAtStart } from "./store/compact.ts";
@@ -33,6 +33,8 @@ import { StorageError, type Store } from "./store/db.ts";
 import { migrate } from "./store/migrate.ts";
 import { databaseName, lockFile, openSqlite } from "./store/sqlite.ts";
 
+/** File of the saved zones. */
+const savedZonesName = "zones";
 /** Seconds that running requests and steps get after SIGTERM. */
 const graceSeconds = 10;
 
@@ -61,6 +63,17 @@ export async function startService(
   await mkdir(folder, { recursive: true, mode: 0o700 }).catch(throwNaming("BRUME_DATA"));
   const kept = config.token === null ? ensureSecretFile(folder, "token") : null;
 
+  // The thread starts while the database is opened.
+  const startingNameserver = createBuiltin({
+    ...config.dns.listen,
+    rateLimit: config.dns.rateLimit,
+    queryLimit: config.dns.queryLimit,
+    ...(build !== null && { file: join(folder, savedZonesName) }),
+    transfer: config.dns.transfer,
+    log,
+  });
+  // An error of the database is reported first.
+  startingNameserver.catch(() => {});
   const database = join(folder, databaseName);
   const store =
     config.databaseUrl === null
@@ -72,13 +85,7 @@ export async function startService(
   const tokenInForce = await ensureFirst(store, systemClock, kept?.value ?? config.token ?? "").catch(
     unlessStorage(true),
   );
-  const nameserver = await createBuiltin({
-    ...config.dns.listen,
-    rateLimit: config.dns.rateLimit,
-    queryLimit: config.dns.queryLimit,
-    transfer: config.dns.transfer,
-    log,
-  }).catch(throwNaming("BRUME_DNS_LISTEN"));
+  const nameserver = await startingNameserver.catch(throwNaming("BRUME_DNS_LISTEN"));
   const certificate = await openCertificate(config, { log, folder, tls, onTls });
   // Queries are answered before the engines of the host are ready.
   const zones = createZonePublisher({
@@ -86,6 +93,7 @@ export async function startService(
     nameserver,
     nameServers: config.dns.names,
     log: withoutStorage(log),
+    build,
   });
   const { opened, forwarders } = config.network;
   const { machines, images, consoles, router, description, onReturn, close } = await openHost();
@@ -150,7 +158,7 @@ export async function startService(
     log("info", `${signal}: finishing the running requests.`);
     (certificate?.close() ?? Promise.resolve())
       .then(() => service.close(graceSeconds * 1000))
-      .then(() => Promise.all([nameserver.close(), close()]))
+      .then(() => Promise.all([zones.save().then(() => nameserver.close()), close()]))
       .then(() => store.close())
       .then(
         () => process.exit(0),

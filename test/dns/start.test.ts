@@ -2,12 +2,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fill } from "../../bench/lib/fill.ts";
+import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 import { decode, openDnsClient, query } from "../support/dnsclient.ts";
+import { serviceProgram } from "../support/program.ts";
 import { freePort } from "./knot.ts";
 
 test("queries are answered before the engines of the host are ready", { timeout: 120_000 }, async () => {
@@ -40,6 +42,52 @@ test("queries are answered before the engines of the host are ready", { timeout:
       child.kill("SIGKILL");
       await ended;
     }
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("a stop saves the zones, and the next start serves them without reading the records", {
+  timeout: 120_000,
+}, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "brume-start-"));
+  await fill(folder, 3, 5);
+  /** Starts the service, stops it by a signal when a name has an address, and returns this address. */
+  const run = async (signal: NodeJS.Signals): Promise<unknown> => {
+    const port = await freePort();
+    const addresses = { BRUME_LISTEN: "127.0.0.1:0", BRUME_DNS_LISTEN: `127.0.0.1:${port}`, BRUME_DNS_RESOLVERS: "," };
+    const env = { ...process.env, ...addresses, BRUME_CONFIG: "", BRUME_DATA: folder, BRUME_SIMULATE: "1" };
+    const child = spawn(process.execPath, [serviceProgram()], { env, stdio: ["ignore", "pipe", "pipe"] });
+    const ended = once(child, "exit");
+    child.stdout.resume();
+    let log = "";
+    child.stderr.on("data", (text) => {
+      log += text;
+    });
+    const dnsClient = await openDnsClient(`127.0.0.1:${port}`);
+    try {
+      for (;;) {
+        assert.equal(child.exitCode, null, log);
+        const answer = await dnsClient.exchange(query("h4.zone-2.example", 1), 500);
+        const { answers } = answer === null ? { answers: [] } : decode(answer);
+        if (answers.length > 0 && log.includes('"msg":"ready"')) return answers[0]?.data;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    } finally {
+      dnsClient.close();
+      child.kill(signal);
+      await ended;
+    }
+  };
+  try {
+    assert.equal(await run("SIGTERM"), "192.0.4.2");
+    assert.equal((await stat(join(folder, "zones"))).mode & 0o777, 0o600);
+    // Without a new serial, so that the saved zones count as current.
+    const store = await openSqlite(join(folder, databaseName), { log: () => {} });
+    await store.write((tx) => tx.updateTable("record").set({ value: "192.0.2.99" }).execute());
+    await store.close();
+    assert.equal(await run("SIGKILL"), "192.0.4.2");
+    assert.equal(await run("SIGTERM"), "192.0.4.2");
+  } finally {
     await rm(folder, { recursive: true, force: true });
   }
 });

@@ -10,6 +10,7 @@ import { newestEventId } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
 import { listChangedDomains } from "./changetable.ts";
 import { isDamage } from "./readable.ts";
+import { adoptSaved, readMark } from "./savedzones.ts";
 import * as table from "./table.ts";
 import { readAllZones, readZone } from "./zonesource.ts";
 
@@ -31,6 +32,8 @@ export interface ZonePublisher {
   reconcile(): Promise<void>;
   /** Does the same for the zones that have changed since the last call. It reads no others. */
   reconcileChanged(): Promise<void>;
+  /** Saves the zones for the next start, if they changed since they were saved. A failure is logged. */
+  save(): Promise<void>;
   close(): void;
 }
 
@@ -40,9 +43,14 @@ export interface ZonePublisherOptions {
   /** Host names of the automatic NS sets. */
   readonly nameServers: readonly string[];
   readonly log: Log;
+  /** Identifies the program, so that the zones which it has saved are served at its next start. Null, the default: none are saved. */
+  readonly build?: string | null;
   /** In ms: between comparisons of all zones, between checks for changes of other processes, and before a retry. */
   readonly periods?: { readonly all: number; readonly changed: number; readonly retry: number };
 }
+
+/** Milliseconds after a start that has read zones from the database, and between two times, at which the zones are saved. */
+const savePeriods = { first: 5000, next: 3_600_000 };
 
 /** The readiness report contains it while a name server is being loaded. */
 const loading = "The zones are being loaded into the name server.";
@@ -55,8 +63,10 @@ export function createZonePublisher({
   nameserver,
   nameServers,
   log,
+  build = null,
   periods = defaultPeriods,
 }: ZonePublisherOptions): ZonePublisher {
+  const maker = build === null ? null : { build, nameServers };
   /** The served serial and the domain id, by zone. */
   const served = new Map<string, { readonly serial: number; readonly id: number }>();
   const zoneOf = new Map<number, string>();
@@ -70,6 +80,9 @@ export function createZonePublisher({
   let needsFullComparison = true;
   let comparisons = 0;
   let timer: NodeJS.Timeout | undefined;
+  let saveTimer: NodeJS.Timeout | undefined;
+  /** The revision that was saved. */
+  let savedRevision = 0;
   let isClosed = false;
   let queue: Promise<void> = Promise.resolve();
   let fullComparison: Promise<void> | null = null;
@@ -188,6 +201,25 @@ export function createZonePublisher({
       });
     });
 
+  /** Serves the saved zones that are those of the database. */
+  async function adoptZones() {
+    if (maker === null) return { adopted: [], isAll: false };
+    const isWithdrawn = (zone: string, serial: number): boolean => (withdrawn.get(zone) ?? -1) >= serial;
+    const found = await adoptSaved(store.read, nameserver, maker, isWithdrawn);
+    for (const { id, zone, serial } of found.adopted)
+      if ((served.get(zone)?.serial ?? 0) < serial) setServed(zone, serial, id);
+    return found;
+  }
+
+  function scheduleSave(ms: number): void {
+    clearTimeout(saveTimer);
+    if (isClosed || maker === null) return;
+    saveTimer = setTimeout(() => {
+      void publisher.save().then(() => scheduleSave(savePeriods.next));
+    }, ms);
+    saveTimer.unref();
+  }
+
   /** Publishes all zones to a name server that has just started and serves none. */
   async function load(): Promise<void> {
     served.clear();
@@ -196,17 +228,22 @@ export function createZonePublisher({
     problem = loading;
     // Read before the zones, so that zones which change meanwhile are compared again.
     const newest = await newestEvent();
+    const { adopted, isAll } = await adoptZones();
     // The next zones are read while the name server applies the last ones.
     let publishing: Promise<void> = Promise.resolve();
-    await readAllZones(store.read, { nameServers, log }, async (zones) => {
-      const before = publishing;
-      publishing = publishZones(zones);
-      // Its failure is thrown by the next call or below.
-      publishing.catch(() => {});
-      await before;
-    });
+    const without = new Set(adopted.map(({ id }) => id));
+    if (!isAll)
+      await readAllZones(store.read, { nameServers, log, without }, async (zones) => {
+        const before = publishing;
+        publishing = publishZones(zones);
+        // Its failure is thrown by the next call or below.
+        publishing.catch(() => {});
+        await before;
+      });
     await publishing;
     await nameserver.loaded();
+    if (isAll) savedRevision = revision;
+    scheduleSave(isAll ? savePeriods.next : savePeriods.first);
     problem = null;
     comparedUpTo = newest;
     needsFullComparison = false;
@@ -260,9 +297,20 @@ export function createZonePublisher({
       return fullComparison;
     },
     reconcileChanged: () => enqueue(compareChanged),
+    async save() {
+      if (maker === null || problem !== null || savedRevision === revision) return;
+      const saving = revision;
+      try {
+        await nameserver.save(await readMark(store.read, maker));
+        savedRevision = saving;
+      } catch (error) {
+        log("warn", "Could not save the zones; the next start reads all records.", { error });
+      }
+    },
     close() {
       isClosed = true;
       clearTimeout(timer);
+      clearTimeout(saveTimer);
     },
   };
 

@@ -52,11 +52,11 @@ export const listDomainRange = prepare<{ first: number; last: number }>()((db, p
   db.selectFrom("domain").selectAll().where("id", ">=", p("first")).where("id", "<=", p("last")).orderBy("id"),
 );
 
-/** Lists id, name and serial of every domain: the desired state of the name server. */
-export const listSerials = (db: Reader): Promise<{ id: number; ascii: string; serial: number }[]> =>
-  db.selectFrom("domain").select(["id", "ascii", "serial"]).execute();
+/** Lists id, name, serial and project of every domain: the desired state of the name server. */
+export const listSerials = (db: Reader): Promise<{ id: number; ascii: string; serial: number; project_id: number }[]> =>
+  db.selectFrom("domain").select(["id", "ascii", "serial", "project_id"]).execute();
 
-/** The same for some domains. */
+/** Lists id, name and serial of some domains. */
 export async function listSerialsOf(
   db: Reader,
   ids: readonly number[],

@@ -23,16 +23,19 @@ export async function readZone(db: Reader, id: number, nameServers: readonly str
 export interface SourceOptions {
   readonly nameServers: readonly string[];
   readonly log: Log;
+  /** Ids of the domains that are left out. */
+  readonly without?: ReadonlySet<number>;
 }
 
 /** Passes all zones to `take` by ascending domain id, in batches. If the table is damaged, it passes the readable zones. */
 export async function readAllZones(
   db: Reader,
-  { nameServers, log }: SourceOptions,
+  { nameServers, log, without = new Set() }: SourceOptions,
   take: (zones: readonly ZoneChange[]) => Promise<void>,
 ): Promise<void> {
   /** Splits the domains into batches of at most `pageRecords` records, or one zone. */
-  async function takePage(domains: readonly table.DomainRow[]): Promise<void> {
+  async function takePage(all: readonly table.DomainRow[]): Promise<void> {
+    const domains = all.filter(({ id }) => !without.has(id));
     for (let from = 0; from < domains.length; ) {
       let count = 0;
       let to = from;

@@ -80,6 +80,16 @@ export async function newestEventId(db: Reader): Promise<number> {
   return row?.id ?? 0;
 }
 
+/** Returns the newest event without its data, or that with an id; undefined: there is none. */
+export const findEvent = (db: Reader, id?: number): Promise<Omit<EventRow, "data"> | undefined> =>
+  db
+    .selectFrom("event")
+    .select(["id", "type", "date", "project_id", "resource", "resource_id", "parent_id", "token_id", "request_id"])
+    .$if(id !== undefined, (query) => query.where("id", "=", id as number))
+    .orderBy("id", "desc")
+    .limit(1)
+    .executeTakeFirst();
+
 /** Which events a client requests and may read. All conditions must match; an absent field matches every event. */
 export interface EventFilter {
   readonly project: number;

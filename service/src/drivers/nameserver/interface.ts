@@ -106,6 +106,12 @@ export interface NameserverStatus {
   readonly p99: number;
 }
 
+/** Zones that an earlier run has saved. `mark` is the text that was saved with them. */
+export interface SavedState {
+  readonly mark: string;
+  readonly zones: readonly Required<Pick<ZoneChange, "zone" | "serial" | "group" | "identity">>[];
+}
+
 /** An authoritative name server. Implemented by `builtin/builtin.ts` and, without sockets, by `sim/sim.ts`. */
 export interface Nameserver {
   /**
@@ -119,6 +125,15 @@ export interface Nameserver {
    * make secondaries delete zones.
    */
   loaded(): Promise<void>;
+  /** Returns the zones that an earlier run has saved. They are not served until `adopt`. Null: there are none. */
+  saved(): Promise<SavedState | null>;
+  /** Serves these saved zones, except those whose served serial is as new. All others are forgotten. */
+  adopt(zones: readonly string[]): Promise<void>;
+  /**
+   * Saves the served zones for the next start, with a mark of the caller. Null: the saved zones are deleted. Rejects if they cannot be
+   * written; the earlier ones may then remain.
+   */
+  save(mark: string | null): Promise<void>;
   /**
    * Removes the zone, so that queries for it are refused. A zone whose served serial is newer than `serial` stays. Unknown zones are
    * ignored.

@@ -22,6 +22,8 @@ export interface BuiltinOptions {
   readonly queryLimit?: number;
   /** Whether to limit loopback too. Off by default, because its addresses cannot be forged from outside. */
   readonly limitLoopback?: boolean;
+  /** File of the saved zones, for a fast start; by default none are saved. */
+  readonly file?: string;
   /** Who may transfer zones (addresses and blocks: all zones; TSIG keys, RFC 8945: those in their scope), and the targets of NOTIFY. */
   readonly transfer: WorkerOptions["transfer"];
   readonly log: Log;
@@ -68,6 +70,7 @@ export async function createBuiltin(
     rateLimit: rest.rateLimit,
     queryLimit: rest.queryLimit ?? 0,
     limitLoopback,
+    file: rest.file ?? null,
     transfer: rest.transfer,
   };
   const waiting = new Map<number, Waiting>();
@@ -209,6 +212,27 @@ export async function createBuiltin(
       flush();
       return new Promise((resolve, reject) => {
         send((id) => ({ kind: "loaded", id }), { settle: () => resolve(), reject });
+      });
+    },
+    saved() {
+      return new Promise((resolve, reject) => {
+        const settle = (message: FromWorker): void => resolve(message.kind === "saved" ? message.state : null);
+        send((id) => ({ kind: "saved", id }), { settle, reject });
+      });
+    },
+    adopt(zones) {
+      flush();
+      untouched = false;
+      return new Promise((resolve, reject) => {
+        send((id) => ({ kind: "adopt", id, zones: zones.map(nameOf) }), { settle: () => resolve(), reject });
+      });
+    },
+    save(mark) {
+      flush();
+      return new Promise((resolve, reject) => {
+        const settle = (message: FromWorker): void =>
+          message.kind === "unsaved" ? reject(new Error(message.reason)) : resolve();
+        send((id) => ({ kind: "save", id, mark }), { settle, reject });
       });
     },
     observe() {

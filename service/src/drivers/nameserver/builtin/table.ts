@@ -20,9 +20,12 @@ const OFFSET_BITS = 16;
 /** Slots of a segment of the index. A full one is split into two. */
 const SEGMENT = 1 << 13;
 const FIRST_SEGMENT = 8;
+/** Expected names for which a segment is prepared: it then has space for those that differ from the average. */
+const NAMES_PER_SEGMENT = 5000;
 const DEPTH_LIMIT = 14;
 
-interface Chunk {
+/** A piece of memory with entries one after the other. */
+export interface Chunk {
   readonly bytes: Buffer;
   readonly words: Int32Array;
   end: number;
@@ -61,13 +64,16 @@ export interface Size {
 export function createTable(seed: number, { names, bytes }: Size = { names: 0, bytes: 0 }): Table {
   let slots = FIRST_SEGMENT;
   while (slots < SEGMENT && slots * 3 < names * 4) slots *= 2;
-  const segment = { slots: new Int32Array(2 * slots), used: 0, depth: 0 };
+  let depth = 0;
+  while (depth < DEPTH_LIMIT && names > NAMES_PER_SEGMENT << depth) depth++;
+  const directory = Array.from({ length: 1 << depth }, () => ({ slots: new Int32Array(2 * slots), used: 0, depth }));
   // Each entry has a header and is rounded up.
   const chunk = createChunk(Math.min(CHUNK, Math.max(FIRST_CHUNK, (bytes + names * (ENTRY + 3) + 3) & ~3)));
-  return { seed: seed | 0, chunks: [chunk], tail: 0, directory: [segment], depth: 0 };
+  return { seed: seed | 0, chunks: [chunk], tail: 0, directory, depth };
 }
 
-function createChunk(size: number): Chunk {
+/** Creates an empty chunk of this many bytes. */
+export function createChunk(size: number): Chunk {
   const memory = size < SHARED_FROM ? new ArrayBuffer(size) : new SharedArrayBuffer(size);
   return { bytes: Buffer.from(memory), words: new Int32Array(memory), end: 0, garbage: 0 };
 }
@@ -291,10 +297,68 @@ export interface Snapshot {
 
 /** Returns the entries at this generation, which later changes do not affect. The cost is that of a list of the chunks. */
 export function snapshotOf(table: Table, generation: number): Snapshot {
-  const chunks = table.chunks.flatMap((chunk) =>
+  const growing = table.chunks[table.tail];
+  const others = table.chunks.filter((chunk) => chunk !== growing);
+  const chunks = [...others, growing].flatMap((chunk) =>
     chunk === undefined ? [] : [{ memory: chunk.bytes.buffer, end: chunk.end }],
   );
   return { generation, chunks };
+}
+
+/** Entries that are entered into the index between two yields. */
+const STEP = 2048;
+
+/**
+ * Creates a table from the chunks of a snapshot at `generation`, the growing one last. `next` creates the memory of each with `createChunk`
+ * and fills it; null: there are no more. Yields often.
+ */
+export function* restoreTable(
+  seed: number,
+  names: number,
+  generation: number,
+  next: () => Chunk | null,
+): Generator<void, Table> {
+  const table = createTable(seed, { names, bytes: 0 });
+  table.chunks.length = 0;
+  for (let chunk = next(); chunk !== null; chunk = next()) {
+    table.tail = table.chunks.push(chunk) - 1;
+    yield* eachEntry(chunk, (at, owner, size) => {
+      const { words, bytes } = chunk;
+      const removed = words[at >> 2] as number;
+      // A name that was removed after the snapshot is part of it.
+      if (removed !== 0 && removed <= generation) {
+        chunk.garbage += size;
+        return;
+      }
+      words[at >> 2] = 0;
+      words[(at >> 2) + 1] = 0;
+      link(table, hashEnd(hashOn(seed, bytes, at + ENTRY, at + ENTRY + owner)), addressOf(table.tail, at));
+    });
+  }
+  for (const chunk of table.chunks as Chunk[])
+    yield* eachEntry(chunk, (at, owner) => {
+      const { words, bytes } = chunk;
+      if (owner === 0 || words[at >> 2] !== 0) return;
+      const [from, to] = [at + ENTRY + 1 + (bytes[at + ENTRY] as number), at + ENTRY + owner];
+      const parent = find(table, bytes, from, to, hashEnd(hashOn(seed, bytes, from, to)));
+      if (parent === 0) throw new RangeError("a saved name has no parent");
+      setBelow(table, parent, below(table, parent) + 1);
+    });
+  return table;
+}
+
+function* eachEntry(
+  { words, bytes, end }: Chunk,
+  act: (at: number, owner: number, size: number) => void,
+): Generator<void, void> {
+  let count = 0;
+  for (let at = 0; at < end; ) {
+    const owner = bytes[at + ENTRY - 1] as number;
+    const size = sizeOf(owner, words[(at >> 2) + 2] as number);
+    act(at, owner, size);
+    at += size;
+    if (++count % STEP === 0) yield;
+  }
 }
 
 /** Yields the names that have sets, as published, and these sets. */

@@ -10,6 +10,7 @@ import { systemClock } from "../../../base/clock.ts";
 import type { Log } from "../../../base/log.ts";
 import { createLimiter, type Limiter, QUERY_SLIP } from "../answer/ratelimit.ts";
 import { createResponder } from "../answer/responder.ts";
+import type { SavedState } from "../interface.ts";
 import { type Catalog, createCatalog } from "../transfer/catalog.ts";
 import { createNotifier, keyOf, type Notifier, type Target } from "../transfer/notify.ts";
 import type { SecondaryState } from "../transfer/secondary.ts";
@@ -21,6 +22,7 @@ import { createOverload, type Overload } from "../transport/overload.ts";
 import { serveTcp } from "../transport/tcp.ts";
 import { bindUdp, listenUdp, openUdp, type Served, serveUdp } from "../transport/udp.ts";
 import { lowerCase, textOf } from "../wire/name.ts";
+import { createArchive } from "./archive.ts";
 import { applyBatch } from "./change.ts";
 import { createLatency } from "./latency.ts";
 import { createZones } from "./zones.ts";
@@ -32,6 +34,8 @@ export interface WorkerOptions {
   readonly rateLimit: number;
   readonly queryLimit: number;
   readonly limitLoopback: boolean;
+  /** File of the saved zones; null: none are saved. */
+  readonly file: string | null;
   readonly transfer: {
     readonly addresses: readonly string[];
     readonly keys: readonly KeyOptions[];
@@ -46,6 +50,9 @@ export type ToWorker =
   | { readonly kind: "apply"; readonly id: number; readonly batch: ArrayBuffer }
   | { readonly kind: "withdraw"; readonly id: number; readonly zone: string; readonly serial: number }
   | { readonly kind: "loaded"; readonly id: number }
+  | { readonly kind: "saved"; readonly id: number }
+  | { readonly kind: "adopt"; readonly id: number; readonly zones: readonly string[] }
+  | { readonly kind: "save"; readonly id: number; readonly mark: string | null }
   | { readonly kind: "observe"; readonly id: number };
 
 /** The state of all zones in columns: ten thousand objects would block queries for too long. */
@@ -65,6 +72,8 @@ export type FromWorker =
   | { readonly kind: "unable"; readonly code: string; readonly message: string }
   | { readonly kind: "applied"; readonly id: number; readonly served: readonly number[] }
   | { readonly kind: "done"; readonly id: number }
+  | { readonly kind: "saved"; readonly id: number; readonly state: SavedState | null }
+  | { readonly kind: "unsaved"; readonly id: number; readonly reason: string }
   | { readonly kind: "observed"; readonly id: number; readonly observation: Observation }
   | {
       readonly kind: "log";
@@ -207,8 +216,9 @@ async function serve(
     if (name === catalog?.name) catalog.exceed(serial);
   });
 
+  const archive = createArchive(options.file, zones);
   const queue: ToWorker[] = [];
-  let running: Generator<void, void> | null = null;
+  let running: Generator<void, void> | null = archive.restore();
   const work = (): void => {
     const until = performance.now() + SLICE_MS;
     while (running !== null || queue.length > 0) {
@@ -239,6 +249,20 @@ async function serve(
     } else if (message.kind === "loaded") {
       catalog?.load();
       send({ kind: "done", id: message.id });
+    } else if (message.kind === "saved") {
+      send({ kind: "saved", id: message.id, state: archive.state() });
+    } else if (message.kind === "adopt") {
+      yield* archive.adopt(message.zones, ({ name, group, authority }) => {
+        notifier?.changed({ name, group, serial: authority.serial });
+        catalog?.touch();
+      });
+      send({ kind: "done", id: message.id });
+    } else if (message.kind === "save") {
+      const { id } = message;
+      archive.save(message.mark).then(
+        () => send({ kind: "done", id }),
+        (fault: unknown) => send({ kind: "unsaved", id, reason: String(fault) }),
+      );
     } else {
       send({ kind: "observed", id: message.id, observation: yield* observe() });
     }
@@ -263,6 +287,7 @@ async function serve(
   }
 
   send({ kind: "ready", port: udp.socket.address().port });
+  work();
   return (message) => {
     queue.push(message);
     if (queue.length === 1 && running === null) work();

@@ -49,6 +49,9 @@ export function createSim(now: () => number): SimulatedNameserver {
     async loaded() {
       if (!running) throw new Error("the name server is not running: closed");
     },
+    saved: async () => null,
+    async adopt() {},
+    async save() {},
     async observe() {
       const all = [...zones.all()].map((zone) => zoneStatus(textOf(zone.name), zone.authority.serial, zone.counts));
       return {

@@ -1,0 +1,81 @@
+/**
+ * Zones that the name server has saved for the next start, and whether they are those of the database. A saved zone is served if the domain
+ * has its serial, and if the file belongs to this program and to this history of the database: a restored copy of the database can reach
+ * the serial of a saved zone with other records. The newest event at the time of the file identifies the history.
+ */
+import type { Nameserver, SavedState } from "../drivers/nameserver/interface.ts";
+import { findEvent } from "../engine/event.ts";
+import type { Reader } from "../store/db.ts";
+import { isDamage } from "./readable.ts";
+import { listSerials } from "./table.ts";
+
+/** What the contents of a saved zone depend on, besides its records. */
+export interface ZoneMaker {
+  /** Identifies the program. */
+  readonly build: string;
+  readonly nameServers: readonly string[];
+}
+
+/** A zone that is served. */
+export interface AdoptedZone {
+  readonly id: number;
+  readonly zone: string;
+  readonly serial: number;
+}
+
+/** Returns the mark for `Nameserver.save`. It must be read before the zones are. */
+export async function readMark(db: Reader, { build, nameServers }: ZoneMaker): Promise<string> {
+  return JSON.stringify({ build, nameServers, event: (await findEvent(db)) ?? null });
+}
+
+/** Returns whether zones with this mark come from this program and this history of the database. */
+async function isOwn(db: Reader, mark: string, { build, nameServers }: ZoneMaker): Promise<boolean> {
+  const { event } = JSON.parse(mark) as { event: { readonly id: number } | null };
+  const found = event === null ? null : await findEvent(db, event.id);
+  return mark === JSON.stringify({ build, nameServers, event: found });
+}
+
+/** The saved zones that are those of the database, and the number of all domains. Null: all zones must be read. */
+interface Comparison {
+  readonly zones: readonly AdoptedZone[];
+  readonly domains: number;
+}
+
+async function compare(db: Reader, { mark, zones }: SavedState, maker: ZoneMaker): Promise<Comparison | null> {
+  if (!(await isOwn(db, mark, maker))) return null;
+  const saved = new Map(zones.map((zone) => [zone.zone, zone]));
+  const domains = await listSerials(db);
+  const current: AdoptedZone[] = [];
+  for (const { id, ascii: zone, serial, project_id } of domains) {
+    const found = saved.get(zone);
+    if (found === undefined || found.identity !== id) continue;
+    // The database is older than the file.
+    if (found.serial > serial) return null;
+    if (found.serial === serial && found.group === project_id) current.push({ id, zone, serial });
+  }
+  return { zones: current, domains: domains.length };
+}
+
+/**
+ * Serves the saved zones that are those of the database. Resolves to them and to whether they are all. If the file belongs to another
+ * program or history, none is served, and the file is deleted: the serials of this history could reach those of the file later.
+ */
+export async function adoptSaved(
+  db: Reader,
+  nameserver: Nameserver,
+  maker: ZoneMaker,
+  isWithdrawn: (zone: string, serial: number) => boolean,
+): Promise<{ readonly adopted: readonly AdoptedZone[]; readonly isAll: boolean }> {
+  const saved = await nameserver.saved();
+  const found =
+    saved === null
+      ? null
+      : await compare(db, saved, maker).catch((error: unknown) => {
+          if (isDamage(error)) return null;
+          throw error;
+        });
+  const adopted = (found?.zones ?? []).filter(({ zone, serial }) => !isWithdrawn(zone, serial));
+  await nameserver.adopt(adopted.map(({ zone }) => zone));
+  if (saved !== null && found === null) await nameserver.save(null);
+  return { adopted, isAll: found !== null && adopted.length === found.domains };
+}
