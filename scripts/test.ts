@@ -4,10 +4,21 @@
  * runs alone at the end.
  */
 import { spawn } from "node:child_process";
-import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { grace } from "./testprocess.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const processors = availableParallelism();
@@ -43,30 +54,9 @@ function arrange(files: readonly string[]): string[] {
     if (place !== -1) return place;
     return longest.length + (/^test\/(host|chaos)\//.test(file) ? 0 : 1);
   };
-  const size = new Map(files.map((file) => [file, statSync(join(root, file)).size]));
+  const size = new Map(files.map((file) => [file, statSync(resolve(root, file)).size]));
   return files.toSorted((a, b) => rank(a) - rank(b) || (size.get(b) ?? 0) - (size.get(a) ?? 0));
 }
-
-/**
- * Returns the text of a module that takes files from the folder `queue` until it is empty, and runs each to its end. Of several processes
- * that want the same file, one renames it. A file that runs has the end `.runs`.
- */
-const moduleOf = (files: readonly string[], queue: string): string => `import { renameSync, unlinkSync } from "node:fs";
-import { describe } from "node:test";
-// Otherwise the process ends when the tests of a file wait for nothing but timers that do not keep it alive.
-const alive = setInterval(() => {}, 60_000);
-for (const [index, file] of ${JSON.stringify(files)}.entries()) {
-  const entry = ${JSON.stringify(`${queue}/`)} + index;
-  try {
-    renameSync(entry, entry + ".runs");
-  } catch {
-    continue;
-  }
-  await describe(file, () => import(${JSON.stringify(pathToFileURL(`${root}/`).href)} + file));
-  unlinkSync(entry + ".runs");
-}
-clearInterval(alive);
-`;
 
 const found = [...new Set(globSync(process.argv.slice(2), { cwd: root }))]
   .map((file) => file.replace(`${root}/`, ""))
@@ -75,25 +65,60 @@ if (found.length === 0) throw new Error(`no test file matches ${process.argv.sli
 const files = arrange(found);
 const folder = mkdtempSync(join(tmpdir(), "brume-tests-"));
 const queue = join(folder, "queue");
-mkdirSync(queue);
-for (const index of files.keys()) writeFileSync(join(queue, String(index)), "");
+const ended = join(folder, "ended");
+for (const each of [queue, ended]) mkdirSync(each);
+for (const [index, file] of files.entries()) writeFileSync(join(queue, String(index).padStart(4, "0")), file);
+const program = pathToFileURL(join(import.meta.dirname, "testprocess.ts")).href;
+const entry = `import { runFiles } from ${JSON.stringify(program)};\nawait runFiles(${JSON.stringify(queue)}, ${JSON.stringify(ended)});\n`;
 // Unit tests compute; most others wait for guests, protocol timers and other processes.
 const needed = files.every((file) => !file.startsWith("test/")) ? processors : 3 * processors;
 const entries = Array.from({ length: Math.min(needed, files.length) }, (_, index) => {
   const path = join(folder, `process-${index + 1}.mjs`);
-  writeFileSync(path, moduleOf(files, queue));
+  writeFileSync(path, entry);
   return path;
 });
 // A file is a suite, and its tests share this limit: files with guests take up to three minutes on a busy host.
 const options = ["--test", "--test-timeout=420000", `--test-concurrency=${entries.length}`, "--test-reporter=spec"];
 const child = spawn(process.execPath, [...options, ...entries], { stdio: "inherit", cwd: root });
+const runningFiles = (): string[] =>
+  readdirSync(queue)
+    .filter((name) => name.endsWith(".runs"))
+    .map((name) => readFileSync(join(queue, name), "utf8"));
 for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.on(signal, () => {
-    const running = readdirSync(queue).filter((name) => name.endsWith(".runs"));
-    console.error(`Stopped while these files ran: ${running.map((name) => files[parseInt(name, 10)]).join(", ")}`);
+    console.error(`Stopped while these files ran: ${runningFiles().join(", ")}`);
     child.kill(signal);
   });
+
+/** Returns the command lines of programs that write to one of these outputs. */
+function writersTo(outputs: readonly string[]): string[] {
+  const numbers = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return numbers.flatMap((pid) => {
+    try {
+      const isWriter = [1, 2].some((fd) => outputs.includes(readlinkSync(`/proc/${pid}/fd/${fd}`)));
+      return isWriter ? [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+// The runner waits until the outputs of its processes are closed, also by programs that a test has left running.
+let since = Infinity;
+const watch = setInterval(
+  () => {
+    const names = readdirSync(ended);
+    if (names.length < entries.length) return;
+    since = Math.min(since, Date.now());
+    if (Date.now() - since < grace) return;
+    clearInterval(watch);
+    const outputs = names.flatMap((name) => readFileSync(join(ended, name), "utf8").split("\n"));
+    console.error(`All files have ended, but these programs keep the output open: ${writersTo(outputs).join("; ")}`);
+    child.kill("SIGTERM");
+  },
+  Math.min(grace, 1000),
+);
 child.on("exit", (code) => {
+  clearInterval(watch);
   rmSync(folder, { recursive: true, force: true });
   process.exitCode = code ?? 1;
 });
