@@ -67,7 +67,10 @@ describe("a program that reads a disk", { skip: reason !== "" && reason }, () =>
     const { promise: stdin, resolve } = Promise.withResolvers<string>();
     const run = tools.run(["debugfs"], { ...use, stdin });
     try {
-      work((await untilProcesses(1))[0] ?? "");
+      const [pid = ""] = await untilProcesses(1);
+      // Before, it is a program that takes its rights away.
+      while (readFileSync(`/proc/${pid}/comm`, "utf8").trim() !== "debugfs") await sleep(10);
+      work(pid);
     } finally {
       resolve("quit\n");
     }
@@ -81,7 +84,7 @@ describe("a program that reads a disk", { skip: reason !== "" && reason }, () =>
       for (const name of ["Uid", "Gid"]) assert.deepEqual(field(name)?.split("\t"), Array(4).fill(String(uid)), name);
       for (const name of ["CapBnd", "CapEff", "CapPrm", "CapInh", "CapAmb"])
         assert.match(field(name) ?? "", /^0+$/, name);
-      assert.deepEqual([field("Groups"), field("NoNewPrivs")], ["", "1"]);
+      assert.deepEqual([field("Groups"), field("NoNewPrivs"), field("Seccomp")], ["", "1", "2"]);
       assert.equal(field("NSpid")?.split("\t").length, 2, "it has a pid namespace");
       const limits = readFileSync(`/proc/${pid}/limits`, "utf8");
       for (const line of ["file size +1048576", "address space +2147483648", "processes +512", "core file size +0"])

@@ -4,7 +4,7 @@
  * `no_new_privs` or root. The filter cannot be removed. A refused call returns EPERM; `clone3` returns ENOSYS, so that libc uses `clone`,
  * whose flags can be checked.
  */
-import { architectures, buildFilter } from "./model/filter.ts";
+import { architectures, buildFilter, filterRules } from "../base/systemcalls.ts";
 
 const PR_SET_NO_NEW_PRIVS = 38;
 const SECCOMP_SET_MODE_FILTER = 1;
@@ -23,7 +23,7 @@ export async function filterSystemCalls(): Promise<void> {
   const syscall: (call: number, operation: number, flags: number, program: Uint8Array) => number = libc.func(
     "long syscall(long, ulong, ulong, void *)",
   );
-  const filter = buildFilter(architecture);
+  const filter = buildFilter(architecture, filterRules.control);
   // struct sock_fprog: length in instructions, then the address of the instructions.
   const program = Buffer.alloc(16);
   program.writeUInt16LE(filter.length / 8, 0);

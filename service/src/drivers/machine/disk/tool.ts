@@ -1,11 +1,19 @@
 /**
  * Runs the programs that read untrusted disks: `qemu-img`, `e2fsck`, `debugfs`. A defect in one of them must give its guest nothing: each
  * run has a user id without rights, a root of its own with only the files of this call (see ../../privateroot.ts), no network, no
- * visible processes of others, and limits of memory, processes, file size and time. Only the named files are writable.
+ * visible processes of others, a filter of system calls, and limits of memory, processes, file size and time. Only the named files are writable.
  */
 import { join } from "node:path";
 import { CommandError, type Exec, type RunOptions } from "../../exec.ts";
-import { dropRights, enterRoot, findNeeds, findProgram, type PrivateRoot } from "../../privateroot.ts";
+import {
+  dropRights,
+  enterRoot,
+  filterCalls,
+  filterPrograms,
+  findNeeds,
+  findProgram,
+  type PrivateRoot,
+} from "../../privateroot.ts";
 
 /** One run of a program on files of one folder. The program is started in this folder, and all paths are relative to it. */
 export interface ToolUse extends Pick<RunOptions, "stdin" | "codes" | "signal"> {
@@ -66,9 +74,14 @@ export function createDiskTools(exec: Exec, isRequired = false): DiskTools {
       ],
     };
     const spaces = ["--net", "--pid", "--fork", "--kill-child"];
-    return [...limits(bytes), ...enterRoot(root, spaces, [...dropRights(uid, uid), ...argv], true)];
+    return enterRoot(root, spaces, [...limits(bytes), ...rightsOf(uid, argv)], true);
   }
 
+  const rightsOf = (uid: number, argv: readonly string[]): string[] => [
+    ...dropRights(uid, uid),
+    ...filterCalls("disk"),
+    ...argv,
+  ];
   const limits = (bytes: number): readonly string[] => [
     "prlimit",
     `--as=${memory}`,
@@ -80,7 +93,7 @@ export function createDiskTools(exec: Exec, isRequired = false): DiskTools {
   /** Finds what the programs need of the host, and runs one in a private root. */
   async function tryPrograms(): Promise<readonly string[]> {
     const present = optional.filter((name) => findProgram(name) !== null);
-    const needs = await findNeeds(exec, [...programs, ...present]);
+    const needs = await findNeeds(exec, ["prlimit", ...programs, ...present, ...filterPrograms()]);
     const nothing = { folder: "/", readable: [], writable: [], bytes: 0, uid: 65_534 };
     await exec.run(commandFor(needs, ["qemu-img", "--version"], nothing));
     return needs;
@@ -109,9 +122,7 @@ export function createDiskTools(exec: Exec, isRequired = false): DiskTools {
       const isRoot = process.getuid?.() === 0;
       const needs = isRoot ? await (isRequired ? findPrograms() : findPrograms().catch(() => null)) : null;
       const command =
-        needs !== null
-          ? commandFor(needs, argv, use)
-          : [...limits(bytes), ...(isRoot ? dropRights(uid, uid) : []), ...argv];
+        needs !== null ? commandFor(needs, argv, use) : [...limits(bytes), ...(isRoot ? rightsOf(uid, argv) : argv)];
       try {
         return await exec.run(command, { ...options, ...(needs === null && { cwd: use.folder }) });
       } catch (error) {

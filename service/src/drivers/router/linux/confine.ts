@@ -1,36 +1,84 @@
 /**
- * Confines daemons that read packets of any sender, charon and wireguard-go: they see only their program, its libraries, three devices and
- * one folder, and have only the capabilities to manage their network and to use ports below 1024. They run in the network's namespace,
- * cannot enter another one, and cannot read a file of the host, although their user is root.
+ * Confines the daemons of networks, which read packets of any sender. They run in the network's namespace and cannot enter another one. They
+ * see only their program, its libraries, some devices and the paths that they are given, and no file of the host. They have only the
+ * capabilities that they need there, cannot get others, and have a filter of system calls. Charon and wireguard-go, whose user is root,
+ * have a process namespace of their own, so they can send signals to no other process. Dnsmasq has a user id of its own.
  */
 import type { Exec } from "../../exec.ts";
-import { enterRoot, findNeeds, keepRights } from "../../privateroot.ts";
+import {
+  dropRights,
+  enterRoot,
+  filterCalls,
+  filterPrograms,
+  findNeeds,
+  keepRights,
+  type PrivateRoot,
+} from "../../privateroot.ts";
 
 /** Returns the command line of the confined program. `folder`: the folder that it may write. */
 export type Confine = (args: readonly string[], folder: string) => Promise<readonly string[]>;
 
-const rights = keepRights(["net_admin", "net_bind_service"]);
-
-/**
- * Creates the function for one program; `data`: more files that it reads. Where the host, such as some containers, does not permit a
- * private root, the program sees the files of the host, with the same capabilities.
- */
-export function createConfine(exec: Exec, program: string, data: readonly string[] = []): Confine {
+/** Finds what a program needs, and tries the private root once; null where the host, such as some containers, does not permit it. */
+function findRoot(exec: Exec, programs: readonly string[], data: readonly string[], enter: Enter) {
   let found: Promise<readonly string[]> | undefined;
-
-  const enter = (needs: readonly string[], mounts: readonly (readonly ["rw", string, string])[], command: string[]) =>
-    enterRoot({ base: "/sys", devices: "vpn", folder: "/", needs, mounts }, [], command, false);
   async function tryRoot(): Promise<readonly string[]> {
-    const needs = await findNeeds(exec, [program], data);
-    await exec.run(enter(needs, [], [...rights, "setpriv", "--version"]));
+    const needs = await findNeeds(exec, [...programs, ...filterPrograms()], data);
+    await exec.run(enter(needs, [], ["setpriv", "--version"]));
     return needs;
   }
-  return async (args, folder) => {
+  return async (): Promise<readonly string[] | null> => {
     found ??= tryRoot();
-    const command = [...rights, program, ...args];
     const needs = await found.catch(() => null);
     // A failure may be temporary, so the next start tries again.
     if (needs === null) found = undefined;
-    return needs === null ? command : enter(needs, [["rw", folder, folder]], command);
+    return needs;
+  };
+}
+
+type Enter = (needs: readonly string[], mounts: PrivateRoot["mounts"], command: readonly string[]) => readonly string[];
+
+const vpnRights = keepRights(["net_admin", "net_bind_service"]);
+const vpnRoot: Enter = (needs, mounts, command) =>
+  enterRoot(
+    { base: "/sys", devices: "vpn", folder: "/", needs, mounts },
+    ["--pid", "--fork", "--kill-child"],
+    command,
+    false,
+  );
+
+/** Creates the function for one daemon of tunnels; `data`: more files that it reads. Without a private root it sees the files of the host. */
+export function createConfine(exec: Exec, program: string, data: readonly string[] = []): Confine {
+  const root = findRoot(exec, [program], data, vpnRoot);
+  return async (args, folder) => {
+    const command = [...vpnRights, ...filterCalls("vpn"), program, ...args];
+    const needs = await root();
+    return needs === null ? command : vpnRoot(needs, [["rw", folder, folder]], command);
+  };
+}
+
+/** Rights and files of one dnsmasq. */
+export interface DhcpProcess {
+  readonly uid: number;
+  /** Mode and path of each file that it may open. */
+  readonly files: readonly (readonly ["ro" | "rw", string])[];
+}
+
+/** Returns the command line of a confined dnsmasq. */
+export type ConfineDhcp = (args: readonly string[], process: DhcpProcess) => Promise<readonly string[]>;
+
+/** Bytes of its lease file, and of its memory; number of its processes, one for each TCP connection. */
+const dhcpLimits = ["prlimit", "--fsize=16777216", "--as=536870912", "--nproc=64", "--core=0"];
+const dhcpRoot: Enter = (needs, mounts, command) =>
+  enterRoot({ base: "/sys", devices: "random", folder: "/", needs, mounts }, [], command, false);
+
+/** Creates the function for dnsmasq. It does not start without `net_admin`, and its filter permits no change of a firewall. */
+export function createDhcpConfine(exec: Exec): ConfineDhcp {
+  const root = findRoot(exec, ["dnsmasq", "prlimit"], [], dhcpRoot);
+  return async (args, { uid, files }) => {
+    const rights = dropRights(uid, uid, ["net_admin", "net_bind_service"]);
+    const command = [...dhcpLimits, ...rights, ...filterCalls("dhcp"), "dnsmasq", ...args];
+    const needs = await root();
+    const mounts = files.map(([mode, path]) => [mode, path, path] as const);
+    return needs === null ? command : dhcpRoot(needs, mounts, command);
   };
 }

@@ -1,17 +1,19 @@
 /**
  * Runs one dnsmasq per network that needs DHCP or DNS forwarding. Leases are fixed, in a file that dnsmasq reads on SIGHUP; a watched
  * folder would use one of the few inotify watches that Linux allows a user. Unknown clients get no address. dnsmasq receives packets from
- * servers, so it opens its sockets as root and then runs as the unprivileged user of the distribution. It continues to run when the service
- * ends; a state file with its process and the digests of its input identifies it at the next start.
+ * servers, so it is confined (`confine.ts`): it sees its lease files and no other file of the host. It continues to run when the service
+ * ends; a state file with its process and the digests of its input identifies it at the next start. It keeps no log: any server could fill
+ * the disk with it.
  */
 import { createHash } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseAddress, parseAddresses, prefixLength } from "../../../base/address.ts";
 import type { Child, Exec } from "../../exec.ts";
 import type { NetworkSpec } from "../interface.ts";
 import { BRIDGE, NEXT_HOP } from "../model/name.ts";
-import { stopDaemons } from "./daemon.ts";
+import { createDhcpConfine } from "./confine.ts";
+import { findDaemons, stopDaemons } from "./daemon.ts";
 
 /** Returns the netmask of a block as dotted text. */
 function mask(cidr: string): string {
@@ -37,11 +39,15 @@ export function dnsmasqArguments(spec: NetworkSpec, folder: string): string[] | 
     "--conf-file=/dev/null",
     "--no-hosts",
     "--no-resolv",
+    // It never has another user, never offers an address that may be in use, and finds its process by no file.
+    "--user=",
+    "--group=",
+    "--no-ping",
+    "--pid-file=",
     `--interface=${BRIDGE}`,
     "--except-interface=lo",
     "--bind-dynamic",
-    `--log-facility=${join(folder, "dnsmasq.log")}`,
-    `--pid-file=${join(folder, "dnsmasq.pid")}`,
+    "--log-facility=/dev/null",
     forwards ? "--port=53" : "--port=0",
     // One server may have 1200 pending queries (see `connectionlimits.ts`): the rest is for the others.
     ...(forwards
@@ -103,6 +109,9 @@ function read(path: string): Started | null {
   }
 }
 
+/** Returns the user id of a network's dnsmasq, without an entry in /etc/passwd: below those of servers, so networks share no rights. */
+const uidOf = (network: number): number => 600_000 + (network % 90_000);
+
 /** The DHCP and DNS services of all networks. */
 export interface Dhcp {
   /**
@@ -118,6 +127,7 @@ export interface Dhcp {
 
 /** Creates the service. `folderOf` returns the folder of a network. */
 export function createDhcp(exec: Exec, folderOf: (network: number) => string): Dhcp {
+  const confine = createDhcpConfine(exec);
   const stateOf = (network: number) => join(folderOf(network), "dnsmasq.json");
 
   async function end(network: number): Promise<void> {
@@ -149,19 +159,32 @@ export function createDhcp(exec: Exec, folderOf: (network: number) => string): D
       const started = read(stateOf(spec.id));
       const isCurrent = started?.digest === digest && exec.isAlive(started.child) && held === remembered;
       if (isCurrent && started.told === told) return;
-      writeFileSync(join(folder, "ports"), lines.map((line) => `${line}\n`).join(""));
-      chmodSync(join(folder, "ports"), 0o644);
+      const ports = join(folder, "ports");
+      writeFileSync(ports, lines.map((line) => `${line}\n`).join(""));
+      chmodSync(ports, 0o644);
       if (isCurrent) {
         exec.signal(started.child, "SIGHUP");
         return writeState(started.child);
       }
       // A process that was started before a crash but not written to the state file would run beside the new one.
       await stopDaemons(exec, namespace, "dnsmasq", folder, "SIGTERM");
-      if (held !== remembered) writeFileSync(leases, held);
+      writeFileSync(leases, held, { mode: 0o600 });
+      const uid = uidOf(spec.id);
+      chownSync(leases, uid, uid);
+      const command = await confine(args, {
+        uid,
+        files: [
+          ["ro", ports],
+          ["rw", leases],
+        ],
+      });
       // The command returns when dnsmasq serves, and fails with its error message when it cannot.
-      await exec.run(["ip", "netns", "exec", namespace, "dnsmasq", ...args]);
-      const child = exec.find(Number(readFileSync(join(folder, "dnsmasq.pid"), "utf8")));
-      if (child === null) throw new Error(`dnsmasq of network ${spec.id} ended immediately after its start`);
+      await exec.run(["nsenter", `--net=/run/netns/${namespace}`, ...command], {
+        // Identifies it in a namespace that has lost its name.
+        environment: { BRUME_FOLDER: folder },
+      });
+      const [child] = await findDaemons(exec, namespace, "dnsmasq");
+      if (child === undefined) throw new Error(`dnsmasq of network ${spec.id} ended immediately after its start`);
       writeState(child);
     },
     isRunning(spec) {

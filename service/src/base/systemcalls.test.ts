@@ -1,7 +1,7 @@
 /** The system-call filter, run by an interpreter of its instructions. The kernel runs it in test/host/processes.test.ts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Architecture, architectures, buildFilter } from "./filter.ts";
+import { type Architecture, architectures, buildFilter, filterRules } from "./systemcalls.ts";
 
 const allow = 0x7fff0000;
 const eperm = 0x00050001;
@@ -34,7 +34,7 @@ function decide(program: Buffer, { call, architecture, arguments: values = [] }:
 
 for (const [name, known] of Object.entries(architectures)) {
   const { audit: architecture, refused, clone, clone3, socket, ioctl } = known;
-  const program = buildFilter(known);
+  const program = buildFilter(known, filterRules.control);
 
   test(`${name}: every listed call is refused, and every other one is allowed`, () => {
     const numbers = new Set<number>(Object.values(refused));
@@ -76,6 +76,35 @@ for (const [name, known] of Object.entries(architectures)) {
     assert.equal(decide(program, { call: 0x40000000 + 59, architecture }), 0x80000000);
   });
 }
+
+test("a program that is started with its filter may be started, and its sockets are of few families", () => {
+  const { x64 } = architectures;
+  assert.ok(x64);
+  const { audit: architecture, refused, socket } = x64;
+  const program = (rules: keyof typeof filterRules) => buildFilter(x64, filterRules[rules]);
+  for (const [rules, allowed] of [
+    ["dhcp", [1, 2, 10, 16]],
+    ["vpn", [1, 2, 10, 16]],
+    ["disk", [1]],
+  ] as const) {
+    const decideFor = (call: number, ...values: readonly number[]) =>
+      decide(program(rules), { call, architecture, arguments: values });
+    const families = Array.from({ length: 46 }, (_, family) => family);
+    assert.deepEqual(
+      families.filter((family) => decideFor(socket, family, 2, 0) === allow),
+      allowed,
+    );
+    assert.equal(decideFor(refused["execve"] ?? 0), allow);
+    for (const name of ["ptrace", "mount", "unshare", "setns", "setuid", "bpf"])
+      assert.equal(decideFor(refused[name] ?? 0), eperm, name);
+    assert.equal(decideFor(0), allow);
+  }
+  // NETLINK_ROUTE is 0, NETLINK_NETFILTER 12.
+  const netlink = (rules: keyof typeof filterRules, protocol: number) =>
+    decide(program(rules), { call: socket, architecture, arguments: [16, 3, protocol] });
+  assert.deepEqual([netlink("dhcp", 0), netlink("dhcp", 12)], [allow, eperm]);
+  assert.equal(netlink("vpn", 12), allow);
+});
 
 test("programs, namespaces and other users are refused by the numbers of each architecture", () => {
   const names = ["execve", "ptrace", "mount", "unshare", "setuid", "bpf", "io_uring_setup"];

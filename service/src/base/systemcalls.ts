@@ -1,6 +1,6 @@
 /**
- * The system-call filter of the control plane as a classic BPF program (seccomp(2), struct seccomp_data): the calls of x86-64 and arm64
- * that it refuses. It names what is refused instead of what is allowed, since the calls of Node change with each release.
+ * System-call filters of processes as classic BPF programs (seccomp(2), struct seccomp_data): the calls of x86-64 and arm64 that they
+ * refuse. They name what is refused instead of what is allowed, since the calls of a program change with its releases.
  */
 
 /** Refused calls: their numbers on x86-64 (asm/unistd_64.h) and on arm64 (asm-generic/unistd.h); null: it has no such call. */
@@ -112,8 +112,32 @@ export const architectures: Readonly<Record<string, Architecture>> = {
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const newNamespaces = 0x7e020000;
-/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (for the addresses of the host). */
-const families = [1, 2, 10, 16];
+const AF_UNIX = 1;
+const AF_INET = 2;
+const AF_INET6 = 10;
+const AF_NETLINK = 16;
+const NETLINK_ROUTE = 0;
+
+/** What a process may do beyond reading, writing and threads. */
+export interface FilterRules {
+  /** Calls of the list that it may use nevertheless. */
+  readonly allowed: readonly string[];
+  /** Families of sockets. */
+  readonly families: readonly number[];
+  /** Of netlink only links, addresses and routes: no firewall. */
+  readonly routesOnly: boolean;
+}
+
+/** `control`: the control plane. `dhcp`: dnsmasq. `vpn`: daemons of tunnels. `disk`: programs that read disks. */
+export const filterRules = {
+  // Netlink for the addresses of the host.
+  control: { allowed: [], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], routesOnly: false },
+  // The program is started after its filter. Its root contains no other useful program.
+  dhcp: { allowed: ["execve"], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], routesOnly: true },
+  // charon drops capabilities that it does not have.
+  vpn: { allowed: ["execve", "capset"], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], routesOnly: false },
+  disk: { allowed: ["execve"], families: [AF_UNIX], routesOnly: false },
+} as const satisfies Record<string, FilterRules>;
 /** TIOCSTI and TIOCLINUX write into the input of a terminal. */
 const terminalInput = [0x5412, 0x541c];
 
@@ -127,13 +151,14 @@ const fail = (errno: number): number => 0x00050000 | errno;
 const x32 = 0x40000000;
 
 /** Offsets in struct seccomp_data. */
-const at = { call: 0, architecture: 4, first: 16, second: 24 };
+const at = { call: 0, architecture: 4, first: 16, second: 24, third: 32 };
 
 /** Instructions: load a word, jump if equal, if greater or equal, if any bit is set, return. */
 const code = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, end: 0x06 };
 
 /** Returns the instructions: 8 bytes each, struct sock_filter. */
-export function buildFilter({ audit, refused, clone, clone3, socket, ioctl }: Architecture): Buffer {
+export function buildFilter(architecture: Architecture, { allowed, families, routesOnly }: FilterRules): Buffer {
+  const { audit, refused, clone, clone3, socket, ioctl } = architecture;
   const program: [number, number, number, number][] = [];
   const add = (operation: number, value: number, yes = 0, no = 0) => program.push([operation, yes, no, value]);
   add(code.load, at.architecture);
@@ -142,7 +167,8 @@ export function buildFilter({ audit, refused, clone, clone3, socket, ioctl }: Ar
   add(code.load, at.call);
   add(code.atLeast, x32, 0, 1);
   add(code.end, KILL);
-  for (const number of Object.values(refused)) {
+  for (const [name, number] of Object.entries(refused)) {
+    if (allowed.includes(name)) continue;
     add(code.equal, number, 0, 1);
     add(code.end, fail(EPERM));
   }
@@ -154,8 +180,15 @@ export function buildFilter({ audit, refused, clone, clone3, socket, ioctl }: Ar
   add(code.end, fail(EPERM));
   add(code.end, ALLOW);
   // Each list ends with its two results, to which its comparisons jump.
-  add(code.equal, socket, 0, families.length + 3);
+  add(code.equal, socket, 0, families.length + 3 + (routesOnly ? 5 : 0));
   add(code.load, at.first);
+  if (routesOnly) {
+    add(code.equal, AF_NETLINK, 0, 4);
+    add(code.load, at.third);
+    add(code.equal, NETLINK_ROUTE, 1, 0);
+    add(code.end, fail(EPERM));
+    add(code.end, ALLOW);
+  }
   families.forEach((family, index) => add(code.equal, family, families.length - index, 0));
   add(code.end, fail(EPERM));
   add(code.end, ALLOW);
