@@ -116,6 +116,7 @@ export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
   event: "event",
   orphan: "service",
   "disk-copy": "service",
+  setting: "service",
   webhook: "event",
 };
 

@@ -13,6 +13,7 @@ import { orphanOperations } from "./orphan.ts";
 import { serverOperations } from "./server.ts";
 import { serviceOperations } from "./service.ts";
 import { sessionOperations } from "./session.ts";
+import { settingOperations } from "./setting.ts";
 import { tokenOperations } from "./token.ts";
 import { webhookOperations } from "./webhook.ts";
 
@@ -33,6 +34,7 @@ export const contract = {
   ...orphanOperations,
   ...diskCopyOperations,
   ...webhookOperations,
+  ...settingOperations,
   ...serviceOperations,
 } as const satisfies Readonly<Record<string, Operation>>;
 

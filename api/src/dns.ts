@@ -135,6 +135,23 @@ const Version = object("Version", "One version of a domain: the changes of a ser
 /** TypeScript type of this schema. */
 export type Version = Static<typeof Version>;
 
+const count = (description: string) => integer(0, Number.MAX_SAFE_INTEGER, { description });
+
+/** Query counters of a domain. */
+export const DomainMetrics = object("DomainMetrics", "Query counters of a domain. They start at 0 with the service.", {
+  Serial: nullable(serial("Serial that the name server serves. `null`: it does not serve the domain.")),
+  Queries: count("Queries for the domain."),
+  Answers: list(
+    object("AnswerCount", "Number of responses with one response code.", {
+      Code: text({ description: "Response code, such as `NOERROR` or `NXDOMAIN`." }),
+      Count: count("Responses with this code."),
+    }),
+    { description: "Responses by code; only codes that occurred." },
+  ),
+});
+/** TypeScript type of this schema. */
+export type DomainMetrics = Static<typeof DomainMetrics>;
+
 const domainParam = { id: "domain_not_found" } as const;
 
 /** Operations on domains and records. */
@@ -308,6 +325,17 @@ export const dnsOperations = operations({
     answer: ChangesetResult,
     wait: 2,
     errors: recordRuleErrors,
+  },
+  readDomainMetrics: {
+    method: "GET",
+    path: "/dns/{id}/metrics",
+    access: "dns:read",
+    observes: true,
+    summary: "Get the query counters of a domain",
+    description:
+      "Counts since the start of the service, refreshed every 5 s. A rate is the difference of two reads. `/metrics` has the same for all domains.",
+    params: domainParam,
+    answer: DomainMetrics,
   },
   readRecord: {
     method: "GET",

@@ -11,6 +11,7 @@ import type { Examples } from "./examples/example.ts";
 import { networkExamples } from "./examples/network.ts";
 import { orphanExamples } from "./examples/orphan.ts";
 import { diskCopyExamples, serverExamples } from "./examples/server.ts";
+import { settingExamples } from "./examples/setting.ts";
 import { webhookExamples } from "./examples/webhook.ts";
 
 /** Examples of all operations. */
@@ -22,6 +23,7 @@ export const examples: Examples = {
   ...networkExamples,
   ...accountExamples,
   ...orphanExamples,
+  ...settingExamples,
   ...diskCopyExamples,
   ...webhookExamples,
 };

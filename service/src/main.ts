@@ -5,12 +5,12 @@
  */
 import { createLog } from "./base/log.ts";
 import { readSources } from "./config/file.ts";
+import { placesOf, reportSettings, showSettings } from "./config/report.ts";
 import { ConfigError } from "./config/value.ts";
 import { type Config, loadConfig, loadSettings } from "./config.ts";
 
 /** Writes the settings with their sources as JSON. An invalid one is an error. */
 async function reportConfig(): Promise<void> {
-  const { reportSettings } = await import("./config/report.ts");
   const [, file] = process.argv.slice(2);
   const sources = readSources(file === undefined ? process.env : { ...process.env, BRUME_CONFIG: file });
   const { unknown } = loadSettings(process.env, sources);
@@ -26,12 +26,14 @@ async function start(): Promise<void> {
   const isPart = role === "agent" || role === "control";
   const sources = isPart ? null : readSources(process.env);
   const config: Config = sources === null ? loadConfig(process.env) : loadSettings(process.env, sources);
+  const environment = sources?.environment ?? process.env;
+  const places = sources === null ? {} : placesOf(sources);
   if (role === "agent") return (await import("./launch/agent.ts")).startAgent(config);
-  if (role === "control") return (await import("./launch/control.ts")).startControl(config);
+  if (role === "control") return (await import("./launch/control.ts")).startControl(config, process.env);
   if (role !== undefined)
     throw new Error(`"${role}" is not a part of the service: agent, control, config, or none for all`);
   if (config.processes === 2 && !config.simulate && process.platform === "linux" && process.getuid?.() === 0)
-    return (await import("./launch/start.ts")).becomeSupervisor(config, sources?.environment ?? process.env);
+    return (await import("./launch/start.ts")).becomeSupervisor(config, environment, places);
   const [{ startService }, { openHost }, { readTls }, { watchFiles }] = await Promise.all([
     import("./start.ts"),
     import("./host.ts"),
@@ -51,6 +53,7 @@ async function start(): Promise<void> {
         );
     },
     introduces: true,
+    settings: showSettings(environment, places),
     openHost: () => openHost(config, log),
   });
 }

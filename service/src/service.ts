@@ -8,6 +8,7 @@ import type { Location } from "@brume/api/catalog.ts";
 import { contract } from "@brume/api/contract.ts";
 import { limits } from "@brume/api/dns.ts";
 import { describeApi } from "@brume/api/openapi.ts";
+import type { Setting } from "@brume/api/setting.ts";
 import { auditTable } from "./account/audit.ts";
 import { createAuthenticator } from "./account/authenticator.ts";
 import { accountRoutes } from "./account/routes.ts";
@@ -100,6 +101,8 @@ export interface ServiceOptions {
   readonly fetchZone?: FetchZone;
   /** Data folder, and the free bytes below which the service warns. Without it the disk is not checked. */
   readonly disk?: DiskSettings;
+  /** The settings as clients see them. Absent: none are listed. */
+  readonly settings?: readonly Setting[];
   /** Retention of tables that grow with use, and milliseconds between two prunings. */
   readonly keep?: { readonly caps?: Partial<Keep>; readonly period?: number };
   /** Accepts malformed HTTP/1.1 requests of old clients (`insecureHTTPParser` of Node). */
@@ -205,8 +208,7 @@ export function createService(options: ServiceOptions): Service {
     print: printEvent,
   });
   const { parentPort: port = 53 } = options;
-  const parents = { nameServers: dnsNames, resolvers, port };
-  const delegation = delegationReconciler(store, clock, parents, zones.served);
+  const delegation = delegationReconciler(store, clock, { nameServers: dnsNames, resolvers, port }, zones.served);
   const claims = claimReconciler({ store, clock, zones, nameServers: dnsNames, resolvers, delegation });
   const claimTools = {
     store,
@@ -248,6 +250,7 @@ export function createService(options: ServiceOptions): Service {
       ...catalogRoutes({
         clock,
         locations,
+        settings: options.settings ?? [],
         engines: { ...options.engines, NameServer: "builtin" },
         ipv6: options.networks.publicPool6 !== null,
         async capacity(db) {
@@ -265,6 +268,7 @@ export function createService(options: ServiceOptions): Service {
         { clock, zones, nameServers: dnsNames, snapshot: store.snapshot, fetchZone: options.fetchZone ?? fetch },
         delegation,
         claimTools,
+        () => metrics.last().zones,
       ),
       ...networks.handlers,
       ...webhookRoutes({ ...options, reconciler: webhooks.reconciler, wake: webhooks.wake }),

@@ -15,6 +15,7 @@ import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import { limitNewSpace, releaseMemory } from "./base/memory.ts";
 import { ensureSecretFile } from "./base/secretfile.ts";
+import type { ShownSetting } from "./config/report.ts";
 import type { Config } from "./config.ts";
 import { createZonePublisher } from "./dns/publisher.ts";
 import { listAllDomains } from "./dns/table.ts";
@@ -49,6 +50,8 @@ export interface Surroundings {
   readonly onTls: (listener: (tls: KeyTexts) => void) => void;
   /** Whether the introduction for people is printed. */
   readonly introduces: boolean;
+  /** The settings as clients of the API see them. */
+  readonly settings: readonly ShownSetting[];
   /** Opens the drivers, or connects to the agent. */
   readonly openHost: () => Promise<Host>;
 }
@@ -56,7 +59,7 @@ export interface Surroundings {
 /** Starts the service; resolves when it serves requests. SIGTERM and SIGINT then stop it and end the process. */
 export async function startService(
   config: Config,
-  { log, folder, tls, onTls, introduces, openHost }: Surroundings,
+  { log, folder, tls, onTls, introduces, settings, openHost }: Surroundings,
 ): Promise<void> {
   limitNewSpace();
   for (const name of config.unknown) log("warn", `${name} is set, but Brume has no setting of this name.`);
@@ -140,6 +143,7 @@ export async function startService(
       forwarders,
       closed: closedExcept(opened),
     },
+    settings,
     keep: { caps: config.keep },
     disk: { folder, low: config.diskLow * 1e6 },
     dnsNames: config.dns.names,

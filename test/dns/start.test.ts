@@ -21,7 +21,7 @@ test("queries are answered before the engines of the host are ready", { timeout:
     import { loadConfig } from ${module("config.ts")};
     import { startService } from ${module("start.ts")};
     const openHost = () => new Promise(() => {});
-    await startService(loadConfig(process.env), { log() {}, folder: process.env.BRUME_DATA, tls: null, introduces: false, openHost });
+    await startService(loadConfig(process.env), { log() {}, folder: process.env.BRUME_DATA, tls: null, introduces: false, settings: [], openHost });
   `;
   const env = { ...process.env, BRUME_DATA: folder, BRUME_DNS_LISTEN: `127.0.0.1:${port}`, BRUME_DNS_RESOLVERS: "," };
   const file = join(folder, "program.mjs");

@@ -142,6 +142,22 @@ describeConsole("the console of an operator", {}, (fixture) => {
     });
   });
 
+  test("settings are found by name and meaning, with value, unit and default", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/host");
+      await page.getByRole("link", { name: "Settings", exact: true }).click();
+      await page.getByRole("searchbox").fill("low disk");
+      const row = page.getByRole("listitem").filter({ hasText: "BRUME_DISK_LOW" });
+      await row.getByText("1000 MB").waitFor();
+      await page.getByText(/^1 of \d+$/).waitFor();
+      await page.getByText("This request").click();
+      await page.getByText("brume service settings", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Set here" }).click();
+      await page.getByRole("button", { name: "Set here", pressed: true }).waitFor();
+      await page.getByText("No setting matches the filter.").waitFor();
+    });
+  });
+
   test("a token without administration sees events, but neither audit nor webhooks nor orphans", async () => {
     const { Token } = await fixture.brume.client.createToken({ body: { Name: "viewer", Scopes: ["server:read"] } });
     await story(Token, async (page) => {
@@ -168,6 +184,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       [`/console/activity/webhooks/${fixture.scene.webhook}`, "domain.created"],
       ["/console/access?tab=projects", "this project"],
       ["/console/host", "Name server"],
+      ["/console/host?tab=settings", "disk_low"],
     ] as const;
     await checkPages(fixture, pages, (path) => !/create=1|projects|webhooks$/.test(path));
   });

@@ -175,6 +175,19 @@ describeConsole("the console", {}, (fixture) => {
     });
   });
 
+  test("the queries of a domain are counted by their answers", async () => {
+    const { brume } = fixture;
+    const domain = await brume.client.createDomain({ body: { Name: "asked.example", Ip: "192.0.2.1" } });
+    await story(brume.token, async (page) => {
+      await page.goto(`/console/dns/${domain.ID}?tab=queries`);
+      await page.getByText("No query yet").waitFor();
+      await brume.resolver.resolve4("asked.example");
+      await assert.rejects(brume.resolver.resolve4("none.asked.example"));
+      await page.getByText("the name does not exist").waitFor();
+      assert.equal(await page.getByRole("meter").count(), 2);
+    });
+  });
+
   test("a domain is deleted after its name was typed, with the request as a command", async () => {
     const domain = await fixture.brume.client.createDomain({ body: { Name: "gone.example" } });
     await story(fixture.brume.token, async (page) => {
@@ -285,6 +298,7 @@ describeConsole("the console", {}, (fixture) => {
       ["/console/access?tab=keys", "laptop"],
       ["/console/access?tab=sessions", "this session"],
       ["/console/access?tab=projects", "Usage"],
+      [`/console/dns/${scene.domain}?tab=queries`, "No query yet"],
       [`/console/dns/${scene.domain}?tab=history`, "Every change of the zone"],
     ] as const;
     // Lists and forms of one kind look alike on a phone.

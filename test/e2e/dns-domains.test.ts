@@ -366,4 +366,27 @@ onEveryDatabase("domains", (harness) => {
       );
     });
   });
+
+  test("query counters count the answers of a domain by code, and other projects do not see them", async () => {
+    const domain = await create({ Name: "counted.example", Ip: "192.0.2.1" });
+    const path = { id: domain.ID };
+    const { resolver, client } = harness.brume;
+    assert.deepEqual((await client.readDomainMetrics({ path })).Queries, 0);
+    await resolver.resolve4("counted.example");
+    await assert.rejects(resolver.resolve4("none.counted.example"));
+    // A check of the service reads the counters.
+    await client.readReadiness({});
+    const { Serial, Queries, Answers } = await client.waitFor(
+      "readDomainMetrics",
+      { path },
+      { until: (now) => now.Queries >= 2, timeout: 30_000 },
+    );
+    assert.deepEqual([Serial, Queries], [domain.Serial, 2]);
+    assert.deepEqual(Answers, [
+      { Code: "NOERROR", Count: 1 },
+      { Code: "NXDOMAIN", Count: 1 },
+    ]);
+    const neighbour = await harness.brume.neighbour();
+    await assert.rejects(neighbour.readDomainMetrics({ path }), { code: "domain_not_found" });
+  });
 });

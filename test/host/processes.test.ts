@@ -160,6 +160,17 @@ console.log(JSON.stringify(written));`;
     await tellConsoleStories(host);
   });
 
+  test("an administrator sees where a setting comes from, but no path of the host", async () => {
+    const all = await host.client.listSettings({});
+    const of = (name: string) => {
+      const found = all.find(({ Name }) => Name === name);
+      return [found?.Value, found?.Source, found?.IsHidden];
+    };
+    assert.deepEqual(of("processes"), ["2", "Variable", false]);
+    assert.deepEqual(of("data"), [null, "Variable", true]);
+    assert.ok(!JSON.stringify(all).includes(host.brume.folder));
+  });
+
   test("secrets of the control plane are not in the environment of the agent", () => {
     const names = (pid: number) =>
       readFileSync(`/proc/${pid}/environ`, "utf8")

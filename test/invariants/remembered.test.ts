@@ -19,7 +19,7 @@ import { changesOf } from "./changes.ts";
 const operationOf = (name: OperationName): Operation => contract[name];
 const remembered = operationNames.filter((name) => isStored(operationOf(name)));
 /** Nothing that can be changed is in it. */
-const constant: readonly OperationName[] = ["readBalance"];
+const constant: readonly OperationName[] = ["readBalance", "listSettings"];
 
 /** Rows that remembered answers show, as text by table; `webhook` and `webhook_delivery` are shown by reads that are not remembered. */
 async function shownRows(db: Reader): Promise<ReadonlyMap<string, string>> {

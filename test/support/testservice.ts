@@ -11,6 +11,7 @@ import { parseAddresses } from "../../service/src/base/address.ts";
 import { type Clock, systemClock } from "../../service/src/base/clock.ts";
 import { type Log, silentLog } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
+import { showSettings } from "../../service/src/config/report.ts";
 import type { Images, OperatorImage } from "../../service/src/drivers/machine/interface.ts";
 import {
   createSim as createMachines,
@@ -182,6 +183,7 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
       resolvers: options.resolvers ?? [],
       lenientHttp: false,
       tls: options.tls ?? null,
+      settings: showSettings({}, {}),
       ...(options.limits !== undefined && { limits: options.limits }),
       ...(options.consoleFolder !== undefined && { consoleFolder: options.consoleFolder }),
       ...(options.disk !== undefined && { disk: options.disk }),

@@ -113,6 +113,17 @@ export const dnsExamples: Examples = {
       Records: [{ Op: "Update", Before: movedA, After: a }],
     },
   },
+  readDomainMetrics: {
+    path: [3],
+    answer: {
+      Serial: 1_795_166_412,
+      Queries: 1207,
+      Answers: [
+        { Code: "NOERROR", Count: 1180 },
+        { Code: "NXDOMAIN", Count: 27 },
+      ],
+    },
+  },
   readRecord: { path: [8], answer: a },
   deleteRecord: { path: [3, 14] },
   ...recordExamples,

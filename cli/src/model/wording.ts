@@ -42,6 +42,8 @@ export const words: Readonly<Record<string, string>> = {
   readOpenapi: "service openapi",
   readDocs: "service docs",
   readMetrics: "service metrics",
+  readDomainMetrics: "domain metrics",
+  listSettings: "service settings",
 };
 
 /** Nouns that contain several commands, and what they are about. A test checks that every noun has a line. */

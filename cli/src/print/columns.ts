@@ -126,6 +126,12 @@ export const columnsOf: Readonly<Record<string, readonly Column[]>> = {
     },
   }),
   Orphan: columns("ID KIND=Kind NUMBER=Number NAME=Name STATE=State BYTES=Bytes FOUND=DateFound"),
+  Setting: columns(
+    "NAME=Name VALUE UNIT=Unit SOURCE=Source | DEFAULT=Default PLACE=Place VARIABLE=Variable DESCRIPTION=Description",
+    {
+      VALUE: (row) => (row["IsHidden"] === true ? "(hidden)" : (row["Value"] ?? null)),
+    },
+  ),
   Webhook: columns("ID URL=Url TYPES=Types STATE=State | FAILING=FailingSince ERROR=Error LABELS=Labels"),
   Delivery: columns(
     "ID EVENT=EventID TYPE=Type STATE=State ATTEMPTS=Attempts STATUS=Status ERROR=Error | CREATED=DateCreate NEXT=NextDate ENDED=EndDate",

@@ -104,6 +104,7 @@ const webhook = createRoute({
 const host = createRoute({
   getParentRoute: () => root,
   path: "/host",
+  validateSearch: texts("tab", "q", "show"),
   component: lazyRouteComponent(() => import("../features/host/host.tsx"), "Host"),
 });
 const access = createRoute({

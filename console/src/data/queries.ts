@@ -135,6 +135,13 @@ export const queriesOf = (client: Client) => ({
       queryFn: ({ signal }) => client.listVersions({ path: { id }, query: { limit: most } }, { signal }),
       placeholderData: keepPreviousData,
     }),
+  domainMetrics: (id: number) =>
+    queryOptions({
+      queryKey: ["domainmetrics", id],
+      queryFn: ({ signal }) => client.readDomainMetrics({ path: { id } }, { signal }),
+      // Queries have no events.
+      refetchInterval: 10_000,
+    }),
   project: () =>
     queryOptions({ queryKey: ["project", "own"], queryFn: ({ signal }) => client.readOwnProject({}, { signal }) }),
   projectOf: (id: number) =>
@@ -180,6 +187,8 @@ export const queriesOf = (client: Client) => ({
       queryKey: ["version"],
       queryFn: async ({ signal }) => ((await client.readOpenapi({}, { signal })) as ApiDocument).info.version,
     }),
+  settings: () =>
+    queryOptions({ queryKey: ["setting", "list"], queryFn: ({ signal }) => client.listSettings({}, { signal }) }),
   orphans: () =>
     queryOptions({ queryKey: ["orphan", "list"], queryFn: ({ signal }) => client.listOrphans({}, { signal }) }),
 });

@@ -32,6 +32,7 @@ function useEntries(): readonly Entry[] {
   const { data: servers = [] } = useQuery({ ...queries.servers(), enabled: mayServers });
   const { data: networks = [] } = useQuery({ ...queries.publicNetworks(), enabled: useMay("network:read") });
   const mayNetworks = useMay("network:write");
+  const isAdmin = useMay("account:admin");
   return useMemo(() => {
     const page = (key: string, icon: IconName, name: string, run: () => void, about = t.palette.page): Entry => ({
       key,
@@ -51,6 +52,9 @@ function useEntries(): readonly Entry[] {
       page("webhooks", "webhook", t.activity.tabs.webhooks, () => void go({ to: "/activity/webhooks" })),
       page("access", "access", t.nav.access, () => void go({ to: "/access" })),
       page("host", "host", t.nav.host, () => void go({ to: "/host" })),
+      ...(isAdmin
+        ? [page("settings", "host", t.settings.title, () => void go({ to: "/host", search: { tab: "settings" } }))]
+        : []),
       ...(mayNetworks
         ? [
             page(

@@ -1,5 +1,6 @@
-/** Route handlers for images and locations; those for SSH keys are in `keyroutes.ts`. */
+/** Route handlers for images, locations and settings; those for SSH keys are in `keyroutes.ts`. */
 import type { Location } from "@brume/api/catalog.ts";
+import type { Setting } from "@brume/api/setting.ts";
 import type { Clock } from "../base/clock.ts";
 import { ApiError } from "../base/error.ts";
 import type { Handlers } from "../http/handler.ts";
@@ -15,11 +16,13 @@ export interface CatalogContext extends Site {
   readonly clock: Clock;
   /** Titles in the operator's order. The first is the default; the position, from 1, is the id. */
   readonly locations: readonly string[];
+  /** In the order of the reference, without secrets. They are constant while the service runs. */
+  readonly settings: readonly Setting[];
   /** Returns total and free vCPUs, MB of memory and GB of disk of a location, after overcommitment. */
   capacity(db: Reader, location: string): Promise<Location["Capacity"]>;
 }
 
-type Names = "listImages" | "readImage" | "listLocations";
+type Names = "listImages" | "readImage" | "listLocations" | "listSettings";
 
 export function catalogRoutes(context: CatalogContext): Handlers<Names> & ReturnType<typeof keyRoutes> {
   return {
@@ -58,6 +61,10 @@ export function catalogRoutes(context: CatalogContext): Handlers<Names> & Return
           items.push(showLocation(id, title, context, await context.capacity(db, title)));
         return { ...page, items };
       },
+    },
+    listSettings: {
+      list: async ({ query }) =>
+        takePage(context.settings, query, { id: (setting) => setting.ID, name: (setting) => setting.Name }),
     },
   };
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { loadSettings } from "../config.ts";
 import { readSources, readToml } from "./file.ts";
-import { reportSettings } from "./report.ts";
+import { placesOf, reportSettings, showSettings } from "./report.ts";
 import { keyOf, renderSettings, settingNames } from "./settings.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "brume-settings-"));
@@ -86,4 +86,36 @@ test("the report shows each value with its source and hides secrets", () => {
   assert.deepEqual([of("token")?.Value, of("token")?.Source], ["(hidden)", `${path}:2`]);
   assert.deepEqual([of("log")?.Source, of("listen")?.Source, of("backups")?.Value], ["variable", "default", null]);
   assert.doesNotMatch(JSON.stringify(report), /aaaa|secret@/);
+});
+
+test("clients of the API see values and their source, but no secret, path or folder", () => {
+  writeFileSync(
+    path,
+    'nat = "never"\ntls_cert = "/root/secret.pem"\n[dns]\ntransfer_keys = ["hmac-sha256:a:c2VjcmV0"]\n',
+  );
+  const sources = readSources({ BRUME_CONFIG: path, BRUME_LOG: "warn", BRUME_TLS_KEY: "/root/secret.key" });
+  const shown = showSettings(sources.environment, placesOf(sources));
+  assert.deepEqual(
+    shown.map(({ Name }) => Name),
+    settingNames.map(keyOf),
+  );
+  const of = (name: string) => {
+    const found = shown.find(({ Name }) => Name === name);
+    return [found?.Value, found?.Source, found?.Place, found?.IsHidden];
+  };
+  assert.deepEqual(of("nat"), ["never", "File", "brume.toml:1", false]);
+  assert.deepEqual(of("log"), ["warn", "Variable", null, false]);
+  assert.deepEqual(of("listen"), ["127.0.0.1:8080", "Default", null, false]);
+  assert.deepEqual(of("tls_cert"), [null, "File", "brume.toml:2", true]);
+  assert.deepEqual(of("tls_key"), [null, "Variable", null, true]);
+  assert.deepEqual(of("dns_transfer_keys"), [null, "File", "brume.toml:4", true]);
+  assert.doesNotMatch(JSON.stringify(shown), /secret\.|c2Vj|\/root|tmp|\]\(/);
+  assert.equal(shown.find(({ Name }) => Name === "disk_low")?.Unit, "MB");
+});
+
+test("a process that receives settings as variables shows where they come from", () => {
+  const [data] = showSettings({ BRUME_LISTEN: "[::1]:1", BRUME_DATA: "/x" }, { BRUME_LISTEN: "brume.toml:2" });
+  assert.deepEqual([data?.Value, data?.Place], ["[::1]:1", "brume.toml:2"]);
+  const folder = showSettings({ BRUME_DATA: "/x" }, {}).find(({ Name }) => Name === "data");
+  assert.deepEqual([folder?.Value, folder?.Source], ["data", "Default"]);
 });

@@ -11,6 +11,10 @@ export interface Setting {
   readonly absent?: string;
   /** The value is never printed. */
   readonly secret?: true;
+  /** A value that is set is a path of the host, which clients of the API do not see. */
+  readonly path?: true;
+  /** Unit of the value. */
+  readonly unit?: string;
   readonly meaning: string;
 }
 
@@ -20,10 +24,12 @@ const table = {
     meaning: "address and port of the API",
   },
   BRUME_TLS_CERT: {
+    path: true,
     meaning:
       "PEM file of the certificate; with `BRUME_TLS_KEY` the API uses HTTPS. The files are read again when they change",
   },
   BRUME_TLS_KEY: {
+    path: true,
     meaning: "PEM file of the key of `BRUME_TLS_CERT`",
   },
   BRUME_TLS_DOMAIN: {
@@ -43,6 +49,7 @@ const table = {
   },
   BRUME_DATA: {
     value: "data",
+    path: true,
     meaning: "data folder; created with mode 700. See [Files and users](#files-and-users)",
   },
   BRUME_DATABASE: {
@@ -78,13 +85,15 @@ const table = {
   },
   BRUME_DNS_RATE_LIMIT: {
     value: "200",
+    unit: "responses/s",
     meaning:
-      "equal responses per second to one /24 or /56; further ones are dropped or truncated. `0`: no limit. Loopback addresses have no limit",
+      "limit of equal responses to one /24 or /56; further ones are dropped or truncated. `0`: no limit. Loopback addresses have no limit",
   },
   BRUME_DNS_QUERY_LIMIT: {
     value: "20000",
+    unit: "queries/s",
     meaning:
-      "queries per second over UDP from one /24 or /56. Each 16th further query gets a truncated response, so that a real client can retry over TCP. The others are dropped. `0`: no limit. Loopback addresses have no limit",
+      "limit of queries over UDP from one /24 or /56. Each 16th further query gets a truncated response, so that a real client can retry over TCP. The others are dropped. `0`: no limit. Loopback addresses have no limit",
   },
   BRUME_DNS_TRANSFER: {
     meaning: "addresses and blocks that may transfer zones",
@@ -151,39 +160,46 @@ const table = {
   },
   BRUME_NETWORK_CONNECTIONS: {
     value: "65536",
+    unit: "connections",
     meaning:
       "limit of connections per network, at most a quarter of the host's table; see [Limits of a guest](#limits-of-a-guest)",
   },
   BRUME_SERVER_CONNECTIONS: {
     value: "16384",
+    unit: "connections",
     meaning:
       "limit of live connections per server in one network, IPv4 and IPv6 together; at most a quarter of the network's",
   },
   BRUME_SERVER_PACKETS: {
     value: "200000",
-    meaning: "limit of packets per second that a server sends into one network",
+    unit: "packets/s",
+    meaning: "limit of packets that a server sends into one network",
   },
   BRUME_BACKUPS: {
+    path: true,
     meaning: "an existing folder for daily backups, for example on another disk. Default: `images/` in the data folder",
   },
   BRUME_CPU_OVERCOMMIT: {
     value: "8",
+    unit: "vCPUs per core",
     meaning: "CPU overcommit ratio: vCPUs that may be allocated per core of the host",
   },
   BRUME_DISK_IOPS: {
     value: "20000",
+    unit: "operations/s",
     meaning:
-      "limit of reads and writes per second of a server's disk; `0`: no limit. A change applies to running servers at the next start of the service",
+      "limit of reads and writes of a server's disk; `0`: no limit. A change applies to running servers at the next start of the service",
   },
   BRUME_DISK_BANDWIDTH: {
     value: "1000",
-    meaning:
-      "limit in MB (10^6 bytes) per second that a server's disk reads and writes; `0`: no limit. Applies in the same way",
+    unit: "MB/s",
+    meaning: "limit of what a server's disk reads and writes; `0`: no limit. Applies in the same way",
   },
   BRUME_DISK_LOW: {
     value: "1000",
+    unit: "MB",
     meaning:
-      "MB. If less is free on the disk of the data folder, `/readyz`, `/metrics` and the log report a low disk; `0`: never",
+      "if less is free on the disk of the data folder, `/readyz`, `/metrics` and the log report a low disk; `0`: never",
   },
   BRUME_KEEP: {
     absent: "see [What is kept](#what-is-kept)",
@@ -227,8 +243,9 @@ export const keyOf = (name: string): string => name.replace(/^BRUME_/, "").toLow
 /** Returns the table of the reference in Markdown. */
 export function renderSettings(): string {
   const row = (name: SettingName) => {
-    const { value, absent = "none", meaning } = settings[name];
-    return `| \`${name}\` | ${value === undefined ? absent : `\`${value}\``} | ${meaning} |`;
+    const { value, absent = "none", unit, meaning } = settings[name];
+    const shown = value === undefined ? absent : `\`${value}\``;
+    return `| \`${name}\` | ${unit === undefined ? shown : `${shown} ${unit}`} | ${meaning} |`;
   };
   return ["| setting | default | meaning |", "|---|---|---|", ...settingNames.map(row)].join("\n");
 }

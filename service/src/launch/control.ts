@@ -3,6 +3,8 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { connectAgent } from "../agent/client.ts";
 import { createLog } from "../base/log.ts";
+import { showSettings } from "../config/report.ts";
+import type { Environment } from "../config/value.ts";
 import type { Config } from "../config.ts";
 import type { Host } from "../host.ts";
 import { release } from "../release.ts";
@@ -11,8 +13,8 @@ import { filterSystemCalls } from "./filter.ts";
 import { controlFolder } from "./folder.ts";
 import { type ControlSettings, connectParent, type KeyTexts, socketName } from "./parent.ts";
 
-/** Starts the control plane; resolves when it serves requests. SIGTERM ends it after the running requests. */
-export async function startControl(config: Config): Promise<void> {
+/** Starts the control plane, whose settings are variables of `environment`; resolves when it serves requests. SIGTERM ends it after the running requests. */
+export async function startControl(config: Config, environment: Environment): Promise<void> {
   const log = createLog(config.logLevel, "control");
   const { settings, ready, onMessage } = await connectParent<ControlSettings>(() => process.exit(1));
   const folder = controlFolder(config.dataFolder);
@@ -27,6 +29,8 @@ export async function startControl(config: Config): Promise<void> {
     return { ...agent, description: agent.description(), close: async () => agent.close() };
   };
   const onTls = (listener: (tls: KeyTexts) => void): void => onMessage((message) => listener(message as KeyTexts));
-  await startService(config, { log, folder, tls: settings.tls, onTls, introduces: settings.isFirst, openHost });
+  const { tls, isFirst: introduces, places } = settings;
+  const shown = showSettings(environment, places);
+  await startService(config, { log, folder, tls, onTls, introduces, settings: shown, openHost });
   ready();
 }

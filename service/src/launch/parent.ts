@@ -28,6 +28,8 @@ export interface ControlSettings {
   readonly agent: string;
   /** Whether this is its first start, which prints the introduction. */
   readonly isFirst: boolean;
+  /** Where the settings come from: the variables that it receives do not show it. */
+  readonly places: Readonly<Record<string, string>>;
   /** PEM texts of the API's certificate and key. */
   readonly tls: KeyTexts | null;
 }

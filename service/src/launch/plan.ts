@@ -18,6 +18,8 @@ export interface Plan {
   readonly environments: { readonly agent: Environment; readonly control: Environment };
   /** Paths of the API's certificate and key. */
   readonly tls: { readonly certificate: string; readonly key: string } | null;
+  /** Where the settings come from, without folders. */
+  readonly places: Readonly<Record<string, string>>;
   /** Milliseconds that each process gets to stop. */
   readonly grace: number;
   /** Whether warnings are logged. */

@@ -65,7 +65,11 @@ function codeStamp(): string {
 }
 
 /** Prepares the start, and replaces this program by the supervisor. Returns only by an error. */
-export async function becomeSupervisor(config: Config, environment: Environment): Promise<never> {
+export async function becomeSupervisor(
+  config: Config,
+  environment: Environment,
+  places: Plan["places"],
+): Promise<never> {
   const { dataFolder, databaseUrl, tls } = config;
   const tag = tagOf(dataFolder);
   const exec = createExec();
@@ -102,6 +106,7 @@ export async function becomeSupervisor(config: Config, environment: Environment)
       },
     },
     tls: tls && { certificate: resolve(tls.certificate), key: resolve(tls.key) },
+    places,
     grace,
     warns: config.logLevel !== "error",
   };

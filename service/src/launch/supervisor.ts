@@ -81,6 +81,7 @@ const settings: Readonly<Record<Name, () => object>> = {
   control: (): ControlSettings => ({
     agent: agentFolder,
     isFirst: !halves.control.isReady,
+    places: plan.places,
     // Read at each start: the certificate may have been renewed. The user of the control plane may not read the key.
     tls: plan.tls && readFiles(plan.tls),
   }),

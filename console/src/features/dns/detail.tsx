@@ -14,9 +14,10 @@ import { Facts, PageHead, Panel, State } from "../../ui/page.tsx";
 import { useExport } from "./export.ts";
 import { History } from "./history.tsx";
 import { delegationTones } from "./list.tsx";
+import { Queries } from "./queries.tsx";
 import { Records } from "./records.tsx";
 
-const tabs = ["records", "history", "setup", "settings"] as const;
+const tabs = ["records", "history", "queries", "setup", "settings"] as const;
 
 export function DomainDetail() {
   const t = useTexts();
@@ -63,6 +64,8 @@ export function DomainDetail() {
         </nav>
         {tab === "history" ? (
           <History domain={domain} />
+        ) : tab === "queries" ? (
+          <Queries domain={domain} />
         ) : tab === "setup" ? (
           <Setup domain={domain} />
         ) : tab === "settings" && mayWrite ? (

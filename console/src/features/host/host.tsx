@@ -1,5 +1,6 @@
 /** The host: capacity, checks, what it runs with, disks that no object owns, and the backup of the installation. */
 import { useQuery } from "@tanstack/react-query";
+import { Link, useSearch } from "@tanstack/react-router";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
@@ -7,13 +8,36 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Code, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Facts, Meter, PageHead, Panel, State } from "../../ui/page.tsx";
 import { Orphans } from "./orphans.tsx";
+import { Settings } from "./settings.tsx";
+
+const tabs = ["state", "settings"] as const;
 
 export function Host() {
   const t = useTexts();
   const isAdmin = useMay("account:admin");
+  const { tab } = useSearch({ from: "/host" });
+  const shown = isAdmin && tab === "settings" ? "settings" : "state";
+  return (
+    <div className="stack">
+      <PageHead title={t.host.title} about={t.host.about} />
+      {isAdmin && (
+        <nav className="tabs" aria-label={t.host.tabsLabel}>
+          {tabs.map((name) => (
+            <Link key={name} to="/host" search={{ tab: name }} aria-current={name === shown ? "page" : undefined}>
+              {t.host.tabs[name]}
+            </Link>
+          ))}
+        </nav>
+      )}
+      {shown === "settings" ? <Settings /> : <HostState isAdmin={isAdmin} />}
+    </div>
+  );
+}
+
+function HostState({ isAdmin }: { isAdmin: boolean }) {
+  const t = useTexts();
   return (
     <div className="stack wide">
-      <PageHead title={t.host.title} about={t.host.about} />
       <div className="columns">
         <Capacity />
         <Checks />

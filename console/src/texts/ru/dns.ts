@@ -4,7 +4,7 @@ import { plural } from "../plural.ts";
 
 const count = plural("ru");
 
-export const dns: Pick<Texts, "domains" | "records"> = {
+export const dns: Pick<Texts, "domains" | "records" | "queries"> = {
   domains: {
     title: "Домены",
     create: "Добавить домен",
@@ -31,6 +31,27 @@ export const dns: Pick<Texts, "domains" | "records"> = {
     migrateHint: "Сервис читает то, что они публикуют, и показывает, чего прочитать не удалось.",
     created: (name) => `${name} обслуживается`,
     deleted: (name) => `${name} удалён`,
+  },
+  queries: {
+    title: "Запросы",
+    about: "Что сервер имён ответил для этого домена с запуска сервиса.",
+    none: "Запросов ещё не было",
+    noneAbout:
+      "Запросы приходят, когда родительская зона делегирует домен или когда программа обращается к серверу имён.",
+    total: "Всего",
+    now: "Сейчас",
+    perSecond: (rate) => `${rate} в секунду`,
+    served: "Обслуживаемая версия",
+    notServed: "нет",
+    answers: "Ответы по кодам",
+    codes: {
+      NOERROR: "есть ответ",
+      NXDOMAIN: "имени нет",
+      SERVFAIL: "ошибка сервера",
+      REFUSED: "не разрешено",
+      FORMERR: "неверный запрос",
+      NOTIMP: "не поддерживается",
+    },
   },
   records: {
     filter: "Имя или значение",
@@ -76,7 +97,7 @@ export const dns: Pick<Texts, "domains" | "records"> = {
     replace: "Удалить записи, которых нет в файле",
     previewNone: "Все записи файла уже есть в зоне.",
     importApply: "Импортировать",
-    tabs: { records: "Записи", history: "История", setup: "Делегирование", settings: "Настройки" },
+    tabs: { records: "Записи", history: "История", queries: "Запросы", setup: "Делегирование", settings: "Настройки" },
     tabsLabel: "Разделы домена",
     setupTitle: "Укажите эти серверы имён у регистратора",
     setupAbout: "Сервис регулярно проверяет делегирование и показывает его здесь.",

@@ -4,7 +4,7 @@ import { plural } from "../plural.ts";
 
 const count = plural("ru");
 
-export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "orphans"> = {
+export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "settings" | "orphans"> = {
   images: {
     title: "Образы",
     about: "Из образа создаётся сервер.",
@@ -82,6 +82,8 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "or
   host: {
     title: "Хост",
     about: "Компьютер с Linux, на котором работают серверы и сети.",
+    tabs: { state: "Состояние", settings: "Настройки" },
+    tabsLabel: "Разделы хоста",
     capacity: "Ресурсы",
     capacityAbout: "Выключенный сервер сохраняет свою долю. Переподписка учтена.",
     simulated: "Имитация",
@@ -110,6 +112,25 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "or
     open: "открыть",
     backup: "Резервная копия установки",
     backupAbout: "На хосте эта команда сохраняет базу данных, ключи и диски всех серверов без их остановки.",
+  },
+  settings: {
+    title: "Настройки сервиса",
+    about: "Значения, действующие с запуска сервиса.",
+    reference: "Все настройки в документации",
+    filter: "Имя, значение или смысл",
+    show: "Какие настройки показать",
+    shows: { all: "Все", set: "Заданные" },
+    noMatch: "Нет подходящих настроек.",
+    noneSet: "Все настройки по умолчанию",
+    noneSetAbout: "Для работы Brume ни одна не нужна.",
+    hidden: "задано, не показывается",
+    none: "не задано",
+    sources: { Default: "по умолчанию", File: "файл", Variable: "переменная" },
+    default: (value) => `по умолчанию ${value}`,
+    live: "изменение действует сразу",
+    change: "Изменить настройку",
+    changeAbout:
+      "Это может только оператор хоста: в brume.toml или переменной, которая важнее файла. Проверьте настройки и перезапустите сервис. Работающие серверы продолжают работу.",
   },
   orphans: {
     title: "Диски без владельца",

@@ -1,0 +1,121 @@
+/** The settings of the service, as they are in effect: only the operator of the host changes them. */
+import type { Setting } from "@brume/api/setting.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { useData } from "../../data/data.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { troubleOf } from "../../data/trouble.ts";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Copy } from "../../ui/button.tsx";
+import { Code, Empty, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Panel } from "../../ui/page.tsx";
+
+const shows = ["all", "set"] as const;
+
+export function Settings() {
+  const t = useTexts();
+  const format = useFormat();
+  const go = useNavigate({ from: "/host" });
+  const { q = "", show = "all" } = useSearch({ from: "/host" });
+  const { data: all, error, refetch } = useQuery(queriesOf(useData().client).settings());
+  const text = q.trim().toLowerCase();
+  const rows = useMemo(
+    () =>
+      (all ?? []).filter(
+        ({ Name, Variable, Value, Description, IsSet }) =>
+          (show !== "set" || IsSet) &&
+          [Name, Variable, Value ?? "", Description].some((part) => part.toLowerCase().includes(text)),
+      ),
+    [all, text, show],
+  );
+  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (all === undefined) return <Skeleton lines={8} />;
+  const search = (part: { q?: string; show?: string }): void => {
+    void go({ search: (before) => ({ ...before, ...part }), replace: true });
+  };
+  return (
+    <div className="stack">
+      <p className="muted">
+        {t.settings.about} <a href="/docs/operate#settings">{t.settings.reference}</a>
+      </p>
+      <div className="filters">
+        <input
+          className="input"
+          type="search"
+          aria-label={t.settings.filter}
+          placeholder={t.settings.filter}
+          value={q}
+          onChange={({ target }) => search({ q: target.value })}
+        />
+        <Segments
+          label={t.settings.show}
+          value={show === "set" ? "set" : "all"}
+          options={shows.map((name) => [name, t.settings.shows[name]])}
+          onChange={(next) => search({ show: next })}
+        />
+        <span className="muted number" role="status">
+          {t.table.of(format.number(rows.length), format.number(all.length))}
+        </span>
+      </div>
+      {rows.length === 0 ? (
+        <Empty icon="search" title={text === "" ? t.settings.noneSet : t.settings.noMatch}>
+          {text === "" && t.settings.noneSetAbout}
+        </Empty>
+      ) : (
+        <Panel isFlush>
+          <ul className="list padded" aria-label={t.settings.title}>
+            {rows.map((setting) => (
+              <Row key={setting.ID} setting={setting} />
+            ))}
+          </ul>
+        </Panel>
+      )}
+      <Panel title={t.settings.change}>
+        <div className="stack tight">
+          <p className="muted">{t.settings.changeAbout}</p>
+          <Code text="brume config check" />
+        </div>
+      </Panel>
+      <RequestPanel isFolded request={{ operation: "listSettings" }} />
+    </div>
+  );
+}
+
+function Row({ setting }: { setting: Setting }) {
+  const t = useTexts();
+  const { Name, Variable, Value, Default, Unit, Source, Place, IsSet, IsHidden, NeedsRestart, Description } = setting;
+  const shown = IsHidden ? t.settings.hidden : (Value ?? Default ?? t.settings.none);
+  const line = `${Name} = ${JSON.stringify(Value ?? "")}`;
+  return (
+    <li className="stack tight">
+      <div className="line apart">
+        <span className="line">
+          <strong className="mono">{Name}</strong>
+          {Source !== "Default" && <span className="tag">{Place ?? t.settings.sources[Source]}</span>}
+        </span>
+        <span className="line">
+          <span className={Value === null ? "muted" : "mono break"}>
+            {shown}
+            {Unit !== "" && Value !== null && ` ${Unit}`}
+          </span>
+          <Copy text={line} label={Name} />
+        </span>
+      </div>
+      <p className="muted small break">
+        <Marked text={Description} />
+      </p>
+      <p className="muted small break">
+        <code>{Variable}</code>
+        {IsSet && Default !== null && ` · ${t.settings.default(Default)}`}
+        {!NeedsRestart && ` · ${t.settings.live}`}
+      </p>
+    </li>
+  );
+}
+
+/** Shows the parts between backticks as code. */
+function Marked({ text }: { text: string }) {
+  return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>));
+}

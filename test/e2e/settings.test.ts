@@ -1,0 +1,29 @@
+/** The list of settings: every setting of the reference, only for administrators, as pages and by name. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { ApiError } from "@brume/api/client.ts";
+import { settingNames, settings } from "../../service/src/config/settings.ts";
+import { createTestService, type TestService } from "../support/testservice.ts";
+
+let brume: TestService;
+before(async () => {
+  brume = await createTestService("sqlite");
+});
+after(() => brume.close());
+
+test("lists every setting with its default, and pages and filters them", async () => {
+  const all = await brume.client.listSettings({});
+  assert.deepEqual(
+    all.map(({ Variable, Value, Source }) => [Variable, Value, Source]),
+    settingNames.map((name) => [name, settings[name].value ?? null, "Default"]),
+  );
+  const named = await brume.client.listSettings({ query: { name: "dns_*" } });
+  assert.ok(named.length > 5 && named.every(({ Name }) => Name.startsWith("dns_")));
+  const pages = await Array.fromAsync(brume.client.items("listSettings", { query: { limit: 10 } }));
+  assert.deepEqual(pages, all);
+});
+
+test("a token without administration is rejected", async () => {
+  const weak = await brume.as(["server:write", "dns:write", "network:write", "metrics:read"]);
+  await assert.rejects(weak.listSettings({}), (error: ApiError) => error.code === "scope_missing");
+});
