@@ -39,6 +39,20 @@ const replaceLocations: Plugin = {
   },
 };
 
+/**
+ * Imports `node:http` as a CommonJS module. An ES module reads all its exports, which loads its second client, undici: 30 ms of processor
+ * time at each start, and 6 MB.
+ */
+const importHttpLazily: Plugin = {
+  name: "import-http-lazily",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^(node:)?http$/, namespace: "file" }, () => ({ path: "node:http", namespace: "lazy" }));
+    onLoad({ filter: /./, namespace: "lazy" }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
 /** Returns the names of all files that are started as a program or a thread. */
 function findPrograms(): string[] {
   const files = globSync("**/*.ts", { cwd: source }).filter((file) => !file.endsWith(".test.ts"));
@@ -75,7 +89,7 @@ await build({
     js: 'import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);',
   },
   inject: [join(root, "scripts/source-positions.ts")],
-  plugins: [replaceLocations],
+  plugins: [replaceLocations, importHttpLazily],
   logLevel: "warning",
 });
 if (existsSync(folder)) renameSync(folder, `${draft}.old`);

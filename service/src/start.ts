@@ -27,7 +27,6 @@ import { withoutStorage } from "./http/diskspace.ts";
 import { openCertificate } from "./launch/certificate.ts";
 import type { KeyTexts } from "./launch/parent.ts";
 import { build, release } from "./release.ts";
-import { createService } from "./service.ts";
 import { hintOfToken, startText } from "./starttext.ts";
 import { compactAtStart } from "./store/compact.ts";
 import { StorageError, type Store } from "./store/db.ts";
@@ -108,6 +107,8 @@ export async function startService(
     log("warn", "Guests get no name server: they cannot reach those of the host. Set BRUME_GUEST_DNS.", {
       closed: resolvers.closed,
     });
+  // Loaded only now: zones do not wait for the modules of the API.
+  const { createService } = await import("./service.ts");
   const service = createService({
     store,
     nameserver,

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { test } from "node:test";
 import { serviceProgram } from "../support/program.ts";
 
@@ -94,6 +94,13 @@ test("a stack trace of the bundled program names the sources", () => {
     /\n {4}at start \(file:\/\/\S*\/service\/src\/main\.ts:(\d+):\d+\)\n/.exec(stderr) ?? assert.fail(stderr);
   const source = readFileSync(join(root, "service/src/main.ts"), "utf8").split("\n");
   assert.match(source[Number(line) - 1] ?? "", /process\.getuid\?\.\(\)/);
+});
+
+test("the bundled program does not import node:http as an ES module, which loads a second client", () => {
+  const folder = dirname(main);
+  const files = readdirSync(folder).filter((file) => file.endsWith(".js"));
+  const importing = files.filter((file) => /from ?"(node:)?http"/.test(readFileSync(join(folder, file), "utf8")));
+  assert.deepEqual(importing, []);
 });
 
 test("without a terminal the token is not printed, and the printed lines work", async () => {
