@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { getServers } from "node:dns";
 import { mkdir, writeFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureFirst } from "./account/first.ts";
 import { openSealer } from "./account/key.ts";
@@ -189,11 +189,16 @@ export async function startService(
   await writeFile(join(folder, "url"), `${url}\n`).catch((error: unknown) =>
     log("warn", "The file url was not written.", { error }),
   );
-  const hint = tokenInForce
-    ? hintOfToken(config.dataFolder, kept)
-    : { line: "token 1 was deleted; use another token", shell: "YOUR-TOKEN" };
   if (introduces)
-    process.stdout.write(startText(nameUrl(url, certificate?.name ?? null), hint, dns, first?.ascii ?? null));
+    process.stdout.write(
+      startText({
+        url: nameUrl(url, certificate?.name ?? null),
+        token: tokenInForce ? hintOfToken(config.dataFolder, kept) : "token 1 was deleted; use another token",
+        dns,
+        domain: first?.ascii ?? null,
+        dataFolder: config.dataFolder === resolve("data") ? null : config.dataFolder,
+      }),
+    );
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
 }
 

@@ -1,62 +1,55 @@
-/** The text that a start prints for people: addresses, the token, and example commands to paste. */
+/** The text that a start prints for people: addresses, the token, and commands to try. */
 import { join } from "node:path";
 import { quoteShell } from "./base/quote.ts";
 import type { KeptSecret } from "./base/secretfile.ts";
 
-/** How to get token 1. */
-export interface TokenHint {
-  /** For people. */
-  readonly line: string;
-  /** Shell text for use inside double quotes. */
-  readonly shell: string;
-}
-
 /** Shows the token itself only once, when it is created, and only on a terminal: others can read a journal or a file. */
-export function hintOfToken(dataFolder: string, kept: KeptSecret | null): TokenHint {
-  if (kept === null) return { line: "the value of BRUME_TOKEN", shell: "$BRUME_TOKEN" };
+export function hintOfToken(dataFolder: string, kept: KeptSecret | null): string {
+  if (kept === null) return "the value of BRUME_TOKEN";
   const path = join(dataFolder, "token");
-  const shell = `$(cat ${quoteShell(path)})`;
-  if (!kept.isNew) return { line: `in ${path}`, shell };
-  if (!process.stdout.isTTY) return { line: `created now, in ${path}`, shell };
-  return { line: `${kept.value}\n         (shown only once; it is in ${path})`, shell };
+  if (!kept.isNew) return `in ${path}`;
+  if (!process.stdout.isTTY) return `created now, in ${path}`;
+  return `${kept.value}\n         (shown only once; it is in ${path})`;
 }
 
-/** Returns the text that the start prints: addresses, token, and example commands to paste. `domain`: one that is served already. */
-export function startText(url: string, token: TokenHint, dns: string, domain: string | null): string {
+/** What the text is about. */
+export interface Started {
+  readonly url: string;
+  /** As `hintOfToken` returns it. */
+  readonly token: string;
+  /** Address and port of the name server. */
+  readonly dns: string;
+  /** A domain that is served already. */
+  readonly domain: string | null;
+  /** Folder of the data, if it is not the one that the command `brume` finds by itself. */
+  readonly dataFolder: string | null;
+}
+
+/** Returns the text that the start prints. */
+export function startText({ url, token, dns, domain, dataFolder }: Started): string {
   const colon = dns.lastIndexOf(":");
   const server = `@${dns.slice(0, colon).replace(/[[\]]/g, "")} -p ${dns.slice(colon + 1)}`;
-  const curl = `curl -sS -w '\\n' -H "Authorization: Bearer ${token.shell}" ${url}`;
-  const lines =
-    domain === null
-      ? [
-          "Create a domain with an address and query it:",
-          "",
-          `  ${curl}/dns -d '{"Name":"example.com","Ip":"192.0.2.10"}'`,
-          `  dig +short ${server} example.com`,
-        ]
-      : [
-          "List the domains and query the first one:",
-          "",
-          `  ${curl}/dns`,
-          `  dig +noall +answer ${server} ${domain} SOA`,
-        ];
   return [
     "",
     "Brume is ready.",
     "",
     `  Web    ${url}/console/`,
     `  API    ${url}        (reference: ${url}/docs)`,
-    `  Token  ${token.line}`,
+    `  Token  ${token}`,
     `  DNS    ${dns}, UDP and TCP`,
-    "  CLI    npx brume        (as root also brume, from any folder)",
     "",
-    ...lines,
+    "Try it in a second terminal. If the command brume is not found there, use npx brume in the folder of the clone.",
     "",
-    "Create a server and wait until SSH works (the response contains the password):",
+    ...(dataFolder === null ? [] : [`  export BRUME_DATA=${quoteShell(dataFolder)}`]),
+    "  brume server create web-1 --ram 256 --hdd 1 --wait-for guest",
+    ...(domain === null
+      ? ["  brume domain create example.com --ip 192.0.2.10", `  dig +short ${server} example.com`]
+      : ["  brume domain list", `  dig +noall +answer ${server} ${domain} SOA`]),
+    "  brume doctor",
     "",
-    `  ${curl}/server -H 'Prefer: wait=60' -d '{"Name":"web-1","RAM":256,"HDD":1,"WaitFor":"Ssh"}'`,
-    "",
-    "Ctrl-C stops the service. Servers and networks continue, and all confirmed changes are stored. To remove them from this host: npm run down",
+    `First steps: ${url}/docs/start`,
+    "Ctrl-C stops the service. Servers and networks continue, and all confirmed changes are stored.",
+    "To remove them from this host: npm run down (of the Debian package: brume-admin down)",
     "",
     "",
   ].join("\n");

@@ -44,7 +44,7 @@ export function compact(file: string): void {
  * Otherwise logs the command for it. Never throws: a failure is logged, and the service works with the unchanged file.
  */
 export async function compactAtStart({ read }: Store, file: string, log: Log, most = mostAtStart): Promise<void> {
-  const advice = 'Stop the service and run "npm run compact" once.';
+  const advice = 'Stop the service and run "npm run compact" (of the Debian package: "brume-admin compact") once.';
   const problem = `An earlier release created ${file}, so the space of deleted rows is not freed.`;
   try {
     const used = await usedOf(read);
