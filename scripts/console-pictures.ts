@@ -1,22 +1,109 @@
 /**
  * Takes pictures of the pages of the console: `node scripts/console-pictures.ts FOLDER [PAGE…]`. Each page in light and dark, at 390, 768
- * and 1440 pixels, of a service with simulated engines and some objects. `--only 1440-light` takes one kind.
+ * and 1440 pixels, of a service with simulated engines and some objects. `--only 1440-light` takes one kind, `--locale ru-RU` those of
+ * another language, `--whole` the whole length of each page. With `--extreme` the objects have the longest and strangest names.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Page } from "playwright-core";
+import { en } from "../console/src/texts/en.ts";
+import { ru } from "../console/src/texts/ru.ts";
 import { consoleFolder, launchBrowser, openConsole } from "../test/support/browser.ts";
+import { consolePages, type PageName } from "../test/support/consolepages.ts";
 import { fillService } from "../test/support/consolescene.ts";
+import { fillExtremes } from "../test/support/extremescene.ts";
 import { fillNetworks } from "../test/support/networkscene.ts";
 import { createTestService } from "../test/support/testservice.ts";
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: "string" } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    only: { type: "string" },
+    locale: { type: "string", default: "en-GB" },
+    whole: { type: "boolean", default: false },
+    extreme: { type: "boolean", default: false },
+  },
+});
 const [folder = "pictures", ...wanted] = positionals;
 mkdirSync(folder, { recursive: true });
+const t = values.locale.startsWith("ru") ? ru : en;
 
 const widths = [390, 768, 1440];
 const themes = ["light", "dark"] as const;
+
+/** A page with what a user has done in it. */
+interface Moment {
+  readonly at: PageName;
+  readonly steps: (page: Page) => Promise<unknown>;
+}
+
+const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).first().click();
+const fill = (page: Page, label: string, text: string) => page.getByLabel(label, { exact: true }).first().fill(text);
+
+const moments: Readonly<Record<string, Moment>> = {
+  "server-filled": {
+    at: "server-create",
+    steps: async (page) => {
+      await fill(page, t.common.name, "shop-1");
+      await page.waitForTimeout(600);
+    },
+  },
+  palette: { at: "overview", steps: (page) => page.keyboard.press("Control+k") },
+  "account-menu": { at: "overview", steps: (page) => press(page, t.nav.account) },
+  "server-menu": {
+    at: "servers",
+    steps: (page) => page.getByRole("grid").locator("[aria-haspopup=menu]").first().click(),
+  },
+  "servers-selected": {
+    at: "servers",
+    steps: (page) => page.getByRole("checkbox", { name: t.table.selectAll }).check(),
+  },
+  "packet-test": {
+    at: "network-firewall",
+    steps: async (page) => {
+      await page.getByLabel(t.firewall.testSource).fill("203.0.113.9");
+      await page.locator(".decides").first().waitFor();
+    },
+  },
+  "firewall-review": {
+    at: "network-firewall",
+    steps: async (page) => {
+      await press(page, t.firewall.add);
+      await page
+        .getByRole("button", { name: t.firewall.remove(5) })
+        .first()
+        .click();
+      await press(page, t.firewall.review);
+      await page.getByRole("dialog").waitFor();
+    },
+  },
+  "tunnel-create": {
+    at: "network-vpn",
+    steps: async (page) => {
+      await press(page, t.vpn.create);
+      await fill(page, t.common.name, "laptop");
+      await fill(page, t.vpn.peerNetwork, "10.23.0.2/32");
+      await page.waitForTimeout(600);
+    },
+  },
+  "tunnel-peer": {
+    at: "network-vpn",
+    steps: async (page) => {
+      await page.getByRole("button", { name: t.vpn.config }).nth(1).click();
+      await press(page, t.vpn.issue);
+      await page.waitForTimeout(600);
+    },
+  },
+  "records-changed": {
+    at: "records",
+    steps: async (page) => {
+      await press(page, t.records.add);
+      await page.waitForTimeout(300);
+    },
+  },
+  "token-create": { at: "tokens", steps: (page) => press(page, t.access.createToken) },
+};
 
 const brume = await createTestService("sqlite", {
   consoleFolder,
@@ -25,83 +112,33 @@ const brume = await createTestService("sqlite", {
 const browser = await launchBrowser();
 try {
   const scene = await fillService(brume.client);
-  const { network, privateNetwork } = await fillNetworks(brume.client);
-  const pages: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
-    signin: (page) => page.goto("/console/"),
-    overview: (page) => page.goto("/console/"),
-    servers: (page) => page.goto("/console/servers"),
-    create: async (page) => {
-      await page.goto("/console/servers/create");
-      await page.getByLabel("Name", { exact: true }).fill("shop-1");
-      await page.waitForTimeout(600);
-    },
-    server: (page) => page.goto(`/console/servers/${scene.server}`),
-    metrics: (page) => page.goto(`/console/servers/${scene.server}?tab=metrics`),
-    settings: (page) => page.goto(`/console/servers/${scene.server}?tab=settings`),
-    backups: (page) => page.goto(`/console/servers/${scene.server}?tab=backups`),
-    screen: (page) => page.goto(`/console/servers/${scene.server}?tab=screen`),
-    networks: (page) => page.goto("/console/networks"),
-    "networks-map": (page) => page.goto("/console/networks?tab=map"),
-    "networks-private": (page) => page.goto("/console/networks?tab=private"),
-    "networks-create": (page) => page.goto("/console/networks?create=public"),
-    network: (page) => page.goto(`/console/networks/${network}`),
-    "network-firewall": async (page) => {
-      await page.goto(`/console/networks/${network}?tab=firewall`);
-      await page.getByLabel("From address").fill("203.0.113.9");
-      await page.getByText("Passes", { exact: true }).waitFor();
-    },
-    "network-review": async (page) => {
-      await page.goto(`/console/networks/${network}?tab=firewall`);
-      await page.getByRole("button", { name: "Add rule" }).click();
-      await page.getByRole("button", { name: "Delete rule 5" }).click();
-      await page.getByRole("button", { name: "Review" }).click();
-      await page.getByText("Deny TCP").first().waitFor();
-    },
-    "network-vpn": (page) => page.goto(`/console/networks/${network}?tab=vpn`),
-    "network-tunnel": async (page) => {
-      await page.goto(`/console/networks/${network}?tab=vpn`);
-      await page.getByRole("button", { name: "Create tunnel" }).click();
-      await page.getByLabel("Name", { exact: true }).fill("laptop");
-      await page.getByLabel("Networks behind the peer").fill("10.23.0.2/32");
-      await page.waitForTimeout(600);
-    },
-    "network-peer": async (page) => {
-      await page.goto(`/console/networks/${network}?tab=vpn`);
-      await page.getByRole("button", { name: "Configuration" }).nth(1).click();
-      await page.getByRole("button", { name: "Issue with keys" }).click();
-      await page.getByRole("img", { name: "Configuration as QR code" }).waitFor();
-    },
-    "network-settings": (page) => page.goto(`/console/networks/${network}?tab=settings`),
-    "network-private": (page) => page.goto(`/console/networks/private/${privateNetwork}`),
-    domains: (page) => page.goto("/console/dns"),
-    records: (page) => page.goto(`/console/dns/${scene.domain}`),
-    activity: (page) => page.goto("/console/activity"),
-    access: (page) => page.goto("/console/access"),
-    projects: (page) => page.goto("/console/access?tab=projects"),
-    images: (page) => page.goto("/console/images"),
-    addimage: (page) => page.goto("/console/images?create=1"),
-    audit: (page) => page.goto("/console/activity/audit"),
-    webhooks: (page) => page.goto("/console/activity/webhooks"),
-    webhook: (page) => page.goto(`/console/activity/webhooks/${scene.webhook}`),
-    host: (page) => page.goto("/console/host"),
-  };
-  for (const [name, open] of Object.entries(pages)) {
-    if (wanted.length > 0 && !wanted.includes(name)) continue;
-    for (const width of widths)
-      for (const theme of themes) {
-        if (values.only !== undefined && values.only !== `${width}-${theme}`) continue;
-        const { page, close } = await openConsole(browser, brume, {
-          width,
-          theme,
-          token: name === "signin" ? null : brume.token,
-        });
-        await open(page);
-        await page.waitForLoadState("networkidle", { timeout: 1500 }).catch(() => undefined);
-        await page.waitForTimeout(300);
-        await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
-        await close();
+  const networks = await fillNetworks(brume.client);
+  const addresses = consolePages(values.extreme ? await fillExtremes(brume) : { ...scene, ...networks });
+  const pages: readonly (readonly [string, string, Moment["steps"]?])[] = [
+    ["signin", addresses.overview],
+    ...Object.entries(addresses),
+    ...Object.entries(moments).map(([name, { at, steps }]) => [name, addresses[at], steps] as const),
+  ];
+  for (const width of widths)
+    for (const theme of themes) {
+      if (values.only !== undefined && values.only !== `${width}-${theme}`) continue;
+      const look = { width, theme, locale: values.locale };
+      const guest = await openConsole(browser, brume, { ...look, token: null });
+      const user = await openConsole(browser, brume, { ...look, token: brume.token });
+      for (const [name, address, steps] of pages) {
+        if (wanted.length > 0 && !wanted.includes(name)) continue;
+        const { page } = name === "signin" ? guest : user;
+        page.setDefaultTimeout(8000);
+        await page.goto(address);
+        await page.locator("h1").first().waitFor();
+        await page.locator(".skeleton").first().waitFor({ state: "detached" });
+        await steps?.(page).catch((error: unknown) => console.error(`${name}-${width}: ${String(error)}`));
+        await page.waitForTimeout(400);
+        await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), fullPage: values.whole });
       }
-  }
+      await guest.close();
+      await user.close();
+    }
 } finally {
   await browser.close();
   await brume.close();

@@ -6,6 +6,7 @@ import "./ui/controls.css";
 import "./ui/overlay.css";
 import "./ui/layout.css";
 import "./ui/data.css";
+import "./ui/table.css";
 import "./ui/network.css";
 import "./ui/map.css";
 

@@ -1,6 +1,8 @@
 /** Numbers, sizes, dates and durations as the language writes them. */
 
 export interface Format {
+  /** Language and region, for what `Intl` writes. */
+  readonly locale: string;
   number(value: number): string;
   /** `12K`, `3.4M`. */
   compact(value: number): string;
@@ -10,6 +12,8 @@ export interface Format {
   rate(bytesPerSecond: number): string;
   /** Seconds as `1:05`. */
   duration(seconds: number): string;
+  /** `100 Mbit/s` */
+  megabits(value: number): string;
   /** Megabytes (2^20) as MB, GB or TB. */
   megabytes(value: number): string;
   /** `5 minutes ago`. */
@@ -33,45 +37,52 @@ const units = [
   ["year", Infinity],
 ] as const;
 
-export function createFormat(language: string): Format {
-  const numbers = new Intl.NumberFormat(language);
+/** Returns the way in which the user writes the language: `en-GB` of English, if the browser prefers it. */
+export const localeOf = (language: string): string =>
+  navigator.languages.find((each) => each === language || each.startsWith(`${language}-`)) ?? language;
+
+/** `locale`: a language, with or without a region. */
+export function createFormat(locale: string): Format {
+  const numbers = new Intl.NumberFormat(locale);
   const sizes = (unit: string) =>
-    new Intl.NumberFormat(language, { style: "unit", unit, maximumFractionDigits: 1, unitDisplay: "short" });
+    new Intl.NumberFormat(locale, { style: "unit", unit, maximumFractionDigits: 1, unitDisplay: "short" });
   const bySize = [sizes("megabyte"), sizes("gigabyte"), sizes("terabyte")];
-  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
-  const times = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
-  const dates = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
-  const moments = new Intl.DateTimeFormat(language, {
+  const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
+  const times = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+  const dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium" });
+  const moments = new Intl.DateTimeFormat(locale, {
     day: "numeric",
     month: "short",
     hour: "2-digit",
     minute: "2-digit",
     second: "2-digit",
   });
-  const clocks = new Intl.DateTimeFormat(language, { timeStyle: "medium" });
-  const seconds = new Intl.NumberFormat(language, {
+  const clocks = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
+  const seconds = new Intl.NumberFormat(locale, {
     style: "unit",
     unit: "second",
     unitDisplay: "narrow",
     maximumFractionDigits: 1,
   });
-  const compact = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
-  const short = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
+  const compact = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 });
+  const short = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
   /** Writes a value with the unit of its thousands. */
   const scaled = (units: string) => (value: number) => {
     const names = units.split(" ");
     const step = Math.min(names.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
     return `${short.format(value / 1000 ** step)} ${names[step] ?? ""}`;
   };
-  const isRussian = language === "ru";
+  const isRussian = locale.startsWith("ru");
   const bytes = scaled(isRussian ? "Б кБ МБ ГБ ТБ" : "B kB MB GB TB");
   // The units of Intl are ambiguous: "Mb".
   const bits = scaled(isRussian ? "бит/с кбит/с Мбит/с Гбит/с" : "bit/s kbit/s Mbit/s Gbit/s");
   return {
+    locale,
     number: (value) => numbers.format(value),
     compact: (value) => compact.format(value),
     bytes,
     rate: (value) => bits(value * 8),
+    megabits: (value) => `${numbers.format(value)} ${isRussian ? "Мбит/с" : "Mbit/s"}`,
     duration: (value) => `${Math.floor(value / 60)}:${String(Math.floor(value % 60)).padStart(2, "0")}`,
     megabytes(value) {
       const step = value >= 1024 * 1024 ? 2 : value >= 1024 ? 1 : 0;

@@ -1,7 +1,8 @@
 /** The selected language: its texts, and formats of numbers, sizes and times. Only English is part of the first load. */
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import { en, type Texts } from "./en.ts";
-import { createFormat, type Format } from "./format.ts";
+import { createFormat, type Format, localeOf } from "./format.ts";
+import { isolated } from "./isolate.ts";
 
 export type Language = "en" | "ru";
 
@@ -36,7 +37,7 @@ export function SpeechProvider({ children }: { children: ReactNode }) {
     const show = (texts: Texts): void => {
       if (isLeft) return;
       document.documentElement.lang = language;
-      setShown({ language, texts });
+      setShown({ language, texts: isolated(texts) });
     };
     if (language === "ru")
       import("./ru.ts").then(
@@ -49,7 +50,7 @@ export function SpeechProvider({ children }: { children: ReactNode }) {
     };
   }, [language]);
   const value = useMemo<Speech | null>(
-    () => (shown ? { ...shown, setLanguage, format: createFormat(shown.language) } : null),
+    () => (shown ? { ...shown, setLanguage, format: createFormat(localeOf(shown.language)) } : null),
     [shown],
   );
   return value === null ? null : <SpeechContext value={value}>{children}</SpeechContext>;

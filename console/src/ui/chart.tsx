@@ -11,7 +11,8 @@ interface Series {
 
 interface ChartProps {
   readonly label: string;
-  readonly language: string;
+  /** Language and region. */
+  readonly locale: string;
   /** Seconds since 1970. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
@@ -34,7 +35,7 @@ const colour = (name: string): string => {
   return value;
 };
 
-export function Chart({ label, language, times, series, onZoom }: ChartProps) {
+export function Chart({ label, locale, times, series, onZoom }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
   const zoom = useRef(onZoom);
@@ -51,7 +52,7 @@ export function Chart({ label, language, times, series, onZoom }: ChartProps) {
       grid: { stroke: colour("--line"), width: 1 },
       ticks: { show: false },
     };
-    const compact = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
+    const compact = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 2 });
     const show = (value: number | null): string => (value === null ? "–" : compact.format(value));
     const chart = new uPlot(
       {
@@ -71,15 +72,14 @@ export function Chart({ label, language, times, series, onZoom }: ChartProps) {
         },
         legend: { live: true },
         axes: [
-          { ...axis, values: timesOf(language) },
+          { ...axis, values: timesOf(locale) },
           { ...axis, size: 56, values: (_, values) => values.map(show) },
         ],
         scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
         series: [
           {
             label: timeName,
-            value: (_, time: number | null) =>
-              time === null ? "–" : new Date(time * 1000).toLocaleTimeString(language),
+            value: (_, time: number | null) => (time === null ? "–" : new Date(time * 1000).toLocaleTimeString(locale)),
           },
           ...names.split("\n").map((name, index) => ({
             label: name,
@@ -101,7 +101,7 @@ export function Chart({ label, language, times, series, onZoom }: ChartProps) {
       chart.destroy();
       plot.current = null;
     };
-  }, [language, names, timeName]);
+  }, [locale, names, timeName]);
   useEffect(() => {
     plot.current?.setData([[...times], ...series.map(({ values }) => [...values])]);
   }, [times, series]);
@@ -113,11 +113,11 @@ const summaryOf = (series: readonly Series[]): string =>
   series.map(({ name, values }) => `${name}: ${values.findLast((value) => value !== null) ?? "–"}`).join(", ");
 
 const timesOf =
-  (language: string): uPlot.Axis.Values =>
+  (locale: string): uPlot.Axis.Values =>
   (_, splits, __, ___, increment) =>
     splits.map((time) => {
       const date = new Date(time * 1000);
       return increment >= 86_400
-        ? date.toLocaleDateString(language, { month: "short", day: "numeric" })
-        : date.toLocaleTimeString(language, { hour: "2-digit", minute: "2-digit" });
+        ? date.toLocaleDateString(locale, { month: "short", day: "numeric" })
+        : date.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit" });
     });

@@ -1,6 +1,6 @@
 /**
- * A table of any length: only the visible rows are in the page. Its columns share one grid; on a narrow screen those without `isMain` are
- * hidden. Rows can be selected.
+ * A table of any length: only the visible rows are in the page. Its columns share one grid. On a narrow screen those without `isMain` are
+ * hidden, and the one with `isBelow` is a second line of the row. Rows can be selected.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import {
@@ -15,21 +15,7 @@ import {
   useState,
 } from "react";
 import { useTexts } from "../texts/texts.tsx";
-
-export interface Column<T> {
-  readonly id: string;
-  readonly name: string;
-  /** Width as a grid track: `120px`, `minmax(160px, 2fr)`. */
-  readonly width: string;
-  /** The name is only for screen readers. */
-  readonly isNameHidden?: boolean;
-  readonly isRight?: boolean;
-  /** Is shown on a narrow screen too. */
-  readonly isMain?: boolean;
-  /** The content may be larger than the cell, as menus and inputs. */
-  readonly isLoose?: boolean;
-  readonly cell: (row: T) => ReactNode;
-}
+import { type Column, fitting, gridOf } from "./columns.ts";
 
 export interface Selection {
   readonly selected: ReadonlySet<number>;
@@ -50,8 +36,8 @@ interface TableProps<T> {
 
 /** Rows up to which all are rendered: find-in-page works, and no script runs while scrolling. */
 const plainRows = 60;
-/** Pixels between two columns, and at both ends of a row. */
-const gap = 16;
+/** Pixels that a second line adds to a row. */
+const secondLine = 24;
 
 /** Returns the width of the element in pixels, also after it has changed. */
 function useWidth(element: RefObject<HTMLElement | null>): number {
@@ -67,17 +53,6 @@ function useWidth(element: RefObject<HTMLElement | null>): number {
   return width;
 }
 
-/** Returns the columns that fit: those without `isMain` are left out, the last one first. */
-function fitting<T>(columns: readonly Column<T>[], width: number): readonly Column<T>[] {
-  const shown = [...columns];
-  while (shown.reduce((sum, column) => sum + leastOf(column.width) + gap, gap) > width) {
-    const at = shown.findLastIndex(({ isMain }) => isMain !== true);
-    if (at < 0) break;
-    shown.splice(at, 1);
-  }
-  return shown;
-}
-
 interface RowProps<T> {
   readonly id: number;
   readonly row: T;
@@ -85,6 +60,7 @@ interface RowProps<T> {
   /** Pixels from the top; absent: below the row before it. */
   readonly start: number | undefined;
   readonly columns: readonly Column<T>[];
+  readonly below: Column<T> | undefined;
   readonly grid: CSSProperties;
   /** Absent: rows cannot be selected. */
   readonly isSelected: boolean | undefined;
@@ -95,24 +71,20 @@ interface RowProps<T> {
 
 /** A row, which is rendered again only if one of its properties has changed: not while one scrolls. */
 const Row = memo(function Row<T>(props: RowProps<T>) {
-  const { id, row, index, start, columns, grid, isSelected, label, look, onToggle } = props;
+  const { id, row, index, start, columns, below, grid, isSelected, label, look, onToggle } = props;
   return (
     <div
       role="row"
       aria-rowindex={index + 2}
       aria-selected={isSelected}
-      className={`row ${isSelected ? "selected" : ""} ${look}`}
+      className={`row ${isSelected ? "selected" : ""} ${look} ${below ? "double" : ""}`}
       style={start === undefined ? grid : { ...grid, transform: `translateY(${start}px)` }}
     >
       {isSelected !== undefined && (
         <div role="gridcell" className="cell loose">
-          <input
-            type="checkbox"
-            className="tick"
-            checked={isSelected}
-            aria-label={label}
-            onChange={() => onToggle(id)}
-          />
+          <label className="tick">
+            <input type="checkbox" checked={isSelected} aria-label={label} onChange={() => onToggle(id)} />
+          </label>
         </div>
       )}
       {columns.map((column) => (
@@ -124,6 +96,11 @@ const Row = memo(function Row<T>(props: RowProps<T>) {
           {column.cell(row)}
         </div>
       ))}
+      {below && (
+        <div role="gridcell" className={isSelected === undefined ? "cell below" : "cell below indented"}>
+          {below.cell(row)}
+        </div>
+      )}
     </div>
   );
 }) as <T>(props: RowProps<T>) => ReactNode;
@@ -134,26 +111,22 @@ export function DataTable<T>(props: TableProps<T>) {
   const scroll = useRef<HTMLDivElement>(null);
   const outer = useRef<HTMLDivElement>(null);
   const width = useWidth(outer) - (selection ? 36 : 0);
-  const columns = useMemo(() => fitting(props.columns, width), [props.columns, width]);
-  const isNarrow = columns.reduce((sum, column) => sum + leastOf(column.width) + gap, gap) > width;
+  const fit = useMemo(() => fitting(props.columns, width), [props.columns, width]);
+  const { columns, below } = fit;
   const isVirtual = rows.length > plainRows;
-  const rowHeight = matchMedia("(pointer: coarse)").matches ? 48 : 40;
+  const rowHeight = (matchMedia("(pointer: coarse)").matches ? 48 : 40) + (below ? secondLine : 0);
   const virtual = useVirtualizer({
     count: isVirtual ? rows.length : 0,
     getScrollElement: () => scroll.current,
     estimateSize: () => rowHeight,
     overscan: 8,
   });
+  const measure = useRef(virtual.measure);
+  measure.current = virtual.measure;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: sizes that are known are of the other height
+  useLayoutEffect(() => measure.current(), [rowHeight]);
   const hasSelection = selection !== undefined;
-  // Every row is a grid of its own, so that all have the same columns only if their width does not depend on their content.
-  const grid = useMemo<CSSProperties>(() => {
-    const tracks = columns.map(({ width: track }) => (isNarrow ? narrowed(track) : track));
-    if (hasSelection) tracks.unshift("20px");
-    return {
-      gridTemplateColumns: tracks.join(" "),
-      minWidth: `${tracks.reduce((sum, track) => sum + leastOf(track) + gap, gap)}px`,
-    };
-  }, [columns, hasSelection, isNarrow]);
+  const grid = useMemo(() => gridOf(fit, hasSelection), [fit, hasSelection]);
   const isAll = rows.length > 0 && selection !== undefined && rows.every((row) => selection.selected.has(idOf(row)));
 
   const latest = useRef(selection);
@@ -175,6 +148,7 @@ export function DataTable<T>(props: TableProps<T>) {
         index={index}
         start={start}
         columns={columns}
+        below={below}
         grid={grid}
         isSelected={selection?.selected.has(id)}
         label={selection ? t.table.select(nameOf(row)) : ""}
@@ -204,13 +178,14 @@ export function DataTable<T>(props: TableProps<T>) {
         <div className="head" role="row" style={grid}>
           {selection && (
             <div role="columnheader">
-              <input
-                type="checkbox"
-                className="tick"
-                checked={isAll}
-                aria-label={t.table.selectAll}
-                onChange={() => selection.onSelect(new Set(isAll ? [] : rows.map(idOf)))}
-              />
+              <label className="tick">
+                <input
+                  type="checkbox"
+                  checked={isAll}
+                  aria-label={t.table.selectAll}
+                  onChange={() => selection.onSelect(new Set(isAll ? [] : rows.map(idOf)))}
+                />
+              </label>
             </div>
           )}
           {columns.map(({ id, name, isRight, isNameHidden }) => (
@@ -218,6 +193,11 @@ export function DataTable<T>(props: TableProps<T>) {
               <span className={isNameHidden ? "hidden-text" : undefined}>{name}</span>
             </div>
           ))}
+          {below && (
+            <div role="columnheader" className="hidden-text">
+              {below.name}
+            </div>
+          )}
         </div>
         {isVirtual ? (
           <div className="body virtual" role="rowgroup" style={{ height: `${virtual.getTotalSize()}px` }}>
@@ -235,9 +215,3 @@ export function DataTable<T>(props: TableProps<T>) {
     </div>
   );
 }
-
-/** Returns the least width of a track in pixels. */
-const leastOf = (track: string): number => Number(/\d+(?=px)/.exec(track)?.[0] ?? 0);
-
-/** On a narrow screen a column may shrink to its content. */
-const narrowed = (width: string): string => width.replace(/minmax\([^,]+,/, "minmax(0,");

@@ -1,6 +1,10 @@
 /** Fields of forms: label, hint and error belong to their input. */
 import { type ComponentProps, type ReactNode, useId } from "react";
+import type { Texts } from "../texts/en.ts";
+import { useTexts } from "../texts/texts.tsx";
 import { Icon } from "./icon.tsx";
+
+type Unit = keyof Texts["common"]["units"];
 
 interface Around {
   readonly label: string;
@@ -44,13 +48,14 @@ export function TextField({
   fault,
   unit,
   ...rest
-}: Around & { unit?: string | undefined } & ComponentProps<"input">) {
+}: Around & { unit?: Unit | "" | undefined } & ComponentProps<"input">) {
+  const { units } = useTexts().common;
   return (
     <Field label={label} hint={hint} fault={fault}>
       {(ids) => (
         <div className="unit">
           <input className="input" autoComplete="off" {...ids} {...rest} />
-          {unit !== undefined && <span aria-hidden="true">{unit}</span>}
+          {unit !== undefined && unit !== "" && <span aria-hidden="true">{units[unit]}</span>}
         </div>
       )}
     </Field>

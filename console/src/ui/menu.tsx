@@ -1,5 +1,7 @@
-/** A button with a menu. Arrow keys move, Escape closes and returns the focus. */
-import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+/**
+ * A button with a menu, which is above everything else, so that no table cuts it. Arrow keys move, Escape closes and returns the focus.
+ */
+import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { buttonClass } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -8,19 +10,46 @@ interface MenuProps {
   readonly icon: IconName;
   /** Text of the button; absent: only the icon. */
   readonly text?: ReactNode;
-  readonly isStart?: boolean;
   readonly size?: "small";
   readonly kind?: "quiet";
   readonly children: ReactNode;
 }
 
-export function Menu({ label, icon, text, isStart = false, size, kind, children }: MenuProps) {
+/** Pixels between the menu and its button or the end of the screen. */
+const gap = 4;
+
+/** Places the menu below its button, or above it if there is more space. */
+function place(menu: HTMLElement, button: HTMLElement): void {
+  const at = button.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = menu;
+  const fits = at.bottom + gap + height <= innerHeight - gap || at.top < innerHeight - at.bottom;
+  menu.style.left = `${Math.max(gap, Math.min(at.right - width, innerWidth - width - gap))}px`;
+  menu.style.top = `${Math.max(gap, fits ? at.bottom + gap : at.top - gap - height)}px`;
+}
+
+export function Menu({ label, icon, text, size, kind, children }: MenuProps) {
   const [isOpen, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
-  const items = () => [...(box.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+  const menu = useRef<HTMLDivElement>(null);
+  const items = () => [...(menu.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+  useLayoutEffect(() => {
+    const [shown, button] = [menu.current, box.current?.querySelector("button")];
+    if (!isOpen || shown === null || !button) return undefined;
+    shown.showPopover();
+    place(shown, button);
+    const end = ({ target }: globalThis.Event): void => {
+      if (target !== shown) setOpen(false);
+    };
+    addEventListener("resize", end);
+    document.addEventListener("scroll", end, true);
+    return () => {
+      removeEventListener("resize", end);
+      document.removeEventListener("scroll", end, true);
+    };
+  }, [isOpen]);
   useEffect(() => {
     if (!isOpen) return undefined;
-    items()[0]?.focus();
+    items()[0]?.focus({ preventScroll: true });
     const leave = (event: PointerEvent): void => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);
     };
@@ -31,6 +60,7 @@ export function Menu({ label, icon, text, isStart = false, size, kind, children 
     const all = items();
     const at = all.indexOf(document.activeElement as HTMLElement);
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const end = { Home: 0, End: -1 }[event.key];
     if (event.key === "Escape" && isOpen) {
       event.stopPropagation();
       setOpen(false);
@@ -38,6 +68,9 @@ export function Menu({ label, icon, text, isStart = false, size, kind, children 
     } else if (isOpen && step !== undefined) {
       event.preventDefault();
       all[(at + step + all.length) % all.length]?.focus();
+    } else if (isOpen && end !== undefined) {
+      event.preventDefault();
+      all.at(end)?.focus();
     } else if (event.key === "Tab") setOpen(false);
   };
   return (
@@ -55,7 +88,7 @@ export function Menu({ label, icon, text, isStart = false, size, kind, children 
         {text}
       </button>
       {isOpen && (
-        <div className={isStart ? "menu start" : "menu"} role="menu" aria-label={label} onClick={() => setOpen(false)}>
+        <div className="menu" ref={menu} popover="manual" role="menu" aria-label={label} onClick={() => setOpen(false)}>
           {children}
         </div>
       )}

@@ -1,6 +1,6 @@
 /** A column with one button in each row, such as the one that deletes it. */
 import { Button } from "./button.tsx";
-import type { Column } from "./datatable.tsx";
+import type { Column } from "./columns.ts";
 import type { IconName } from "./icon.tsx";
 
 interface RowButton<T> {

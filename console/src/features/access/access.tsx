@@ -3,6 +3,7 @@ import { Link, useSearch } from "@tanstack/react-router";
 import { useMay } from "../../data/data.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { PageHead } from "../../ui/page.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
 import { Keys } from "./keys.tsx";
 import { Projects } from "./projects.tsx";
 import { Sessions } from "./sessions.tsx";
@@ -25,13 +26,13 @@ export function Access() {
   return (
     <div className="stack">
       <PageHead title={t.access.title} />
-      <nav className="tabs" aria-label={t.access.tabsLabel}>
+      <Tabs label={t.access.tabsLabel}>
         {tabs.map((name) => (
           <Link key={name} to="/access" search={{ tab: name }} aria-current={name === tab ? "page" : undefined}>
             {t.access.tabs[name]}
           </Link>
         ))}
-      </nav>
+      </Tabs>
       <Part />
     </div>
   );

@@ -9,7 +9,8 @@ import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { AreaField, TextField } from "../../ui/field.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
@@ -30,6 +31,7 @@ export function Keys() {
         id: "fingerprint",
         name: t.access.fingerprint,
         width: "minmax(180px, 2fr)",
+        isBelow: true,
         isMain: true,
         cell: ({ Fingerprint }) => <span className="mono">{Fingerprint}</span>,
       },

@@ -8,7 +8,8 @@ import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 
 export function Sessions() {
@@ -40,6 +41,7 @@ export function Sessions() {
         id: "address",
         name: t.access.address,
         width: "minmax(110px, 1fr)",
+        isBelow: true,
         cell: ({ Address }) => <span className="mono">{Address}</span>,
       },
       {

@@ -8,7 +8,8 @@ import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { CreateToken } from "./createtoken.tsx";
@@ -28,6 +29,7 @@ export function Tokens() {
         id: "scopes",
         name: t.access.scopes,
         width: "minmax(180px, 2fr)",
+        isBelow: true,
         cell: ({ Scopes }) => (
           <span title={Scopes.join(", ")}>
             {Scopes.map((scope) => (

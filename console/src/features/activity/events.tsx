@@ -5,7 +5,8 @@ import { useMemo, useState } from "react";
 import { objectOf, serverOf, useEvents, wordsOf } from "../../data/eventview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Code, Empty, Skeleton } from "../../ui/feedback.tsx";
 import { Facts } from "../../ui/page.tsx";
@@ -49,6 +50,7 @@ export function Events() {
         id: "what",
         name: t.activity.what,
         width: "minmax(150px, 1fr)",
+        isBelow: true,
         isMain: true,
         cell: (event) => {
           const { kind: what, verb } = wordsOf(event, t);

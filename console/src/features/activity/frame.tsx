@@ -3,6 +3,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import { useMay } from "../../data/data.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { PageHead } from "../../ui/page.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
 
 const active = { "aria-current": "page" } as const;
 
@@ -13,13 +14,13 @@ export function ActivityFrame() {
     <div className="stack">
       <PageHead title={t.activity.title} />
       {isAdmin && (
-        <nav className="tabs" aria-label={t.activity.tabsLabel}>
+        <Tabs label={t.activity.tabsLabel}>
           {(["/activity", "/activity/audit", "/activity/webhooks"] as const).map((to, index) => (
             <Link key={to} to={to} activeProps={active} activeOptions={{ exact: index === 0, includeSearch: false }}>
               {Object.values(t.activity.tabs)[index]}
             </Link>
           ))}
-        </nav>
+        </Tabs>
       )}
       <Outlet />
     </div>

@@ -9,7 +9,8 @@ import { type AuditFilter, queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
@@ -48,6 +49,7 @@ export function AuditList() {
         id: "time",
         name: t.activity.time,
         width: "150px",
+        isBelow: true,
         cell: ({ Date: date }) => (
           <time dateTime={date} title={format.time(date)} className="muted number">
             {format.moment(date)}

@@ -11,6 +11,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Facts, PageHead, Panel, State } from "../../ui/page.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
 import { useExport } from "./export.ts";
 import { History } from "./history.tsx";
 import { delegationTones } from "./list.tsx";
@@ -47,7 +48,7 @@ export function DomainDetail() {
       </PageHead>
       <div className="stack">
         <ImportNote domain={domain} />
-        <nav className="tabs" aria-label={t.records.tabsLabel}>
+        <Tabs label={t.records.tabsLabel}>
           {tabs
             .filter((name) => mayWrite || name !== "settings")
             .map((name) => (
@@ -61,7 +62,7 @@ export function DomainDetail() {
                 {t.records.tabs[name]}
               </Link>
             ))}
-        </nav>
+        </Tabs>
         {tab === "history" ? (
           <History domain={domain} />
         ) : tab === "queries" ? (

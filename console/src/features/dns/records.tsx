@@ -24,7 +24,8 @@ import {
 import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, TroubleBox } from "../../ui/feedback.tsx";
 import { dropText } from "../../ui/filetext.tsx";
 import { PasteZone } from "./pastezone.tsx";
@@ -130,7 +131,7 @@ export function Records({ domain }: { domain: Domain }) {
         id: "value",
         name: t.records.value,
         width: "minmax(180px, 2fr)",
-        isMain: true,
+        isBelow: true,
         cell: (row) => input(row, t.records.value, row.value, (value) => ({ value }), examples[row.type]),
       },
       ...(mayWrite
@@ -204,7 +205,9 @@ export function Records({ domain }: { domain: Domain }) {
               </Button>
             </>
           )}
-          <span className="muted number">{t.table.of(format.number(rows.length), format.number(stored.length))}</span>
+          <span className="muted number">
+            {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
+          </span>
         </div>
         {check.error !== null && <TroubleBox trouble={troubleOf(check.error, t)} />}
         <DataTable

@@ -9,7 +9,8 @@ import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Meter, PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
@@ -77,6 +78,7 @@ export function ImageList() {
         id: "needs",
         name: t.images.needs,
         width: "minmax(150px, 1fr)",
+        isBelow: true,
         cell: ({ MinRAM, Hdd }) => (
           <span className="number">{`${format.megabytes(MinRAM)} · ${format.megabytes(Hdd * 1024)}`}</span>
         ),

@@ -9,6 +9,7 @@ import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
 import { NetworkOverview } from "./overview.tsx";
 import { NetworkSettings } from "./settings.tsx";
 
@@ -63,7 +64,7 @@ export function NetworkDetail() {
           <p className="break">{network.Error.detail}</p>
         </Note>
       )}
-      <nav className="tabs" aria-label={t.network.tabsLabel}>
+      <Tabs label={t.network.tabsLabel}>
         {tabs
           .filter((name) => mayWrite || name !== "settings")
           .map((name) => (
@@ -77,7 +78,7 @@ export function NetworkDetail() {
               {t.network.tabs[name]}
             </Link>
           ))}
-      </nav>
+      </Tabs>
       <Suspense fallback={<Skeleton lines={6} />}>
         {((mayWrite || tab !== "settings" ? parts[tab] : undefined) ?? parts["overview"])?.()}
       </Suspense>

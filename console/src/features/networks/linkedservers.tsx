@@ -11,7 +11,8 @@ import { queriesOf } from "../../data/queries.ts";
 import { serverState } from "../../data/serverview.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button, Copy } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty } from "../../ui/feedback.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
 import { State } from "../../ui/page.tsx";
@@ -66,6 +67,7 @@ export function LinkedServers({ id, name, links, isFull = false }: LinkedServers
         id: "ip",
         name: "IP",
         width: "minmax(130px, 1fr)",
+        isBelow: true,
         isMain: true,
         cell: ({ IP }) => (
           <span className="line fixed tight">

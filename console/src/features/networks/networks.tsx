@@ -6,6 +6,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Skeleton } from "../../ui/feedback.tsx";
 import { PageHead } from "../../ui/page.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
 import { CreatePrivateNetwork, CreatePublicNetwork } from "./create.tsx";
 import { PrivateList } from "./privatelist.tsx";
 import { PublicList } from "./publiclist.tsx";
@@ -30,13 +31,13 @@ export function Networks() {
   return (
     <div className="stack">
       <PageHead title={t.networks.title}>{button}</PageHead>
-      <nav className="tabs" aria-label={t.networks.tabsLabel}>
+      <Tabs label={t.networks.tabsLabel}>
         {tabs.map((name) => (
           <Link key={name} to="/networks" search={{ tab: name }} aria-current={name === tab ? "page" : undefined}>
             {t.networks.tabs[name]}
           </Link>
         ))}
-      </nav>
+      </Tabs>
       {tab === "private" ? (
         <PrivateList button={button} />
       ) : tab === "map" ? (

@@ -35,7 +35,7 @@ export function NetworkOverview({ network }: { network: PublicNetwork }) {
                   </State>
                 ),
               },
-              { name: t.networks.bandwidth, value: `${format.number(Bandwidth)} Mbit/s` },
+              { name: t.networks.bandwidth, value: format.megabits(Bandwidth) },
               { name: t.network.dhcp, value: network.IsDHCP ? t.common.yes : t.common.no },
               { name: t.server.location, value: network.DCLocation },
               {

@@ -52,7 +52,7 @@ export function PrivateNetworkDetail() {
               copy: Gateway,
             },
             { name: t.network.dhcp, value: network.IsDHCP ? t.common.yes : t.common.no },
-            { name: t.networks.bandwidth, value: `${format.number(Bandwidth)} Mbit/s` },
+            { name: t.networks.bandwidth, value: format.megabits(Bandwidth) },
             { name: t.server.location, value: network.DCLocation },
             {
               name: t.common.created,

@@ -7,7 +7,7 @@ import { useData } from "../../data/data.tsx";
 import { networkState } from "../../data/networkview.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import type { Column } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
 import { FilteredNetworks } from "./filtered.tsx";
@@ -43,6 +43,7 @@ export function PrivateList({ button }: { button: ReactNode }) {
         id: "block",
         name: t.networks.block,
         width: "minmax(130px, 1fr)",
+        isBelow: true,
         cell: ({ CIDR }) => <span className="mono">{CIDR}</span>,
       },
       {

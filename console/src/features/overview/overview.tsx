@@ -9,8 +9,9 @@ import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Empty, Note, Skeleton } from "../../ui/feedback.tsx";
-import { Icon, type IconName } from "../../ui/icon.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { Meter, PageHead, Panel } from "../../ui/page.tsx";
+import { Attention } from "./attention.tsx";
 import { Latest } from "./latest.tsx";
 
 export function Overview() {
@@ -46,7 +47,10 @@ export function Overview() {
         </Panel>
       ) : (
         <div className="columns">
-          <Attention servers={servers.data ?? []} domains={domains.data ?? []} />
+          <Attention
+            servers={mayServers && servers.isPending ? undefined : (servers.data ?? [])}
+            domains={mayDns && domains.isPending ? undefined : (domains.data ?? [])}
+          />
           <Latest />
         </div>
       )}
@@ -100,82 +104,6 @@ function Figure({ label, value, of, children }: { label: string; value: string; 
         {of !== undefined && <span className="muted number">{t.overview.of(of)}</span>}
       </div>
       {children}
-    </Panel>
-  );
-}
-
-interface Problem {
-  readonly key: string;
-  readonly icon: IconName;
-  readonly text: string;
-  readonly detail: string;
-  readonly server?: number;
-}
-
-/** Names that a list of problems shows; the others are counted. */
-const mostShown = 8;
-
-function Attention({ servers, domains }: { servers: readonly Server[]; domains: readonly Domain[] }) {
-  const t = useTexts();
-  const checks = useQuery(queriesOf(useData().client).readiness()).data?.Checks ?? [];
-  const states = t.servers.states;
-  const undelegated = domains.filter(({ Delegation }) => Delegation === "NotDelegated" || Delegation === "Partial");
-  const problems: Problem[] = [
-    ...checks
-      .filter(({ Ok }) => !Ok)
-      .map(({ Name, Detail }) => ({
-        key: Name,
-        icon: "error" as const,
-        text: t.overview.check(Name),
-        detail: Detail,
-      })),
-    ...servers.flatMap(({ ID, Name, State, Error: error, Condition, Crashes }): Problem[] => {
-      const server = { key: `server-${ID}`, server: ID };
-      if (State === "Failed")
-        return [{ ...server, icon: "error", text: t.overview.failedServer(Name), detail: error?.detail ?? "" }];
-      if (Condition !== "Normal")
-        return [{ ...server, icon: "warn", text: t.overview.condition(Name, states[Condition]), detail: "" }];
-      return Crashes > 0 ? [{ ...server, icon: "warn", text: t.overview.crashes(Name, Crashes), detail: "" }] : [];
-    }),
-    ...(undelegated.length > 0
-      ? [
-          {
-            key: "delegation",
-            icon: "warn" as const,
-            text: t.overview.notDelegated(undelegated.length),
-            detail: undelegated
-              .slice(0, mostShown)
-              .map(({ Name }) => Name)
-              .join(", "),
-          },
-        ]
-      : []),
-  ];
-  return (
-    <Panel title={t.overview.attention} isFlush>
-      {problems.length === 0 ? (
-        <Empty icon="check" title={t.overview.allWell}>
-          {t.overview.allWellAbout}
-        </Empty>
-      ) : (
-        <ul className="list padded">
-          {problems.slice(0, mostShown).map(({ key, icon, text, detail, server }) => (
-            <li key={key} className="line fixed">
-              <Icon name={icon} />
-              <div className="grow break">
-                {server === undefined ? (
-                  text
-                ) : (
-                  <Link to="/servers/$id" params={{ id: String(server) }}>
-                    {text}
-                  </Link>
-                )}
-                {detail !== "" && <div className="muted small">{detail}</div>}
-              </div>
-            </li>
-          ))}
-        </ul>
-      )}
     </Panel>
   );
 }

@@ -12,7 +12,8 @@ import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Skeleton } from "../../ui/feedback.tsx";
 import { Check, SelectField } from "../../ui/field.tsx";
 import { Panel, State } from "../../ui/page.tsx";
@@ -58,6 +59,7 @@ export function ServerBackups({ server }: { server: Server }) {
         id: "created",
         name: t.common.created,
         width: "150px",
+        isBelow: true,
         cell: ({ DateCreate }) => (
           <time dateTime={DateCreate} title={format.time(DateCreate)} className="muted">
             {format.ago(DateCreate)}

@@ -206,11 +206,7 @@ export function ServerCreate() {
               />
               {[
                 ...publicNetworks.map(({ Id, Name, CIDR }) => ({ id: Id, name: Name, about: CIDR })),
-                ...networks.map(({ ID, Name, Gateway, Mask }) => ({
-                  id: ID,
-                  name: Name,
-                  about: Gateway === "" ? Mask : `${Gateway} / ${Mask}`,
-                })),
+                ...networks.map(({ ID, Name, CIDR }) => ({ id: ID, name: Name, about: CIDR })),
               ].map(({ id, name, about }) => (
                 <Choice
                   key={id}

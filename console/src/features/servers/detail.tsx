@@ -10,6 +10,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
 import { ServerActions } from "./actions.tsx";
 import { ServerBackups } from "./backups.tsx";
 import { BootLog } from "./log.tsx";
@@ -84,7 +85,7 @@ export function ServerDetail() {
             <p className="break">{server.Error.detail}</p>
           </Note>
         )}
-        <nav className="tabs" aria-label={t.server.tabsLabel}>
+        <Tabs label={t.server.tabsLabel}>
           {shown.map((name) => (
             <Link
               key={name}
@@ -96,7 +97,7 @@ export function ServerDetail() {
               {t.server.tabs[name]}
             </Link>
           ))}
-        </nav>
+        </Tabs>
         <Suspense fallback={<Skeleton lines={6} />}>{(parts[tab] ?? parts["summary"])?.()}</Suspense>
       </div>
     </>

@@ -9,7 +9,8 @@ import { addressOf, serverState } from "../../data/serverview.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button, buttonClass } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
@@ -74,22 +75,23 @@ export function ServerList() {
       {
         id: "address",
         name: t.servers.address,
+        isBelow: true,
         width: "minmax(130px, 1fr)",
         cell: (server) => <span className="mono">{addressOf(server)}</span>,
       },
       {
         id: "size",
         name: t.servers.size,
-        width: "minmax(190px, 1fr)",
+        width: "minmax(176px, 1fr)",
         cell: ({ CPU, RAM, HDD }) => (
           <span className="number">{t.servers.sizeOf(CPU, format.megabytes(RAM), format.megabytes(HDD * 1024))}</span>
         ),
       },
-      { id: "image", name: t.servers.image, width: "minmax(120px, 1fr)", cell: ({ Image }) => Image },
+      { id: "image", name: t.servers.image, width: "minmax(110px, 1fr)", cell: ({ Image }) => Image },
       {
         id: "labels",
         name: t.common.labels,
-        width: "minmax(130px, 1fr)",
+        width: "minmax(120px, 1fr)",
         cell: ({ Labels }) =>
           Object.entries(Labels).map(([key, value]) => (
             <span key={key} className="tag">

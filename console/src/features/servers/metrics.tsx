@@ -4,7 +4,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useData } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
-import { useFormat, useLanguage, useTexts } from "../../texts/texts.tsx";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Chart } from "../../ui/chart.tsx";
 import { Empty, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
@@ -28,7 +28,6 @@ const rangeNames = Object.keys(ranges) as Range[];
 export function ServerMetrics({ id }: { id: number }) {
   const t = useTexts();
   const format = useFormat();
-  const { language } = useLanguage();
   const go = useNavigate({ from: "/servers/$id" });
   const search = useSearch({ from: "/servers/$id" });
   const range = rangeNames.find((name) => name === search.range) ?? "h1";
@@ -87,7 +86,7 @@ export function ServerMetrics({ id }: { id: number }) {
             <Panel key={title} title={title}>
               <Chart
                 label={title}
-                language={language}
+                locale={format.locale}
                 times={times}
                 onZoom={(from, to) =>
                   void go({

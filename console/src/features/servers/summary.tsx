@@ -90,7 +90,7 @@ export function ServerSummary({ server }: { server: Server }) {
                       value: <span className="mono">{link.IP6}</span>,
                       copy: link.IP6,
                     },
-                    { name: t.server.bandwidth, value: `${format.number(link.Bandwidth)} Mbit/s` },
+                    { name: t.server.bandwidth, value: format.megabits(link.Bandwidth) },
                     { name: "MAC", value: <span className="mono">{link.MAC}</span>, copy: link.MAC },
                   ]}
                 />

@@ -11,7 +11,8 @@ import { RequestPanel } from "../../data/requestpanel.tsx";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
@@ -121,6 +122,7 @@ function Deliveries({ id }: { id: number }) {
         id: "error",
         name: t.webhooks.error,
         width: "minmax(140px, 2fr)",
+        isBelow: true,
         cell: ({ Error: failure, NextDate }) => (
           <span className="muted" title={failure ?? undefined}>
             {failure ?? "–"}

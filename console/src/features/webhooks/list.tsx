@@ -8,7 +8,8 @@ import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/datatable.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
 import { CreateWebhook } from "./create.tsx";
@@ -44,6 +45,7 @@ export function WebhookList() {
         id: "types",
         name: t.webhooks.types,
         width: "minmax(140px, 1fr)",
+        isBelow: true,
         cell: ({ Types }) => (
           <span title={Types.join(", ")}>
             {Types.map((type) => (

@@ -24,6 +24,7 @@ export const shell = {
     never: "never",
     yes: "Yes",
     no: "No",
+    units: { MB: "MB", GB: "GB", "Mbit/s": "Mbit/s" },
     typeToConfirm: (name: string) => `Type ${name} to confirm`,
     undo: "Undo",
     undone: "Undone",

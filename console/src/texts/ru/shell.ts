@@ -28,6 +28,7 @@ export const shell: Pick<
     never: "никогда",
     yes: "Да",
     no: "Нет",
+    units: { MB: "МБ", GB: "ГБ", "Mbit/s": "Мбит/с" },
     typeToConfirm: (name) => `Введите ${name} для подтверждения`,
     undo: "Отменить",
     undone: "Отменено",

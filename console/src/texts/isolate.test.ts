@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isolate, isolated } from "./isolate.ts";
+
+test("a name that changes the direction is isolated, and loses the characters that do so", () => {
+  assert.equal(isolate("web-1"), "web-1");
+  assert.equal(isolate("שרת"), "\u2068שרת\u2069");
+  assert.equal(isolate("abc\u202efdp.exe\u2069"), "\u2068abcfdp.exe\u2069");
+});
+
+test("texts keep their form; only their functions change", () => {
+  const texts = isolated({
+    plain: "a",
+    names: ["b"],
+    deep: { of: (name: string, count: number) => `${name}: ${count}` },
+  });
+  assert.equal(texts.plain, "a");
+  assert.deepEqual(texts.names, ["b"]);
+  assert.equal(texts.deep.of("x", 2), "x: 2");
+  assert.equal(texts.deep.of("\u202ex", 2), "\u2068x\u2069: 2");
+});

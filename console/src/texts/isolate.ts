@@ -1,0 +1,24 @@
+/**
+ * Names within sentences. A name of the other direction, or with characters that change the direction, must not turn the words after it:
+ * `delete abc\u202e?` would read as another question.
+ */
+
+/** Characters of scripts that run from right to left, and characters that change the direction. */
+const turning = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
+const controls = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Returns the name between "first strong isolate" and "pop directional isolate", without characters that would end these. */
+export const isolate = (name: string): string =>
+  turning.test(name) ? `\u2068${name.replaceAll(controls, "")}\u2069` : name;
+
+/** Returns the texts of a language, whose functions isolate the names that they get. */
+export function isolated<T extends object>(texts: T): T {
+  const entries = Object.entries(texts).map(([key, text]: [string, unknown]) => {
+    if (typeof text === "function")
+      return [key, (...args: unknown[]): unknown => Reflect.apply(text, texts, args.map(isolatedArgument))];
+    return [key, typeof text === "object" && text !== null && !Array.isArray(text) ? isolated(text) : text];
+  });
+  return Object.fromEntries(entries) as T;
+}
+
+const isolatedArgument = (value: unknown): unknown => (typeof value === "string" ? isolate(value) : value);

@@ -1,0 +1,19 @@
+/** The tabs of a page: links, of which the present one has `aria-current`. On a narrow screen they scroll, and the present one is in view. */
+import { type ReactNode, useLayoutEffect, useRef } from "react";
+
+export function Tabs({ label, children }: { label: string; children: ReactNode }) {
+  const nav = useRef<HTMLElement>(null);
+  const shown = useRef<Element>(null);
+  useLayoutEffect(() => {
+    const box = nav.current;
+    const present = box?.querySelector<HTMLElement>("[aria-current=page]") ?? null;
+    if (box === null || present === null || present === shown.current) return;
+    shown.current = present;
+    box.scrollLeft = present.offsetLeft - (box.clientWidth - present.offsetWidth) / 2;
+  });
+  return (
+    <nav className="tabs" aria-label={label} ref={nav}>
+      {children}
+    </nav>
+  );
+}

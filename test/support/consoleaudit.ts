@@ -1,0 +1,48 @@
+/** What a page of the console must be for everybody: reachable and visible with the keyboard alone, named, large enough, not too wide. */
+import { resolve } from "node:path";
+import { buildSync } from "esbuild";
+import type { Page } from "playwright-core";
+
+/** As `console/audit/focus.ts` describes it. */
+interface Stop {
+  readonly element: string;
+  readonly name: string;
+  readonly hasFocusRing: boolean;
+  readonly isInView: boolean;
+  readonly isLarge: boolean;
+  readonly isSame: boolean;
+  readonly isRepeated: boolean;
+}
+
+const source = resolve(import.meta.dirname, "../../console/audit/focus.ts");
+const [script] = buildSync({ entryPoints: [source], bundle: true, write: false, format: "iife" }).outputFiles;
+
+/** Keys after which the walk ends: a longer table is as its first rows. */
+const mostStops = 120;
+
+/** Presses Tab until an element has the focus again, and returns what is wrong. */
+export async function walkPage(page: Page): Promise<string[]> {
+  await page.evaluate(script?.text ?? "");
+  const faults: string[] = [];
+  let presses = 0;
+  for (; presses < mostStops; presses++) {
+    await page.keyboard.press("Tab");
+    const stop = await page.evaluate<Stop | null>("focusAudit.focused()");
+    // The focus has left the page, or moves between the parts of a date.
+    if (stop === null || stop.isSame) continue;
+    if (stop.isRepeated) break;
+    if (stop.name === "") faults.push(`no name: ${stop.element}`);
+    if (!stop.hasFocusRing) faults.push(`no visible focus: ${stop.element}`);
+    if (!stop.isInView) faults.push(`focus is not in view: ${stop.element}`);
+    if (!stop.isLarge) faults.push(`smaller than 24 pixels: ${stop.element}`);
+    // Tab belongs to the guest.
+    if (stop.element.includes("xterm")) await page.keyboard.press("Control+Shift+Escape");
+  }
+  if (presses < mostStops)
+    faults.push(
+      ...(await page.evaluate<string[]>("focusAudit.missed()")).map((each) => `not reachable with Tab: ${each}`),
+    );
+  const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
+  if (overflow > 0) faults.push(`${overflow} pixels wider than the screen`);
+  return faults;
+}
