@@ -1,10 +1,12 @@
 /** Starts the service as an operator does, with its own data folder, to measure it from outside. */
+import { createSocket } from "node:dgram";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type Client, createClient } from "@brume/api/client.ts";
-import { type Program, start, untilReady } from "./process.ts";
+import { query } from "../../test/support/dnsclient.ts";
+import { type Program, processorTime, start, untilReady } from "./process.ts";
 
 export interface Brume {
   readonly url: string;
@@ -15,6 +17,11 @@ export interface Brume {
   readonly program: Program;
   /** Milliseconds from the start of the process to the first 200 of `/readyz`. */
   readonly startMs: number;
+  /** Milliseconds of processor time that the process had used then. */
+  readonly startProcessor: number;
+  /** Milliseconds from the start of the process to the first DNS answer with data, and its processor time; NaN without a name. */
+  readonly dnsMs: number;
+  readonly dnsProcessor: number;
   /** Stops it. The data folder stays. */
   stop(signal?: NodeJS.Signals): Promise<void>;
   remove(): void;
@@ -30,10 +37,28 @@ export async function freePort(): Promise<number> {
 
 const root = resolve(import.meta.dirname, "../..");
 
-/** Starts the service and waits until it is ready. `folder`: data of an earlier run. */
+/** Milliseconds between two queries until the first answer. */
+const queryPeriod = 5;
+
+/** Resolves when the name server on a local port answers a query for the A records of `name` with data. */
+async function untilAnswered(port: number, name: string): Promise<void> {
+  const socket = createSocket("udp4");
+  const packet = query(name, 1);
+  const timer = setInterval(() => socket.send(packet, port, "127.0.0.1"), queryPeriod);
+  try {
+    // The number of answers is in bytes 6 and 7.
+    await new Promise<void>((done) => socket.on("message", (bytes) => bytes.readUInt16BE(6) > 0 && done()));
+  } finally {
+    clearInterval(timer);
+    socket.close();
+  }
+}
+
+/** Starts the service and waits until it is ready. `folder`: data of an earlier run. `name`: a name whose first DNS answer is measured. */
 export async function startBrume(
   folder = mkdtempSync(join(tmpdir(), "brume-bench-")),
   settings: Readonly<Record<string, string>> = {},
+  name: string | null = null,
 ): Promise<Brume> {
   mkdirSync(folder, { recursive: true });
   const [port, dnsPort] = [await freePort(), await freePort()];
@@ -51,8 +76,11 @@ export async function startBrume(
     BRUME_SIMULATE: "1",
     ...settings,
   });
+  const spent = () => ({ ms: performance.now() - begun, processor: processorTime(program.child.pid) });
+  const answered = name === null ? { ms: Number.NaN, processor: Number.NaN } : untilAnswered(dnsPort, name).then(spent);
   await untilReady(`${url}/readyz`);
-  const startMs = performance.now() - begun;
+  const ready = spent();
+  const dns = await answered;
   const token = readFileSync(join(folder, "token"), "utf8").trim();
   return {
     url,
@@ -61,7 +89,10 @@ export async function startBrume(
     folder,
     client: createClient({ url, token }),
     program,
-    startMs,
+    startMs: ready.ms,
+    startProcessor: ready.processor,
+    dnsMs: dns.ms,
+    dnsProcessor: dns.processor,
     stop: (signal) => program.stop(signal),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };

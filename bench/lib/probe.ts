@@ -6,6 +6,7 @@ import { Agent, request } from "node:http";
 import { join } from "node:path";
 import type { Brume } from "./brume.ts";
 import type { Waits } from "./prober.ts";
+import { processorTime } from "./process.ts";
 
 /** A response without its body. */
 export interface Response {
@@ -46,12 +47,6 @@ export function send(
     sent.on("error", reject);
     sent.end(options.body === undefined ? undefined : JSON.stringify(options.body));
   });
-}
-
-/** Returns the milliseconds of processor time of a process so far. */
-export function processorTime(pid: number | undefined): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 const statusOf = (pid: number | undefined, name: string): number =>

@@ -42,6 +42,12 @@ export function start(argv: readonly string[], env: Readonly<Record<string, stri
   };
 }
 
+/** Returns the milliseconds of processor time of a process so far. */
+export function processorTime(pid: number | undefined): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
 /** Sends requests until `url` returns 200. Resolves to the milliseconds since the call. */
 export async function untilReady(url: string, headers: Readonly<Record<string, string>> = {}): Promise<number> {
   const begun = performance.now();
