@@ -196,3 +196,37 @@ invariant("a zone that cannot be encoded does not prevent others from being serv
   assert.deepEqual(lines, ["Zone not served: it cannot be encoded."]);
   await close();
 });
+
+invariant("a comparison reads no zone whose steps are under way", async (store) => {
+  const read: string[] = [];
+  const { zones, nameserver, other, close } = await open(store);
+  await zones.loaded;
+  const id = await other.create("busy.example");
+  await zones.reconcile();
+  const publish = nameserver.publish.bind(nameserver);
+  nameserver.publish = (changes) => {
+    for (const { zone, base } of changes) if (base === null) read.push(zone);
+    return publish(changes);
+  };
+  const [domain] = await findByNames(store.read, ["busy.example"]);
+  const whole = fullZone({ ...(domain ?? assert.fail()), id }, [], nameServers);
+  let serial = 1;
+  let isOver = false;
+  const changing = (async () => {
+    for (; !isOver; serial += 1) {
+      await other.raise(id, serial + 1);
+      await zones.publish({ ...whole, base: serial, serial: serial + 1, sets: [] }, 1000);
+    }
+  })();
+  for (let times = 0; times < 10; times++) {
+    await zones.reconcile();
+    await zones.reconcileChanged();
+  }
+  isOver = true;
+  await changing;
+  assert.deepEqual(read, []);
+  await other.raise(id, serial + 5);
+  await zones.reconcile();
+  assert.deepEqual(read, ["busy.example"], "a zone that is not served is read");
+  await close();
+});

@@ -107,21 +107,77 @@ export async function applyChanges(
     version: domain.version + 1,
     record_count: domain.record_count + growth,
   };
-  // Sent together: on PostgreSQL each statement that is awaited alone costs a round trip.
-  const [changes] = await Promise.all([
-    writeAll(tx, domain.id, effective, serial, by.now),
-    table.stepDomain.run(tx, after),
-  ]);
+  const changes = await writeAll(tx, domain.id, effective, serial, by.now);
+  table.stepDomain.send(tx, after);
   if (!visible) return { domain: after, changes, step: null };
   appendVersion(tx, after, changes, by);
-  const step: ZoneChange = {
-    zone: domain.ascii,
-    base: domain.serial,
+  return { domain: after, changes, step: stepOf(domain, after, neighbours, changes, nameServers) };
+}
+
+/** Returns the step of the zone from the domain before the changes to that after them. */
+function stepOf(
+  { ascii, serial: base }: table.OwnedDomain,
+  { serial }: table.OwnedDomain,
+  neighbours: readonly table.RecordRow[],
+  changes: readonly VersionChange[],
+  nameServers: readonly string[],
+): ZoneChange {
+  const sets = changedSets(ascii, neighbours, changes, nameServers);
+  return { zone: ascii, base, serial, soa: automaticSoa(ascii, nameServers), sets };
+}
+
+/** Returns the nodes at which a new record may conflict or form a record set with others; null: other look-ups are needed too. */
+export function nodesAround(record: StoredRecord): readonly string[] | null {
+  const nodes = new Set([nodeOf(record)]);
+  for (const { keys, between } of conflictQueries(record)) {
+    if (between !== undefined) return null;
+    for (const key of keys) nodes.add(key);
+  }
+  return [...nodes];
+}
+
+/**
+ * Creates one record as `applyChanges` does, with the rows at its `nodesAround`, but leaves it to the caller to store its row and the
+ * counters of the domain. Throws as `applyChanges`.
+ */
+export function createRecord(
+  tx: Tx,
+  domain: table.OwnedDomain,
+  neighbours: readonly table.RecordRow[],
+  change: Extract<RecordChange, { op: "Create" }> & { readonly id: number },
+  by: Author,
+  nameServers: readonly string[],
+): Applied & { readonly row: table.RecordRow } {
+  requireQuota(domain.quotas, "RecordsPerDomain", domain.record_count, 1);
+  requireNoConflict(domain, neighbours, [change], by.canSee);
+  const serial = nextSerial(domain.serial, by.now);
+  const after = { ...domain, serial, version: domain.version + 1, record_count: domain.record_count + 1 };
+  const row = { ...newRow(domain.id, change, serial, by.now), id: change.id };
+  const changes: VersionChange[] = [{ op: "Create", before: null, after: row }];
+  appendVersion(tx, after, changes, by);
+  return { domain: after, changes, row, step: stepOf(domain, after, neighbours, changes, nameServers) };
+}
+
+/** Returns the row of a new record. */
+function newRow(
+  domainId: number,
+  { record, labels }: Extract<RecordChange, { op: "Create" }>,
+  serial: number,
+  now: number,
+): table.NewRecord {
+  const { owner, ttl, value, type } = record;
+  return {
+    owner,
+    ttl,
+    value,
+    node: nodeOf(record),
+    labels,
+    domain_id: domainId,
+    type,
     serial,
-    soa: automaticSoa(domain.ascii, nameServers),
-    sets: changedSets(domain.ascii, neighbours, changes, nameServers),
+    created: now,
+    version: 1,
   };
-  return { domain: after, changes, step };
 }
 
 /** Returns the unchanged rows that a change may conflict or form a record set with, by id. */
@@ -212,25 +268,18 @@ async function write(
   now: number,
 ): Promise<VersionChange> {
   if (change.op === "Delete") {
-    await table.deleteRecord.run(tx, { id: change.row.id });
+    table.deleteRecord.send(tx, { id: change.row.id });
     return { op: "Delete", before: change.row, after: null };
   }
-  const { owner, ttl, value } = change.record;
-  const content = { owner, ttl, value, node: nodeOf(change.record), labels: change.labels };
   if (change.op === "Update") {
+    const { owner, ttl, value } = change.record;
+    const content = { owner, ttl, value, node: nodeOf(change.record), labels: change.labels };
     const newSerial = isVisible(change.row, change.record) ? serial : change.row.serial;
     const after = { ...change.row, ...content, serial: newSerial, version: change.row.version + 1 };
-    await table.updateRecord.run(tx, after);
+    table.updateRecord.send(tx, after);
     return { op: "Update", before: change.row, after };
   }
-  const row: table.NewRecord = {
-    ...content,
-    domain_id: domainId,
-    type: change.record.type,
-    serial,
-    created: now,
-    version: 1,
-  };
+  const row = newRow(domainId, change, serial, now);
   const id = await table.insertRecord.insert(tx, row);
   return { op: "Create", before: null, after: { ...row, id } };
 }

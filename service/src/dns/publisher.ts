@@ -4,6 +4,7 @@
  * is read and published. If other processes write to the database too, the changed zones are read every second by their event ids, and all
  * zones are compared every 30 s. A zone that cannot be published is shown as `New` and is retried until it is served.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/interface.ts";
 import { newestEventId } from "../engine/event.ts";
@@ -52,8 +53,13 @@ export interface ZonePublisherOptions {
 /** Milliseconds after a start that has read zones from the database, and between two times, at which the zones are saved. */
 const savePeriods = { first: 5000, next: 3_600_000 };
 
+type SerialRow = Awaited<ReturnType<typeof table.listSerialsOf>>[number];
+
 /** The readiness report contains it while a name server is being loaded. */
 const loading = "The zones are being loaded into the name server.";
+
+/** Milliseconds after which a step that was committed is served, unless it failed. */
+const publishTime = 100;
 
 const defaultPeriods = { all: 30_000, changed: 1000, retry: 1000 };
 
@@ -76,6 +82,8 @@ export function createZonePublisher({
   let revision = 0;
   /** Id of the newest event whose zone was compared. */
   let comparedUpTo = 0;
+  /** `foreignWrites` of the store at the last comparison of changed zones. */
+  let foreignBefore: number | null = null;
   /** A publication failed: the next comparison must include all zones. */
   let needsFullComparison = true;
   let comparisons = 0;
@@ -125,7 +133,12 @@ export function createZonePublisher({
   function compare(): Promise<void> {
     comparisons += 1;
     const isFullDue = comparisons % Math.max(1, Math.round(periods.all / period())) === 0;
-    return isFullDue || needsFullComparison ? publisher.reconcile() : publisher.reconcileChanged();
+    if (isFullDue || needsFullComparison) return publisher.reconcile();
+    // The steps of this process are published as they are committed.
+    const foreign = store.foreignWrites();
+    if (foreign !== null && foreign === foreignBefore) return Promise.resolve();
+    foreignBefore = foreign;
+    return publisher.reconcileChanged();
   }
 
   /** Runs comparisons one after the other. */
@@ -251,13 +264,31 @@ export function createZonePublisher({
     resolveLoaded();
   }
 
+  /**
+   * Returns the ids of the zones that the name server does not serve as the database contained them. A zone that changes all the time is
+   * served one step behind, or was read one step behind: its complete records are not read for that.
+   */
+  async function listStale(domains: readonly SerialRow[]): Promise<number[]> {
+    const different = domains.filter(({ ascii, serial }) => served.get(ascii)?.serial !== serial);
+    if (different.length === 0) return [];
+    await sleep(publishTime, undefined, { ref: false });
+    const serials = different.map(({ ascii }) => served.get(ascii)?.serial ?? 0);
+    const ids = different.map(({ id }) => id);
+    const newest = new Map((await table.listSerialsOf(store.read, ids)).map(({ id, serial }) => [id, serial]));
+    const isStale = ({ id, serial }: SerialRow, index: number): boolean => {
+      const now = serials[index] ?? 0;
+      return now < serial || now > (newest.get(id) ?? 0);
+    };
+    return different.filter(isStale).map(({ id }) => id);
+  }
+
   async function compareAll(): Promise<void> {
     const past = [...withdrawn.keys()];
     needsFullComparison = false;
     const newest = await newestEvent();
     const domains = await table.listSerials(store.read);
     const desired = new Set(domains.map(({ ascii }) => ascii));
-    for (const { id, ascii, serial } of domains) if (served.get(ascii)?.serial !== serial) await publishZone(id);
+    for (const id of await listStale(domains)) await publishZone(id);
     for (const zone of served.keys()) if (!desired.has(zone)) await withdrawDeleted(zone);
     // All zones that were read before these withdrawals have been published by now.
     for (const zone of past) withdrawn.delete(zone);
@@ -270,7 +301,7 @@ export function createZonePublisher({
     const changed = await listChangedDomains(store.read, comparedUpTo, newest);
     const domains = await table.listSerialsOf(store.read, changed);
     const found = new Set(domains.map(({ id }) => id));
-    for (const { id, ascii, serial } of domains) if (served.get(ascii)?.serial !== serial) await publishZone(id);
+    for (const id of await listStale(domains)) await publishZone(id);
     for (const id of changed) {
       const zone = found.has(id) ? undefined : zoneOf.get(id);
       if (zone !== undefined) await withdrawDeleted(zone);

@@ -7,13 +7,14 @@ import type { FieldError } from "@brume/api/errors.ts";
 import type { Clock } from "../base/clock.ts";
 import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import type { ChangeResult, Handlers, Request, ResourceChange } from "../http/handler.ts";
-import type { Snapshot, Tx } from "../store/db.ts";
+import { type Batch, type Batched, inBatch, type Snapshot, type Tx } from "../store/db.ts";
 import { canSeeRecord, findVisibleDomain, getDomain, getRecord, requireRecordAccess } from "./access.ts";
 import { type Applied, type Author, applyChanges, showChange } from "./apply.ts";
 import type { FetchZone } from "./migrate.ts";
 import { checkFields, ownerField, readRecord } from "./model/record.ts";
 import { recordTag, showRow, storedOf } from "./model/show.ts";
 import type { ZonePublisher } from "./publisher.ts";
+import { type Creation, createRecordBatch } from "./recordbatch.ts";
 import * as table from "./table.ts";
 
 /** Dependencies shared by the DNS route handlers. */
@@ -73,8 +74,13 @@ interface RecordHandler<A extends RecordRequest> {
   change(request: A, tx: Tx): Promise<ChangeResult<DnsRecord>>;
 }
 
-function createOf(type: RecordType, context: DnsContext): RecordHandler<RecordRequest> {
+function createOf(
+  type: RecordType,
+  context: DnsContext,
+  batch: Batch<Creation, ChangeResult<DnsRecord>>,
+): RecordHandler<RecordRequest> & { batched(request: RecordRequest): Batched<ChangeResult<DnsRecord>> } {
   return {
+    batched: (request) => inBatch(batch, { type, request }),
     alsoCheck: (body) => checkFields(type, body, false),
     async change(request, tx) {
       const { body, caller, dryRun } = request;
@@ -152,9 +158,14 @@ function recordOutcome(
 type Names = "readRecord" | "deleteRecord" | `createRecord${RecordType}` | `updateRecord${RecordType}`;
 
 export function recordRoutes(context: DnsContext): Handlers<Names> {
+  const batch = createRecordBatch({
+    authorOf: (request) => authorOf(request, context.clock),
+    nameServers: context.nameServers,
+    show: (created) => recordOutcome(context, created, created.row),
+  });
   const perType = Object.fromEntries(
     recordTypes.flatMap((type) => [
-      [`createRecord${type}`, createOf(type, context)],
+      [`createRecord${type}`, createOf(type, context, batch)],
       [`updateRecord${type}`, updateOf(type, context)],
     ]),
   ) as unknown as Handlers<`createRecord${RecordType}` | `updateRecord${RecordType}`>;

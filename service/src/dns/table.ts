@@ -1,6 +1,6 @@
 /** SQL of domains and records; `changetable.ts` has that of their versions. Callers that change records of a domain hold `lockDomain`, so that changes are serialised. */
 import type { Insertable, Selectable, Updateable } from "kysely";
-import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import { insertMany, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { DomainTable, RecordTable } from "../store/schema/dns.ts";
 
 export type DomainRow = Selectable<DomainTable>;
@@ -228,18 +228,38 @@ export function listAtNodes(db: Reader, domain: number, nodes: readonly string[]
   return nodes.length === 1 ? listAtNode.all(db, { domain, node }) : listAtMany(db, domain, nodes);
 }
 
+/** Numbers of nodes in one query. Few sizes, so that few queries stay prepared. */
+const nodeLists = [256, 64, 16, 4].map((size) => ({ size, query: prepareNodeList(size) }));
+const nodeName = (index: number): string => `node${index}`;
+
+function prepareNodeList(size: number) {
+  return prepare<Record<string, never>>()((db, p) =>
+    db
+      .selectFrom("record")
+      .selectAll()
+      .where("domain_id", "=", p("domain"))
+      .where(
+        "node",
+        "in",
+        Array.from({ length: size }, (_, index) => p(nodeName(index))),
+      ),
+  );
+}
+
 async function listAtMany(db: Reader, domain: number, nodes: readonly string[]): Promise<RecordRow[]> {
-  const rows: RecordRow[] = [];
-  for (let from = 0; from < nodes.length; from += maxKeys)
-    rows.push(
-      ...(await db
-        .selectFrom("record")
-        .selectAll()
-        .where("domain_id", "=", domain)
-        .where("node", "in", nodes.slice(from, from + maxKeys))
-        .execute()),
-    );
-  return rows;
+  const reading: Promise<RecordRow[]>[] = [];
+  for (let from = 0; from < nodes.length; ) {
+    const left = nodes.length - from;
+    const list = nodeLists.find(({ size }) => size <= left) ?? nodeLists.at(-1);
+    if (list === undefined) break;
+    const { size, query } = list;
+    const some = nodes.slice(from, from + size);
+    // A short list is filled with its first node.
+    const values = Array.from({ length: size }, (_, index) => [nodeName(index), some[index] ?? some[0]]);
+    reading.push(query.all(db, { domain, ...Object.fromEntries(values) } as Record<string, never>));
+    from += size;
+  }
+  return (await Promise.all(reading)).flat();
 }
 
 /** Lists at most `limit` records of these types at nodes between two, both excluded. */
@@ -274,6 +294,21 @@ export const insertRecord = prepare<NewRecord>()((db, p) =>
     version: p("version"),
   }),
 );
+
+/** Inserts records with ids from `reserveIds`. The result is not awaited. */
+export const insertRecords = insertMany("record", [
+  "id",
+  "domain_id",
+  "type",
+  "owner",
+  "node",
+  "ttl",
+  "value",
+  "serial",
+  "created",
+  "labels",
+  "version",
+]);
 
 export const updateRecord = prepare<Omit<RecordRow, "domain_id" | "type" | "created">>()((db, p) =>
   db

@@ -1,5 +1,5 @@
 /** Notifies listeners of commits inside the process, so that the engine and the event feed start at once instead of polling. */
-import type { Store, Tx } from "../store/db.ts";
+import type { Batched, Store, Tx } from "../store/db.ts";
 
 /** What a commit notifies other processes of: new tasks, cancellations, or events. */
 export type Topic = "task" | "cancel" | "event";
@@ -46,13 +46,13 @@ export function observeCommits(store: Store): ObservedStore {
     unavailable: () => store.unavailable(),
     blocked: () => store.blocked(),
     close: () => store.close(),
-    write(work) {
+    write<T, O>(work: (tx: Tx, output?: O) => Promise<T>, batched?: Batched<O>): Promise<T> {
       let topics: (Topic | "hidden")[] = [];
-      const written = store.write((tx) => {
+      const written = store.write((tx, output?: O) => {
         topics = [];
         (tx as ObservedTx)[topicsKey] = topics;
-        return work(tx);
-      });
+        return work(tx, output);
+      }, batched);
       return written.then((result) => {
         if (!topics.includes("hidden")) commits += 1;
         for (const topic of topics) if (topic !== "hidden") for (const listener of listeners[topic]) listener();

@@ -6,7 +6,7 @@ import { errorCodes, type FieldError, type MissingCode } from "@brume/api/errors
 import { isChange, isStored, type Operation } from "@brume/api/operation.ts";
 import { type TObject, Type } from "typebox";
 import { ApiError } from "../base/error.ts";
-import type { Reader, Tx } from "../store/db.ts";
+import type { Batched, Reader, Tx } from "../store/db.ts";
 import type { ChangeResult, ListPage, ReadResult, Request } from "./handler.ts";
 import type { Metrics, Timer } from "./metrics.ts";
 import { parseId } from "./path.ts";
@@ -20,6 +20,7 @@ export interface AnyHandler {
   alsoCheck?(body: object): readonly FieldError[];
   failsElementOnly?(body: object, error: FieldError): boolean;
   prepare?(request: Request): Promise<(tx: Tx) => Promise<ChangeResult<unknown>>>;
+  batched?(request: Request): Batched<ChangeResult<unknown>>;
   change?(request: Request, tx: Tx): Promise<ChangeResult<unknown>>;
 }
 

@@ -101,10 +101,10 @@ export async function executeChange(
   const change = await handler.prepare?.(request);
   const print = createPrint();
   let reply: Reply | undefined;
-  const write = store.write(async (tx) => {
-    const outcome = (await (change === undefined
-      ? handler.change?.(request, tx)
-      : change(tx))) as ChangeResult<unknown>;
+  const batched = request.dryRun ? undefined : handler.batched?.(request);
+  const write = store.write(async (tx, output?: ChangeResult<unknown>) => {
+    const outcome = (output ??
+      (await (change === undefined ? handler.change?.(request, tx) : change(tx)))) as ChangeResult<unknown>;
     if (request.dryRun) throw new DryRunEnd(outcome);
     // A change of thousands of objects has texts of megabytes.
     await rest(tx);
@@ -118,7 +118,7 @@ export async function executeChange(
       await claim.store(tx, reply, outcome.tasks ?? [], now);
     }
     return outcome;
-  });
+  }, batched);
   let outcome: ChangeResult<unknown>;
   try {
     outcome = await write;

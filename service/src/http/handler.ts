@@ -7,7 +7,7 @@ import type { FieldError } from "@brume/api/errors.ts";
 import type { EventType } from "@brume/api/event.ts";
 import type { Answer, Body, Operation, Params, Query, Scope } from "@brume/api/operation.ts";
 import { ApiError } from "../base/error.ts";
-import type { Reader, Tx } from "../store/db.ts";
+import type { Batched, Reader, Tx } from "../store/db.ts";
 
 /** Restriction of a token to one domain and some of its records, in addition to its scopes. */
 export interface Restriction {
@@ -150,6 +150,8 @@ interface FieldChecks<Op extends Operation> {
 
 /** A change that runs only in its transaction. */
 export interface DirectChange<Op extends Operation> extends FieldChecks<Op> {
+  /** Adds the request to a batch, which may execute it with others of the same commit, instead of `change`. Not called for a dry run. */
+  batched?(request: Request<Op>): Batched<ChangeResult<Answer<Op>>>;
   change(request: Request<Op>, tx: Tx): Promise<ChangeResult<Answer<Op>>>;
 }
 

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import type { Compilable, DeleteResult, Expression, InsertResult, Kysely, Selectable, UpdateResult } from "kysely";
 import { sql } from "kysely";
+import { statementsOf } from "./journal.ts";
 import type { Tables } from "./schema.ts";
 import type { DatabaseKind, Journal, Row } from "./session.ts";
 import { sessionOf } from "./session.ts";
@@ -39,9 +40,10 @@ export interface Store {
    * transaction and is thrown again. Other writers may share the commit (group commit), but never see or undo each other's changes.
    * `work` may run again (after a deadlock, or when another write of the group fails), so it must change only the database. A failed
    * statement fails the whole transaction, even if it is caught: use `ON CONFLICT` where a conflict is expected. Rejects with
-   * `StorageError` when the database cannot store (disk full, connection lost).
+   * `StorageError` when the database cannot store (disk full, connection lost). With `batched`, a part of the work may be done together
+   * with that of other writes: `work` then gets its output.
    */
-  write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  write<T, O = never>(work: (tx: Tx, output?: O) => Promise<T>, batched?: Batched<O>): Promise<T>;
   /** Opens a consistent view of the committed state, for reads that take many turns. The caller closes it soon: it keeps old pages. */
   snapshot(): Promise<Snapshot>;
   /** Returns why the database cannot be used now, as far as known; null if it can. */
@@ -51,6 +53,28 @@ export interface Store {
   /** Refuses new writes, finishes the accepted ones, and closes the database. */
   close(): Promise<void>;
 }
+
+/**
+ * Work that many writes of one commit do together, because each statement that is awaited costs PostgreSQL a round trip: with a batch the
+ * number of round trips does not grow with that of the writes. No effect on SQLite, which responds within the call.
+ */
+export interface Batch<I, O> {
+  /**
+   * Does the work of the inputs, which have the order of their writes, and returns an output for each. Undefined: it has done nothing
+   * for this one, whose write does all its work itself, after those of the batch. If it rejects, or a write of the batch fails after it
+   * wrote, nothing of it is stored and each write does its work itself.
+   */
+  run(tx: Tx, inputs: readonly I[]): Promise<readonly (O | undefined)[]>;
+}
+
+/** A batch with the input of one write. */
+export interface Batched<O> {
+  readonly batch: Batch<never, O>;
+  readonly input: unknown;
+}
+
+/** Adds the input of one write to a batch. */
+export const inBatch = <I, O>(batch: Batch<I, O>, input: I): Batched<O> => ({ batch, input });
 
 /** A consistent view of a database at one moment, until it is closed. */
 export interface Snapshot {
@@ -115,11 +139,18 @@ class Placeholder {
 
 type Parameter<P> = <K extends keyof P & string>(name: K) => Expression<P[K]>;
 
-/** A compiled query. `all` and `first` return rows, `run` the number of changed rows, and `insert` the `id` of the one new row. */
+/**
+ * A compiled query. `all` and `first` return rows, `run` the number of changed rows, and `insert` the `id` of the one new row. `send` awaits
+ * no result: the commit fails if the statement fails.
+ */
 export type Prepared<P, O> = [O] extends [InsertResult]
-  ? { run(db: Tx, parameters: P): Promise<number>; insert(db: Tx, parameters: P): Promise<number> }
+  ? {
+      run(db: Tx, parameters: P): Promise<number>;
+      insert(db: Tx, parameters: P): Promise<number>;
+      send(db: Tx, parameters: P): void;
+    }
   : [O] extends [UpdateResult | DeleteResult]
-    ? { run(db: Tx, parameters: P): Promise<number> }
+    ? { run(db: Tx, parameters: P): Promise<number>; send(db: Tx, parameters: P): void }
     : { all(db: Reader, parameters: P): Promise<O[]>; first(db: Reader, parameters: P): Promise<O | undefined> };
 
 interface Plan {
@@ -165,6 +196,37 @@ export async function skipIds(tx: Tx, table: keyof Tables, least: number): Promi
   );
 }
 
+/** Returns `count` new ids of this table, in ascending order, for rows that are inserted with their ids. */
+export async function reserveIds(tx: Tx, table: keyof Tables, count: number): Promise<number[]> {
+  const session = sessionOf(tx);
+  if (session.kind === "postgres") {
+    const sql = `SELECT nextval(pg_get_serial_sequence('${table}', 'id')) AS id FROM generate_series(1, $1::int)`;
+    return (await session.all(sql, [count], `${table}-ids`)).map(({ id }) => id as number);
+  }
+  await skipIds(tx, table, 0);
+  const last = await session.first("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ? RETURNING seq", [
+    count,
+    table,
+  ]);
+  return Array.from({ length: count }, (_, index) => Number(last?.["seq"]) - count + 1 + index);
+}
+
+/** Returns a function that inserts many rows in few statements. It awaits no result: the commit fails if a statement fails. */
+export function insertMany<Name extends keyof Tables>(
+  table: Name,
+  columns: readonly (keyof Tables[Name] & string)[],
+): (tx: Tx, rows: readonly Selectable<Tables[Name]>[]) => void {
+  const target: Journal = { table, columns, texts: new Map() };
+  return (tx, rows) => {
+    const session = sessionOf(tx);
+    const entries = rows.map((row) => ({
+      journal: target,
+      values: columns.map((column) => (row as Record<string, unknown>)[column]),
+    }));
+    for (const { sql, values, name } of statementsOf(entries, session.kind)) session.send(sql, values, name);
+  };
+}
+
 /** Returns the name of a prepared statement: equal for equal texts. */
 const nameOf = (text: string): string => `q${createHash("sha256").update(text).digest("base64url").slice(0, 22)}`;
 
@@ -203,6 +265,11 @@ export function prepare<P extends object>(): <O>(
         const session = sessionOf(db);
         const plan = (compiled[session.kind] ??= compile(db));
         return session.run(plan.sql, fill(plan, parameters), plan.name);
+      },
+      send(db: Tx, parameters: P): void {
+        const session = sessionOf(db);
+        const plan = (compiled[session.kind] ??= compile(db));
+        session.send(plan.sql, fill(plan, parameters), plan.name);
       },
       insert(db: Tx, parameters: P): Promise<number> {
         const session = sessionOf(db);

@@ -7,9 +7,9 @@
  * former pages of every statement until the end. If a part fails after it wrote, the group is rolled back and runs again with a
  * savepoint for each part.
  *
- * Parts run one after the other. They await only the database. SQLite responds within the turn, so a group takes one turn; there, a part
- * that awaits something else delays the writers behind it, and the service logs a warning. PostgreSQL receives statements in their order
- * without waiting for the results of earlier ones. On SQLite, a group takes about one slice of the event loop: the other parts follow in
+ * Parts run one after the other, except those of a batch (`db.ts`). They await only the database. SQLite responds within the turn, so a
+ * group takes one turn; there, a part that awaits something else delays the writers behind it, and the service logs a warning. PostgreSQL
+ * receives statements in their order without waiting for the results of earlier ones, and a group while the former one is committed. On SQLite, a group takes about one slice of the event loop: the other parts follow in
  * the next one, and a long part rests between its objects.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -17,14 +17,16 @@ import { setImmediate as nextTurn } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import type { Log } from "../base/log.ts";
-import { createTurn, type Turn } from "../base/turn.ts";
-import type { Awaitable, WriteConnection } from "./connection.ts";
-import type { Tx } from "./db.ts";
+import { createTurn } from "../base/turn.ts";
+import type { WriteConnection } from "./connection.ts";
+import type { Batched, Store, Tx } from "./db.ts";
 import { StorageError } from "./db.ts";
 import type { Health } from "./health.ts";
-import { type Entry, statementsOf } from "./journal.ts";
+import type { Entry } from "./journal.ts";
+import { createLane, type Passage } from "./lane.ts";
+import { type Life, PartSession, writeEntries } from "./part.ts";
 import type { Tables } from "./schema.ts";
-import type { DatabaseKind, Journal, Row, Session } from "./session.ts";
+import type { DatabaseKind, Session } from "./session.ts";
 
 /** Most parts in one commit, so that reads and sockets are served under any load. */
 const largestGroup: Readonly<Record<DatabaseKind, number>> = { sqlite: 512, postgres: 128 };
@@ -41,7 +43,8 @@ export class ConflictError extends Error {
 }
 
 interface Part {
-  readonly work: (tx: Tx) => Promise<unknown>;
+  readonly work: (tx: Tx, output?: unknown) => Promise<unknown>;
+  readonly batched: Batched<unknown> | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -54,135 +57,23 @@ interface Outcome {
   readonly mustUndo: boolean;
   /** The commit must be on the disk before it ends. */
   readonly isDurable: boolean;
+  /** Resolves when its statements have ended, and rejects if one failed. */
+  readonly finished: () => Promise<void>;
 }
 
-const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
-
-/** Writes the journal entries and empties the list. The lock keeps the ids of all processes in the order of commits. */
-async function writeEntries(kind: DatabaseKind, connection: WriteConnection, entries: Entry[]): Promise<void> {
-  if (entries.length === 0) return;
-  const statements = statementsOf(entries.splice(0), kind);
-  await Promise.all([
-    connection.lock("journal"),
-    ...Array.from(statements, ({ sql, values, name }) => connection.run(sql, values, name)),
-  ]);
-}
-
-/** What the parts of a group share while it runs. */
-interface Life {
-  ended: boolean;
-  /** A part has given its turn of the event loop away. */
-  rested: boolean;
-  /** No part runs: the beginning or the commit waits for the disk. */
-  atDisk: boolean;
-  readonly turn: Turn;
-}
-
-/** Session of one part, valid while the part runs. After the first error all statements fail, on both databases. */
-class PartSession implements Session {
-  readonly kind: DatabaseKind;
-  readonly #connection: WriteConnection;
-  readonly #earlier: Entry[];
-  /** The last statement that was sent. Earlier ones have ended before it. */
-  #last: Promise<unknown> | undefined;
-  failure: unknown = undefined;
-  ended = false;
-  /** It ran a statement that may have changed rows, or queued journal rows. */
-  wrote = false;
-  #canLose = false;
-  readonly entries: Entry[] = [];
-
-  readonly #life: Life;
-
-  /** `earlier`: unwritten journal entries of earlier parts. */
-  constructor(kind: DatabaseKind, connection: WriteConnection, earlier: Entry[], life: Life) {
-    this.kind = kind;
-    this.#connection = connection;
-    this.#earlier = earlier;
-    this.#life = life;
-  }
-
-  #fail(error: unknown): never {
-    const cause = this.failure;
-    if (cause !== undefined) throw new Error("an earlier statement of this transaction failed", { cause });
-    this.failure = error;
-    throw error;
-  }
-
-  #act<T>(sql: string, act: (connection: WriteConnection) => Awaitable<T>): Promise<T> {
-    if (this.ended) return Promise.reject(new Error("this transaction has ended: await every statement inside it"));
-    if (this.failure !== undefined) {
-      const cause = this.failure;
-      return Promise.reject(new Error("an earlier statement of this transaction failed", { cause }));
-    }
-    if (!this.wrote && !isRead(sql)) this.wrote = true;
-    try {
-      const result = act(this.#connection);
-      if (!(result instanceof Promise)) return Promise.resolve(result);
-      const checked = result.catch((error: unknown) => this.#fail(error));
-      this.#last = checked;
-      return checked;
-    } catch (error) {
-      this.failure = error;
-      return Promise.reject(error);
-    }
-  }
-
-  /** Resolves when all statements have ended. */
-  async settle(): Promise<void> {
-    await this.#last?.catch(() => {});
-  }
-
-  all(sql: string, values: readonly unknown[], name?: string): Promise<Row[]> {
-    return this.#act(sql, (connection) => connection.all(sql, values, name));
-  }
-  first(sql: string, values: readonly unknown[], name?: string): Promise<Row | undefined> {
-    return this.#act(sql, (connection) => connection.first(sql, values, name));
-  }
-  run(sql: string, values: readonly unknown[], name?: string): Promise<number> {
-    return this.#act(sql, (connection) => connection.run(sql, values, name));
-  }
-  insert(sql: string, values: readonly unknown[], name?: string): Promise<number> {
-    return this.#act(sql, (connection) => connection.insert(sql, values, name));
-  }
-  append(journal: Journal, values: readonly unknown[]): void {
-    if (this.ended) throw new Error("this transaction has ended");
-    this.wrote = true;
-    this.entries.push({ journal, values });
-  }
-  flush(): Promise<void> {
-    return this.#act("flush", async (connection) => {
-      await writeEntries(this.kind, connection, this.#earlier);
-      await writeEntries(this.kind, connection, this.entries);
-    });
-  }
-  lock(key: string): void {
-    // Later statements wait for the lock, and fail if it fails.
-    this.#act("select", (connection) => connection.lock(key)).catch(() => {});
-  }
-  async rest(): Promise<void> {
-    if (!this.#life.turn.isOver()) return;
-    this.#life.rested = true;
-    await this.#life.turn.next();
-  }
-  allowLoss(): void {
-    this.#canLose = true;
-  }
-  isDurable(): boolean {
-    return this.wrote && !this.#canLose;
-  }
-  execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
-    return this.#act(sql, (connection) => connection.execute(sql, values));
-  }
-  script(sql: string): Promise<void> {
-    return this.#act(sql, (connection) => connection.script(sql));
-  }
+/** Parts of a group in the order in which they run. */
+interface Order {
+  /** Parts with their outputs of a batch: they run at the same time, because they read nothing that another one writes. */
+  readonly together: ReadonlyMap<Part, unknown>;
+  readonly others: readonly Part[];
+  /** Resolve when the statements of the batches have ended, and reject if one failed. */
+  readonly finished: readonly (() => Promise<void>)[];
 }
 
 /** Collects concurrent writes into one commit. */
 export interface Writer {
   /** As `Store.write`. */
-  write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  readonly write: Store["write"];
   /** Refuses new writes and resolves when the earlier ones are done. */
   close(): Promise<void>;
 }
@@ -202,25 +93,35 @@ export interface WriterOptions {
 export function createWriter({ kind, connected, queries, log, health }: WriterOptions): Writer {
   const inside = new AsyncLocalStorage<Life>();
   const queue: Part[] = [];
-  let busy: Promise<void> | undefined;
+  const lane = createLane();
+  const groups = new Set<Promise<void>>();
+  let starting: Promise<void> | undefined;
+  /** Number of parts in `groups`. */
+  let underWay = 0;
   let closed = false;
 
-  /** Runs a part. Its journal entries are added to `entries`; with null the part writes them itself. */
+  const createTx = (session: PartSession): Tx => Object.assign(queries(session), { isWrite: true as const });
+
+  /**
+   * Runs a part. Its journal entries are added to `entries`, and statements whose results it does not need may still run; with null the
+   * part writes its entries itself, and all its statements have ended.
+   */
   async function runPart(
     connection: WriteConnection,
     { work, resolve, reject }: Part,
     entries: Entry[] | null,
     life: Life,
+    output?: unknown,
   ): Promise<Outcome> {
     const session = new PartSession(kind, connection, entries ?? [], life);
-    const tx = Object.assign(queries(session), { isWrite: true as const });
+    const finished = () => session.finished();
     try {
-      const value = await work(tx);
-      await session.settle();
+      const value = await work(createTx(session), output);
+      await session.settle(entries !== null);
       if (session.failure !== undefined) throw session.failure;
       if (entries === null) await session.flush();
       else for (const entry of session.entries) entries.push(entry);
-      return { finish: () => resolve(value), mustUndo: false, isDurable: session.isDurable() };
+      return { finish: () => resolve(value), mustUndo: false, isDurable: session.isDurable(), finished };
     } catch (error) {
       await session.settle();
       const { failure } = session;
@@ -232,42 +133,103 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       // On PostgreSQL, a failed statement fails all later statements of its transaction.
       return {
         finish: () => reject(error),
-        mustUndo: session.wrote || (kind === "postgres" && failure !== undefined),
+        // The batch of a part has written for it.
+        mustUndo: output !== undefined || session.wrote || (kind === "postgres" && failure !== undefined),
         isDurable: false,
+        finished,
       };
     } finally {
       session.ended = true;
     }
   }
 
+  /** Runs the batches of the parts. Their journal entries are added to `entries`. Returns null if one failed. */
+  async function runBatches(
+    connection: WriteConnection,
+    parts: readonly Part[],
+    entries: Entry[],
+    life: Life,
+  ): Promise<Order | null> {
+    const together = new Map<Part, unknown>();
+    const finished: (() => Promise<void>)[] = [];
+    for (const [batched, some] of Map.groupBy(parts, (part) => part.batched?.batch)) {
+      if (batched === undefined) continue;
+      const session = new PartSession(kind, connection, entries, life);
+      const inputs = some.map((part) => part.batched?.input as never);
+      try {
+        const outputs = await batched.run(createTx(session), inputs);
+        await session.settle(true);
+        if (session.failure !== undefined) throw session.failure;
+        for (const [index, part] of some.entries())
+          if (outputs[index] !== undefined) together.set(part, outputs[index]);
+      } catch (error) {
+        await session.settle();
+        const cause = session.failure ?? error;
+        if (cause instanceof StorageError || cause instanceof ConflictError) throw cause;
+        log("error", "A batch of writes failed; each of them runs by itself.", { writes: some.length, error });
+        return null;
+      } finally {
+        session.ended = true;
+      }
+      for (const entry of session.entries) entries.push(entry);
+      finished.push(() => session.finished());
+    }
+    return { together, others: parts.filter((part) => !together.has(part)), finished };
+  }
+
   /**
-   * Runs the parts without savepoints. On SQLite, only those that fit into the turn. Returns false if one failed after it wrote: then all
+   * Runs the parts without savepoints. On SQLite, only those that fit into the turn. Returns null if one failed after it wrote: then all
    * are rolled back.
    */
   async function runTogether(
     connection: WriteConnection,
     parts: readonly Part[],
-    outcomes: Outcome[],
     life: Life,
-  ): Promise<boolean> {
+    passage: Passage,
+  ): Promise<Outcome[] | null> {
+    const outcomes: Outcome[] = [];
     life.atDisk = true;
     await connection.begin();
     life.atDisk = false;
     const entries: Entry[] = [];
-    for (const part of parts) {
+    const order =
+      kind === "postgres"
+        ? await runBatches(connection, parts, entries, life)
+        : { together: new Map<Part, unknown>(), others: parts, finished: [] };
+    if (order === null) {
+      await connection.rollback();
+      return null;
+    }
+    const { together, others, finished } = order;
+    const own = Array.from(together, () => [] as Entry[]);
+    outcomes.push(
+      ...(await Promise.all(
+        Array.from(together, ([part, output], index) => runPart(connection, part, own[index] ?? [], life, output)),
+      )),
+    );
+    entries.push(...own.flat());
+    const undo = async (): Promise<Outcome[] | null> => {
+      await connection.rollback();
+      return parts.length === 1 ? outcomes : null;
+    };
+    if (outcomes.some(({ mustUndo }) => mustUndo)) return undo();
+    for (const part of others) {
       const outcome = await runPart(connection, part, entries, life);
       outcomes.push(outcome);
-      if (outcome.mustUndo) {
-        await connection.rollback();
-        return parts.length === 1;
-      }
+      if (outcome.mustUndo) return undo();
       if (kind === "sqlite" && life.turn.isOver()) break;
     }
-    const isDurable = outcomes.some((outcome) => outcome.isDurable);
-    const writing = writeEntries(kind, connection, entries);
+    // A part of a batch has written, even if it wrote nothing itself.
+    const isDurable = together.size > 0 || outcomes.some((outcome) => outcome.isDurable);
+    const writing = Promise.all([
+      writeEntries(kind, connection, entries),
+      ...finished.map((each) => each()),
+      ...outcomes.map((outcome) => outcome.finished()),
+    ]);
     // PostgreSQL gets the commit together with the entries, and refuses it if one of them fails.
     const committing = kind === "postgres" ? Promise.resolve(connection.commit(isDurable)) : null;
     const committed = committing?.catch(() => {});
+    if (committing !== null) passage.sent();
     try {
       await writing;
     } catch (error) {
@@ -275,20 +237,16 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
       if (error instanceof StorageError || error instanceof ConflictError) throw error;
       // The second run, in which each part writes its own entries, shows which part failed.
       await rollBack(connection);
-      return false;
+      return null;
     }
     life.atDisk = true;
     await (committing ?? connection.commit(isDurable));
-    return true;
+    return outcomes;
   }
 
   /** Runs each part in a savepoint of its own. */
-  async function runApart(
-    connection: WriteConnection,
-    parts: readonly Part[],
-    outcomes: Outcome[],
-    life: Life,
-  ): Promise<void> {
+  async function runApart(connection: WriteConnection, parts: readonly Part[], life: Life): Promise<Outcome[]> {
+    const outcomes: Outcome[] = [];
     life.atDisk = true;
     await connection.begin();
     life.atDisk = false;
@@ -301,6 +259,7 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     }
     life.atDisk = true;
     await connection.commit(outcomes.some(({ isDurable }) => isDurable));
+    return outcomes;
   }
 
   /** Rolls back after an error that may have ended the transaction. A failure here is only logged. */
@@ -312,30 +271,33 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     }
   }
 
-  /** Runs the parts until they are committed. Returns the results of the first ones; the others have not run. */
-  const commit = (connection: WriteConnection, parts: readonly Part[], life: Life): Promise<Outcome[]> =>
-    (async () => {
-      const outcomes: Outcome[] = [];
-      if (await runTogether(connection, parts, outcomes, life)) return outcomes;
-      outcomes.length = 0;
-      await runApart(connection, parts, outcomes, life);
-      return outcomes;
-    })().catch(async (error: unknown) => {
-      await rollBack(connection);
-      throw error;
-    });
-
   async function runGroup(parts: readonly Part[], life: Life): Promise<void> {
-    for (let tried = 1; ; tried++) {
+    let isApart = false;
+    for (let tried = 1; ; ) {
+      const passage = await lane.enter();
       try {
-        const outcomes = await connected((connection) => commit(connection, parts, life));
+        const outcomes = await connected((connection) =>
+          (isApart ? runApart(connection, parts, life) : runTogether(connection, parts, life, passage)).catch(
+            async (error: unknown) => {
+              await rollBack(connection);
+              throw error;
+            },
+          ),
+        );
+        if (outcomes === null) {
+          isApart = true;
+          continue;
+        }
+        await passage.inOrder();
         health?.worked();
         queue.unshift(...parts.slice(outcomes.length));
         for (const { finish } of outcomes) finish();
         return;
       } catch (error) {
         if (error instanceof ConflictError && tried < tries) {
+          passage.end();
           await sleep(5 * 2 ** (tried - 1));
+          tried += 1;
           continue;
         }
         for (const part of parts) part.reject(error);
@@ -343,12 +305,13 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
         if (!(error instanceof StorageError))
           log("error", "A commit failed; none of its writes is stored.", { writes: parts.length, error });
         return;
+      } finally {
+        passage.end();
       }
     }
   }
 
-  async function flush(): Promise<void> {
-    const parts = queue.splice(0, largestGroup[kind]);
+  async function flush(parts: readonly Part[]): Promise<void> {
     const life: Life = { ended: false, rested: false, atDisk: false, turn: createTurn() };
     // PostgreSQL never responds within the turn.
     const watch =
@@ -363,38 +326,54 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     clearImmediate(watch);
   }
 
-  /** Waits for the end of this turn, and for more turns while each adds writers: one commit is as expensive as many writes. */
+  /**
+   * Waits for the end of this turn, and for more turns while each adds writers: one commit is as expensive as many writes. While an
+   * earlier commit is under way, half of all writes are enough, so that the service and the database work at the same time.
+   */
   async function gather(): Promise<void> {
     const most = largestGroup[kind];
-    for (let turn = 0, before = 0; turn < mostTurns && queue.length > before && queue.length < most; turn++) {
+    const isEnough = () => queue.length >= most || (underWay > 0 && queue.length >= underWay);
+    for (let turn = 0, before = 0; turn < mostTurns && queue.length > before && !isEnough(); turn++) {
       before = queue.length;
       await new Promise<void>((resolve) => nextTurn(resolve));
     }
   }
 
+  async function startGroup(): Promise<void> {
+    await lane.ready();
+    await gather();
+    const parts = queue.splice(0, largestGroup[kind]);
+    underWay += parts.length;
+    const running = flush(parts).finally(() => {
+      underWay -= parts.length;
+      groups.delete(running);
+      schedule();
+    });
+    groups.add(running);
+  }
+
   function schedule(): void {
-    busy ??= gather()
-      .then(flush)
-      .finally(() => {
-        busy = undefined;
-        if (queue.length > 0) schedule();
-      });
+    if (queue.length === 0) return;
+    starting ??= startGroup().finally(() => {
+      starting = undefined;
+      schedule();
+    });
   }
 
   return {
-    write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    write<T, O>(work: (tx: Tx, output?: O) => Promise<T>, batched?: Batched<O>): Promise<T> {
       if (closed) return Promise.reject(new Error("the store is closed"));
       if (inside.getStore()?.ended === false) {
         return Promise.reject(new Error("a write inside a write would wait for itself: pass the transaction on"));
       }
       return new Promise<T>((resolve, reject) => {
-        queue.push({ work, resolve: resolve as (value: unknown) => void, reject });
+        queue.push({ work: work as Part["work"], batched, resolve: resolve as (value: unknown) => void, reject });
         schedule();
       });
     },
     async close() {
       closed = true;
-      while (busy !== undefined) await busy;
+      while (starting !== undefined || groups.size > 0) await Promise.all([starting, ...groups]);
     },
   };
 }

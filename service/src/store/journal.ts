@@ -23,7 +23,7 @@ export interface Statement {
 }
 
 /** Numbers of rows in one statement. Few sizes, so that few statements stay prepared. */
-const sizes = [16, 4, 1];
+const sizes: Readonly<Record<DatabaseKind, readonly number[]>> = { sqlite: [16, 4, 1], postgres: [64, 16, 4, 1] };
 
 const mark: Record<DatabaseKind, (n: number) => string> = { sqlite: () => "?", postgres: (n) => `$${n}` };
 
@@ -42,7 +42,7 @@ function textOf({ table, columns, texts }: Journal, kind: DatabaseKind, size: nu
 export function* statementsOf(entries: readonly Entry[], kind: DatabaseKind): Generator<Statement, void> {
   for (const [journal, rows] of Map.groupBy(entries, (entry) => entry.journal)) {
     for (let at = 0; at < rows.length; ) {
-      const size = sizes.find((each) => at + each <= rows.length) ?? 1;
+      const size = sizes[kind].find((each) => at + each <= rows.length) ?? 1;
       const values: unknown[] = [];
       for (const row of rows.slice(at, at + size)) values.push(...row.values);
       yield { sql: textOf(journal, kind, size), values, name: `${journal.table}-${size}` };

@@ -15,6 +15,7 @@ import { ConflictError, createWriter } from "./group.ts";
 import { createGuard, cut, keepalives, withDeadline } from "./guard.ts";
 import type { Row, Session } from "./session.ts";
 import { createQueryFactory, refuseAppend } from "./session.ts";
+import { keepStatistics } from "./statistics.ts";
 
 const queries = createQueryFactory({
   createDriver: () => {
@@ -92,6 +93,7 @@ const createStatements = (runQuery: RunQuery) =>
 const createReadSession = (runQuery: RunQuery): Session => ({
   kind: "postgres",
   ...createStatements(runQuery),
+  send: refuseAppend,
   append: refuseAppend,
   flush: refuseAppend,
   lock: refuseAppend,
@@ -167,8 +169,8 @@ export async function openPostgres(
   let uncertain = 0;
   let closing: Promise<void> | undefined;
 
-  /** Runs `work` on a connection of the pool, and releases it. */
-  async function using<T>(pool: pg.Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  /** Takes a connection from the pool. */
+  async function open(pool: pg.Pool): Promise<{ readonly client: PoolClient; release(): void }> {
     const connecting = pool.connect();
     let client: PoolClient;
     try {
@@ -186,11 +188,44 @@ export async function openPostgres(
       broken = true;
     };
     client.on("error", onError);
+    return {
+      client,
+      release() {
+        client.off("error", onError);
+        client.release(broken);
+      },
+    };
+  }
+
+  /** Runs `work` on a connection of the pool, and releases it. */
+  async function using<T>(pool: pg.Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+    const { client, release } = await open(pool);
     try {
       return await work(client);
     } finally {
-      client.off("error", onError);
-      client.release(broken);
+      release();
+    }
+  }
+
+  /** The connection of the writer while a transaction uses it; two may, one behind the other. */
+  let writing: { readonly opened: ReturnType<typeof open>; users: number } | null = null;
+
+  /** Runs `work` on the connection of the writer. */
+  async function usingWriter<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
+    const mine = (writing ??= { opened: open(writers), users: 0 });
+    mine.users += 1;
+    let isLost = false;
+    try {
+      return await work((await mine.opened).client);
+    } catch (error) {
+      isLost = explain(error) instanceof StorageError;
+      throw error;
+    } finally {
+      mine.users -= 1;
+      const isLast = mine.users === 0;
+      // After a failure, the next transaction waits for a new connection.
+      if (writing === mine && (isLast || isLost)) writing = null;
+      if (isLast) mine.opened.then(({ release }) => release()).catch(() => {});
     }
   }
 
@@ -224,7 +259,11 @@ export async function openPostgres(
       async commit() {
         isOpen = false;
         const lost = guard.unavailable();
-        if (lost !== null) throw lost;
+        if (lost !== null) {
+          // The next transaction must not continue this one.
+          cut(client);
+          throw lost;
+        }
         const { command } = await runQuery("commit", []).catch((error: unknown) => {
           uncertain += 1;
           throw error;
@@ -252,7 +291,7 @@ export async function openPostgres(
     kind: "postgres",
     async connected(use) {
       try {
-        return await using(writers, (client) => use(createWriteConnection(client)));
+        return await usingWriter((client) => use(createWriteConnection(client)));
       } catch (error) {
         throw explain(error);
       }
@@ -261,8 +300,18 @@ export async function openPostgres(
     log,
   });
 
+  const statistics = exclusive
+    ? keepStatistics({
+        list: async (sql) => (await runQuery(sql, [])).rows,
+        script: (sql) =>
+          using(readers, async (client) => void (await withDeadline(client, scriptTime, client.query(sql)))),
+        log,
+      })
+    : null;
+
   function close(): Promise<void> {
     closing ??= (async () => {
+      await statistics?.close();
       await writer.close();
       await Promise.all([readers.end(), writers.end()]);
       await guard.close();

@@ -32,6 +32,8 @@ export interface Session {
   run(sql: string, values: readonly unknown[], name?: string): Promise<number>;
   /** Runs an INSERT of one row, without `RETURNING`, and resolves to its `id`. */
   insert(sql: string, values: readonly unknown[], name?: string): Promise<number>;
+  /** Runs a statement whose result is not needed: the commit fails if it fails. On PostgreSQL this saves a round trip. */
+  send(sql: string, values: readonly unknown[], name?: string): void;
   /** Queues the values of a row to be written right before the commit. Throws in a session that only reads. */
   append(journal: Journal, values: readonly unknown[]): void;
   /** Writes all queued rows now, of this transaction and of those that share its commit. */
@@ -60,7 +62,7 @@ export function sessionOf(db: Kysely<Tables>): Session {
   return session;
 }
 
-/** `append`, `flush`, `lock`, `rest` and `allowLoss` of a session that only reads: throws. */
+/** `send`, `append`, `flush`, `lock`, `rest` and `allowLoss` of a session that only reads: throws. */
 export function refuseAppend(): never {
   throw new Error("rows can be appended to a journal, and locks acquired, only in a write transaction");
 }

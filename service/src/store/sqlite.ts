@@ -336,6 +336,7 @@ function readSession(connection: SqliteConnection, note: (error: unknown) => unk
     first: (sql, values) => noting(() => connection.first(sql, values)),
     run: (sql, values) => noting(() => connection.run(sql, values)),
     insert: (sql, values) => noting(() => connection.insert(sql, values)),
+    send: refuseAppend,
     append: refuseAppend,
     flush: refuseAppend,
     lock: refuseAppend,

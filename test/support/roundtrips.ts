@@ -1,0 +1,38 @@
+/** Counts what a process sends to PostgreSQL, so that tests do not depend on the time that a round trip takes. */
+import pg from "pg";
+
+/** A transaction of the writer. */
+export interface Sent {
+  /** Texts of its statements, with begin and commit. */
+  readonly texts: string[];
+  /** Number of statements that were sent when no result was awaited: each costs a round trip. */
+  trips: number;
+}
+
+/** Runs `act`, and returns the transactions that contain a statement with this text. */
+export async function listSent(text: string, act: () => Promise<unknown>): Promise<Sent[]> {
+  const all: Sent[] = [];
+  const awaited = new WeakMap<pg.Client, number>();
+  const { query } = pg.Client.prototype;
+  const counting = function (this: pg.Client & { readonly pipeline: boolean }, ...input: unknown[]) {
+    const running = Reflect.apply(query, this, input) as unknown;
+    if (!this.pipeline || !(running instanceof Promise)) return running;
+    const before = awaited.get(this) ?? 0;
+    const sent = (input[0] as { readonly text?: string }).text ?? String(input[0]);
+    if (sent.startsWith("begin")) all.push({ texts: [], trips: 0 });
+    const last = all.at(-1);
+    last?.texts.push(sent);
+    if (last !== undefined && before === 0) last.trips += 1;
+    awaited.set(this, before + 1);
+    const end = () => void awaited.set(this, (awaited.get(this) ?? 1) - 1);
+    running.then(end, end);
+    return running;
+  };
+  pg.Client.prototype.query = counting as typeof query;
+  try {
+    await act();
+  } finally {
+    pg.Client.prototype.query = query;
+  }
+  return all.filter(({ texts }) => texts.some((each) => each.includes(text)));
+}
