@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import {
   cpSync,
-  existsSync,
   globSync,
   mkdirSync,
   mkdtempSync,
@@ -17,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { nodes } from "../support/nodes.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
 const run = promisify(execFile);
@@ -41,10 +41,10 @@ after(async () => {
   rmSync(clone, { recursive: true, force: true });
 });
 
-for (const node of [process.execPath, "/usr/bin/node"].filter((path) => existsSync(path)))
+for (const [index, node] of nodes.entries())
   test(`it runs on ${node} and finds the installation of its clone without settings`, async () => {
     const call = async (...args: string[]) => (await run(node, [command, ...args], { env, cwd: "/" })).stdout;
-    await call("domain", "create", `${node === process.execPath ? "a" : "b"}.example`);
+    await call("domain", "create", `node-${index}.example`);
     assert.match(await call("domain", "list"), /Active/);
     assert.match(await call("server", "list", "-o", "yaml"), /^\[\]\n$/);
     assert.match(await call("server", "create", "--help"), /Usage: brume server create NAME/);

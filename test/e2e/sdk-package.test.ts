@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -12,6 +12,7 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import { nodes } from "../support/nodes.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
 const run = promisify(execFile);
@@ -19,11 +20,6 @@ const root = resolve(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "brume-sdk-"));
 const project = join(folder, "project");
 const installed = join(project, "node_modules/@brume/api");
-/** Node of the repository, and the one of the host if it is another. */
-const nodes = [process.execPath, "/usr/bin/node", "/usr/local/bin/node"].filter(
-  (path, index) => index === 0 || existsSync(path),
-);
-
 let brume: TestService;
 before(async () => {
   mkdirSync(project);
