@@ -37,9 +37,10 @@ export function Settings() {
   };
   return (
     <div className="stack">
-      <p className="muted">
-        {t.settings.about} <a href="/docs/operate#settings">{t.settings.reference}</a>
-      </p>
+      <div className="line apart">
+        <p className="muted">{t.settings.about}</p>
+        <a href="/docs/operate#settings">{t.settings.reference}</a>
+      </div>
       <div className="filters">
         <input
           className="input"
