@@ -7,6 +7,7 @@ import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Code, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Facts, Meter, PageHead, Panel, State } from "../../ui/page.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
 import { Orphans } from "./orphans.tsx";
 import { Settings } from "./settings.tsx";
 
@@ -21,13 +22,13 @@ export function Host() {
     <div className="stack">
       <PageHead title={t.host.title} about={t.host.about} />
       {isAdmin && (
-        <nav className="tabs" aria-label={t.host.tabsLabel}>
+        <Tabs label={t.host.tabsLabel}>
           {tabs.map((name) => (
             <Link key={name} to="/host" search={{ tab: name }} aria-current={name === shown ? "page" : undefined}>
               {t.host.tabs[name]}
             </Link>
           ))}
-        </nav>
+        </Tabs>
       )}
       {shown === "settings" ? <Settings /> : <HostState isAdmin={isAdmin} />}
     </div>
