@@ -97,6 +97,8 @@ export async function startService(
     log: withoutStorage(log),
     build,
   });
+  // Neither do they wait for the modules of the API, which take the processor.
+  await zones.adopted;
   const { opened, forwarders } = config.network;
   const { machines, images, consoles, router, description, onReturn, close } = await openHost();
   for (const line of !introduces ? [] : [...description.machines.lines, ...description.router.lines])

@@ -82,6 +82,7 @@ async function run(
   });
   const dnsClient = await openDnsClient((await nameserver.observe()).address);
   try {
+    await zones.adopted;
     await zones.loaded;
     await act(async (name) => {
       const bytes = await dnsClient.exchange(query(name, A));

@@ -27,6 +27,8 @@ export interface ZonePublisher {
   publish(step: ZoneChange, ms: number): Promise<void>;
   /** Removes a zone whose last serial was `serial` from the name server. Resolves as `publish` does. */
   withdraw(zone: string, serial: number, ms: number): Promise<void>;
+  /** Resolves when the saved zones are served, or none can be. It never rejects. */
+  readonly adopted: Promise<void>;
   /** Resolves when every zone that existed at the start is served. */
   readonly loaded: Promise<void>;
   /** Compares all zones with the database, and publishes those that differ. */
@@ -95,6 +97,7 @@ export function createZonePublisher({
   let queue: Promise<void> = Promise.resolve();
   let fullComparison: Promise<void> | null = null;
   let resolveLoaded = (): void => {};
+  let resolveAdopted = (): void => {};
 
   const setServed = (zone: string, serial: number, id: number): void => {
     revision += 1;
@@ -241,7 +244,7 @@ export function createZonePublisher({
     problem = loading;
     // Read before the zones, so that zones which change meanwhile are compared again.
     const newest = await newestEvent();
-    const { adopted, isAll } = await adoptZones();
+    const { adopted, isAll } = await adoptZones().finally(resolveAdopted);
     // The next zones are read while the name server applies the last ones.
     let publishing: Promise<void> = Promise.resolve();
     const without = new Set(adopted.map(({ id }) => id));
@@ -318,6 +321,9 @@ export function createZonePublisher({
       withdrawn.set(zone, serial);
       return within(withdrawZone(zone, serial), ms, zone);
     },
+    adopted: new Promise((resolve) => {
+      resolveAdopted = resolve;
+    }),
     loaded: new Promise((resolve) => {
       resolveLoaded = resolve;
     }),
@@ -349,6 +355,7 @@ export function createZonePublisher({
     const attempt = (): void => {
       if (isClosed) return;
       load().catch((error: unknown) => {
+        resolveAdopted();
         log("error", "Could not load the zones into the name server; retrying.", { error });
         setTimeout(attempt, periods.retry).unref();
       });

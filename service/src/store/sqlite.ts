@@ -55,6 +55,8 @@ const readOnlyCode = 8;
 const keptPages = 512;
 /** Most pages that one vacuum returns to the file system. */
 const slicePages = 512;
+/** Milliseconds after the start before the search for damage, which reads the whole file. */
+const checkDelay = 3_000;
 /** Milliseconds between two vacuums. */
 const vacuumPeriod = 1_000;
 
@@ -270,7 +272,8 @@ export async function openSqlite(file: string, { log, check = false, sync }: Sql
     await commits.start();
     const committing: WriteConnection = { ...writing, begin: commits.begin, commit: commits.commit };
     const health = createHealth(path, log);
-    if (check) void health.check();
+    const checking = setTimeout(() => check && void health.check(), checkDelay);
+    checking.unref();
     const writer = createWriter({ kind: "sqlite", connected: (use) => use(committing), queries, log, health });
     const vacuum = setInterval(() => {
       try {
@@ -285,6 +288,7 @@ export async function openSqlite(file: string, { log, check = false, sync }: Sql
     vacuum.unref();
     const end = async (): Promise<void> => {
       clearInterval(vacuum);
+      clearTimeout(checking);
       await writer.close();
       await commits.close();
       for (const connection of [reading, writing, held]) connection.close();
