@@ -96,8 +96,9 @@ switch (mode) {
     process.stdin.once("data", () => {
       ending = true;
     });
+    // To few ports: each becomes an element of sets, which make every later listing of the tables slow.
     const send = (host: string) =>
-      new Promise<void>((resolve) => socket.send("x", 1 + (sent++ % 60_000), host, () => resolve()));
+      new Promise<void>((resolve) => socket.send("x", 1 + (sent++ % 2000), host, () => resolve()));
     // The pauses let the kernel process its queue, which drops packets when it is full.
     for (; !ending; await sleep(1))
       await Promise.all(
