@@ -58,8 +58,13 @@ export interface Running {
   says(what: RegExp, seconds?: number): Promise<RegExpExecArray>;
   /** Types on the serial line. */
   type(text: string): void;
-  /** Standard output of a command, or null when ssh or the command fails. `password` goes by SSH_ASKPASS. */
+  /**
+   * Standard output of a command, or null when ssh or the command fails. `password` goes by SSH_ASKPASS, always with a new connection;
+   * connections with a key stay open until the guest ends, or until `restarted` is called.
+   */
   ssh(command: string, by: (Key | { readonly password: string }) & { readonly user?: string }): string | null;
+  /** Opens new connections for later commands: a restart of the guest ended the others. */
+  restarted(): void;
   monitor(execute: string, given?: object): Promise<unknown>;
   /** Resolves when the process has ended by itself. */
   ended(seconds?: number): Promise<void>;
@@ -131,6 +136,7 @@ export async function boot(options: BootOptions): Promise<Running> {
   const child = spawn("qemu-system-x86_64", argv, { stdio: ["pipe", "pipe", "inherit"] });
   const exit = once(child, "exit");
   let serial = "";
+  let boots = 1;
   child.stdout.on("data", (bytes: Buffer) => {
     serial += bytes.toString("latin1");
   });
@@ -146,7 +152,15 @@ export async function boot(options: BootOptions): Promise<Running> {
     },
     type: (text) => void child.stdin.write(text),
     ssh(command, by) {
-      const login = "path" in by ? ["-i", by.path, "-o", "BatchMode=yes"] : ["-o", "PubkeyAuthentication=no"];
+      // An emulated guest spends most of a short login on the key exchange: logins with the same key and user share a connection.
+      const shared = (key: Key) =>
+        [
+          "ControlMaster=auto",
+          "ControlPersist=yes",
+          `ControlPath=${key.path}-${by.user ?? "root"}-${child.pid}-${boots}`,
+        ].flatMap((option) => ["-o", option]);
+      const login =
+        "path" in by ? ["-i", by.path, "-o", "BatchMode=yes", ...shared(by)] : ["-o", "PubkeyAuthentication=no"];
       const askpass = join(folder, "askpass");
       if ("password" in by) writeFileSync(askpass, `#!/bin/sh\nprintf '%s\\n' '${by.password}'\n`, { mode: 0o700 });
       const rest = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ConnectTimeout=5"];
@@ -165,6 +179,9 @@ export async function boot(options: BootOptions): Promise<Running> {
       } catch {
         return null;
       }
+    },
+    restarted: () => {
+      boots += 1;
     },
     monitor,
     async ended(seconds = 30) {
