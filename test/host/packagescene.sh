@@ -11,6 +11,8 @@ mount --rbind /dev dev
 mount -t sysfs sysfs sys
 mount --rbind /sys/fs/cgroup sys/fs/cgroup
 for each in run tmp mnt; do mount -t tmpfs scene "$each"; done
+# Without its file `auto-update`, dpkg does not read all manual pages of the host again at each installation.
+[ ! -d var/lib/man-db ] || mount -t tmpfs scene var/lib/man-db
 mkdir mnt/packages mnt/upper mnt/old
 mount --bind "$packages" mnt/packages
 mount --bind "$base/upper" mnt/upper
