@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
@@ -35,6 +35,15 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const start = (disk: string, spec: Parameters<typeof guest>[0], options: { memory?: number; extra?: string[] } = {}) =>
   boot({ folder, images, image, disk, seed: renderSeed(guest(spec)), ...options });
 
+/** Returns whether a capture has an ARP announcement of the guest: the same sender and target address (RFC 5227, section 3). */
+function announces(capture: Buffer, address: string): boolean {
+  const ip = Buffer.from(address.split(".").map(Number));
+  const sender = Buffer.concat([Buffer.from(mac.replaceAll(":", ""), "hex"), ip]);
+  for (let at = capture.indexOf(sender); at !== -1; at = capture.indexOf(sender, at + 1))
+    if (capture.subarray(at + 16, at + 20).equals(ip)) return true;
+  return false;
+}
+
 /** Returns the values that identify a server. */
 const identify = (vm: Running) => ({
   machineId: vm.ssh("cat /etc/machine-id", key),
@@ -61,12 +70,15 @@ test("a server's life, and that of its copy", { skip }, async (t) => {
   const first = { sshKeys: [key.line], passwordHash: hashPassword("First-Pw-1", "salt"), userData: script };
   const mark = (id: string) => new RegExp(`^${readyMark(id)}\\r?$`, "m");
   // The minimum that the image declares.
-  let vm = await start(disk, first, { memory: image.minRam });
+  const capture = join(folder, "one.pcap");
+  const extra = ["-object", `filter-dump,id=f0,netdev=n0,file=${capture}`];
+  let vm = await start(disk, first, { memory: image.minRam, extra });
   t.after(() => vm.close());
 
   const ready = await vm.says(/^READY uptime=(\S+) host=one ip=10\.0\.2\.15\/24,fd24::15\/64\r?$/m);
   t.diagnostic(`ready ${ready[1]} s after its kernel began`);
   await vm.says(mark("i-1"));
+  assert.ok(announces(readFileSync(capture), "10.0.2.15"), "neighbours learn the MAC address of the server");
   assert.equal(vm.ssh("cat /root/ran", key), "/run/seed/user-script as root");
   assert.equal(vm.ssh("id -un", { password: "First-Pw-1" }), "root");
   assert.equal(vm.ssh("id -un", { password: "wrong" }), null);
