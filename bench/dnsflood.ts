@@ -1,7 +1,7 @@
 /**
  * Measures what a flood of DNS queries does to others: a known name every 10 ms and a create through the API every 20 ms, without a flood,
- * with 120,000 random missing names per second, and with as many random existing names. Knot gets the same flood in the same run.
- * `npm run bench -- dnsflood [queries per second]`
+ * with 120,000 random missing names per second, and with as many random existing names. Knot gets the same flood in the same run. Exits
+ * with 1 if a limit is missed, also if the host was too busy to send the flood. `npm run bench -- dnsflood [queries per second]`
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,6 +13,7 @@ import { startKnot } from "../test/dns/knot.ts";
 import { openDnsClient, query } from "../test/support/dnsclient.ts";
 import { image, set } from "../test/support/zone.ts";
 import { type Brume, startBrume } from "./lib/brume.ts";
+import { type Line, report } from "./lib/figures.ts";
 import { fill } from "./lib/fill.ts";
 import { missing } from "./lib/process.ts";
 
@@ -60,10 +61,17 @@ async function times(pause: number, end: number, act: () => Promise<unknown>): P
   return took.sort((a, b) => a - b);
 }
 
-const at = (sorted: readonly number[], part: number): string =>
-  (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(2);
+const at = (sorted: readonly number[], part: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
 
-async function measure(address: string, brume: Brume | null, kind: (typeof floods)[number] | null) {
+/** Queries per second that were sent, and the waits of the measured requests in milliseconds. */
+interface Figures {
+  readonly flood: number;
+  readonly dns: { readonly median: number; readonly p99: number; readonly lost: number };
+  readonly api: { readonly median: number; readonly p99: number };
+}
+
+async function measure(address: string, brume: Brume | null, kind: (typeof floods)[number] | null): Promise<Figures> {
   const dnsClient = await openDnsClient(address);
   const floodProcess = kind === null ? null : flood(address.slice(address.lastIndexOf(":") + 1), kind);
   let text = "";
@@ -82,12 +90,9 @@ async function measure(address: string, brume: Brume | null, kind: (typeof flood
   await flooded;
   dnsClient.close();
   return {
-    "flood/s": Math.round(Number(text) / (seconds + 3)),
-    "DNS p50 ms": at(dns, 0.5),
-    "DNS p99 ms": at(dns, 0.99),
-    lost,
-    "POST p50 ms": api === null ? "-" : at(api, 0.5),
-    "POST p99 ms": api === null ? "-" : at(api, 0.99),
+    flood: Number(text) / (seconds + 3),
+    dns: { median: at(dns, 0.5), p99: at(dns, 0.99), lost },
+    api: { median: at(api ?? [], 0.5), p99: at(api ?? [], 0.99) },
   };
 }
 
@@ -108,12 +113,44 @@ const zones = Array.from({ length: domains }, (_, i) =>
 );
 const knot = await startKnot(zones);
 const rows: Record<string, unknown> = {};
+const show = (name: string, { flood, dns, api }: Figures): void => {
+  rows[name] = {
+    "flood/s": Math.round(flood),
+    "DNS p50 ms": dns.median.toFixed(2),
+    "DNS p99 ms": dns.p99.toFixed(2),
+    lost: dns.lost,
+    "POST p50 ms": api.median.toFixed(2),
+    "POST p99 ms": api.p99.toFixed(2),
+  };
+};
+const lines: Line[] = [];
+let quiet = Number.NaN;
 for (const kind of [null, ...floods]) {
   const title = kind === null ? "no flood" : `random ${kind} names`;
-  rows[`Knot, ${title}`] = await measure(knot.address, null, kind);
-  rows[`built in, ${title}`] = await measure(`127.0.0.1:${brume.dnsPort}`, brume, kind);
+  show(`Knot, ${title}`, await measure(knot.address, null, kind));
+  const ours = await measure(`127.0.0.1:${brume.dnsPort}`, brume, kind);
+  show(`built in, ${title}`, ours);
+  if (kind === null) quiet = ours.api.median;
+  else
+    lines.push(
+      {
+        what: `${title}: part of the flood that was sent`,
+        value: ours.flood / rate,
+        limit: 0.9,
+        unit: "",
+        atLeast: true,
+      },
+      { what: `${title}: DNS, median`, value: ours.dns.median, limit: 2, unit: "ms" },
+      {
+        what: `${title}: POST, median compared with no flood`,
+        value: ours.api.median / quiet,
+        limit: 2,
+        unit: "times",
+      },
+    );
 }
 console.table(rows);
+process.exitCode = report(lines) ? 0 : 1;
 agent.destroy();
 await knot.close();
 await brume.stop();
