@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { consoleFolder, launchBrowser, openConsole } from "../support/browser.ts";
+import { consoleFolder, createConsoles, launchBrowser, type OpenConsole } from "../support/browser.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -12,9 +12,11 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 describe("the pages of documents", { timeout: 300_000 }, () => {
   let brume: TestService;
   let browser: Browser;
+  let open: OpenConsole;
   before(async () => {
     brume = await createTestService("sqlite", { consoleFolder });
     browser = await launchBrowser();
+    open = createConsoles(browser, brume);
   });
   after(async () => {
     await browser.close();
@@ -26,14 +28,16 @@ describe("the pages of documents", { timeout: 300_000 }, () => {
     options: { readonly width?: number; readonly theme?: "light" | "dark" },
     run: (page: Page) => Promise<void>,
   ): Promise<void> {
-    const { page, faults, close } = await openConsole(browser, brume, { token: null, ...options });
+    const { page, context, faults, close } = await open({ token: null, ...options });
     try {
       await page.goto(path);
       await run(page);
       assert.deepEqual(faults, []);
-    } finally {
-      await close();
+    } catch (error) {
+      await context.close();
+      throw error;
     }
+    await close();
   }
 
   test("the search leads to a section", () =>

@@ -57,7 +57,8 @@ describe("the certificate of the API", { skip: hindrance, concurrency: false }, 
         const found = hasAddress && question.type === "A" ? answers : [];
         return forwarder.send(encode({ type: "response", id, questions, answers: found }), from.port, from.address);
       }
-      const upstream = createSocket("udp4");
+      // A killed service does not respond; its socket must not keep this process alive.
+      const upstream = createSocket("udp4").unref();
       upstream.once("message", (response) => {
         upstream.close();
         forwarder.send(response, from.port, from.address);

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, describe } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { consoleFolder, launchBrowser, openConsole } from "./browser.ts";
+import { consoleFolder, createConsoles, launchBrowser, type OpenConsole } from "./browser.ts";
 import { fillService, type Scene } from "./consolescene.ts";
 import { createTestService, type TestService } from "./testservice.ts";
 
@@ -39,6 +39,7 @@ export function describeConsole(
     let brume: TestService;
     let browser: Browser;
     let scene: Scene;
+    let open: OpenConsole;
     before(async () => {
       brume = await createTestService("sqlite", {
         consoleFolder,
@@ -46,6 +47,7 @@ export function describeConsole(
         limits: { signIns: { requests: 1000, seconds: 60 }, ...options?.limits },
       });
       browser = await launchBrowser();
+      open = createConsoles(browser, brume);
       scene = await fillService(brume.client);
     });
     after(async () => {
@@ -63,13 +65,15 @@ export function describeConsole(
         return scene;
       },
       async story(token, run, look = {}) {
-        const { page, faults, close } = await openConsole(browser, brume, { token, ...look });
+        const { page, context, faults, close } = await open({ token, ...look });
         try {
           await run(page);
           assert.deepEqual(faults, []);
-        } finally {
-          await close();
+        } catch (error) {
+          await context.close();
+          throw error;
         }
+        await close();
       },
     });
   });
@@ -94,23 +98,44 @@ export async function checkAccess(page: Page): Promise<void> {
   assert.ok(overflow <= 0, `${page.url()} is wider than the screen by ${overflow} px`);
 }
 
-/** Opens each page, waits for its text and checks it: wide in light, and those of `onPhone` narrow in dark. */
+/** Changes the page to that of a phone in dark, or of a wide screen in light, and waits until it is drawn. */
+async function changeLook(page: Page, isPhone: boolean): Promise<void> {
+  const debug = await page.context().newCDPSession(page);
+  await debug.send("Emulation.setTouchEmulationEnabled", { enabled: isPhone });
+  await page.emulateMedia({ colorScheme: isPhone ? "dark" : "light" });
+  await page.setViewportSize(isPhone ? { width: 390, height: 844 } : { width: 1440, height: 900 });
+  await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+}
+
+/** Opens each page, waits for its text and checks it: wide in light, and those of `onPhone` narrow in dark, one of them also after it was loaded so. */
 export async function checkPages(
   { story, brume }: ConsoleFixture,
   pages: readonly (readonly [path: string, text: string])[],
   onPhone: (path: string) => boolean,
 ): Promise<void> {
-  for (const look of [{ width: 1440 }, { width: 390, theme: "dark" as const }])
-    await story(
-      brume.token,
-      async (page) => {
-        for (const [path, text] of pages) {
-          if (look.width < 700 && !onPhone(path)) continue;
-          await page.goto(path);
-          await page.getByText(text).filter({ visible: true }).first().waitFor();
-          await checkAccess(page);
-        }
-      },
-      look,
-    );
+  await story(brume.token, async (page) => {
+    const shown = (text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
+    for (const [path, text] of pages) {
+      await page.goto(path);
+      await shown(text);
+      await checkAccess(page);
+      if (!onPhone(path)) continue;
+      await changeLook(page, true);
+      await shown(text);
+      await checkAccess(page);
+      await changeLook(page, false);
+    }
+  });
+  const narrow = pages.filter(([path]) => onPhone(path)).at(-1);
+  if (narrow === undefined) return;
+  const [path, text] = narrow;
+  await story(
+    brume.token,
+    async (page) => {
+      await page.goto(path);
+      await page.getByText(text).filter({ visible: true }).first().waitFor();
+      await checkAccess(page);
+    },
+    { width: 390, theme: "dark" },
+  );
 }
