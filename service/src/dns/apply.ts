@@ -11,9 +11,10 @@ import { ApiError } from "../base/error.ts";
 import { runAtOnce } from "../base/turn.ts";
 import type { RecordSet, ZoneChange } from "../drivers/nameserver/interface.ts";
 import { rest, type Tx } from "../store/db.ts";
+import type { RecordChange } from "./model/change.ts";
 import { absolute } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
-import { type ConflictQuery, checkZone, conflictQueries, describeConflict } from "./model/rules.ts";
+import { checkZone, describeConflict } from "./model/rules.ts";
 import {
   automaticNs,
   automaticSoa,
@@ -21,28 +22,12 @@ import {
   recordSets,
   servedOwner,
   setKey,
-  sortKey,
   spellingsOf,
 } from "./model/served.ts";
 import { showRow, storedOf } from "./model/show.ts";
+import { listNeighbours, nodeOf } from "./neighbours.ts";
 import * as table from "./table.ts";
 import { appendVersion, type VersionChange } from "./version.ts";
-
-/** Position of a change in the request, for the pointers of errors. */
-interface RequestPosition {
-  /** The element of a changeset, `/Changes/17`, or "". */
-  readonly at: string;
-  /** The field that an error names, relative to `at`. */
-  readonly pointer: string;
-}
-
-/** A requested change of one record. `labels` is JSON. */
-export type RecordChange = RequestPosition &
-  (
-    | { readonly op: "Create"; readonly record: StoredRecord; readonly labels: string }
-    | { readonly op: "Update"; readonly row: table.RecordRow; readonly record: StoredRecord; readonly labels: string }
-    | { readonly op: "Delete"; readonly row: table.RecordRow }
-  );
 
 /** The author of a change; `now` in ms since 1970. */
 export interface Author {
@@ -66,7 +51,6 @@ export interface Applied {
 /** Returns `now` (ms) in seconds since 1970, or `last + 1` if that is larger. RFC 1982 arithmetic is not needed before 2106. */
 export const nextSerial = (last: number, now: number): number => Math.max(Math.floor(now / 1000), last + 1);
 
-const nodeOf = (record: StoredRecord): string => sortKey(servedOwner(record));
 /** Returns whether the update is visible in DNS; labels are not. */
 const isVisible = (row: table.RecordRow, record: StoredRecord): boolean =>
   row.owner !== record.owner || row.ttl !== record.ttl || row.value !== record.value;
@@ -80,7 +64,8 @@ export function showChange(change: VersionChange, domain: table.DomainRow) {
 
 /**
  * Applies the changes. The caller holds `lockDomain`. An update without effect is ignored; if no change has an effect, serial and version
- * stay. Throws `quota_exceeded`, or the error of the conflicting change; for several conflicts the error lists all of them.
+ * stay. Throws `quota_exceeded`, or the error of the conflicting change; for several conflicts the error lists all of them. `isChecked`: the
+ * caller has found no conflict.
  */
 export async function applyChanges(
   tx: Tx,
@@ -88,6 +73,7 @@ export async function applyChanges(
   requested: readonly RecordChange[],
   by: Author,
   nameServers: readonly string[],
+  { isChecked = false } = {},
 ): Promise<Applied> {
   const effective = requested.filter(
     (change) => change.op !== "Update" || isVisible(change.row, change.record) || change.row.labels !== change.labels,
@@ -97,7 +83,7 @@ export async function applyChanges(
   if (growth > 0) requireQuota(domain.quotas, "RecordsPerDomain", domain.record_count, growth);
 
   const neighbours = await listNeighbours(tx, domain, effective);
-  requireNoConflict(domain, neighbours, effective, by.canSee);
+  if (!isChecked) requireNoConflict(domain, neighbours, effective, by.canSee);
 
   const visible = effective.some((change) => change.op !== "Update" || isVisible(change.row, change.record));
   const serial = visible ? nextSerial(domain.serial, by.now) : domain.serial;
@@ -124,16 +110,6 @@ function stepOf(
 ): ZoneChange {
   const sets = changedSets(ascii, neighbours, changes, nameServers);
   return { zone: ascii, base, serial, soa: automaticSoa(ascii, nameServers), sets };
-}
-
-/** Returns the nodes at which a new record may conflict or form a record set with others; null: other look-ups are needed too. */
-export function nodesAround(record: StoredRecord): readonly string[] | null {
-  const nodes = new Set([nodeOf(record)]);
-  for (const { keys, between } of conflictQueries(record)) {
-    if (between !== undefined) return null;
-    for (const key of keys) nodes.add(key);
-  }
-  return [...nodes];
 }
 
 /**
@@ -178,39 +154,6 @@ function newRow(
     created: now,
     version: 1,
   };
-}
-
-/** Returns the unchanged rows that a change may conflict or form a record set with, by id. */
-async function listNeighbours(
-  tx: Tx,
-  domain: table.DomainRow,
-  requested: readonly RecordChange[],
-): Promise<table.RecordRow[]> {
-  const nodes = new Set<string>();
-  const removed = new Set<number>();
-  const ranges: ConflictQuery[] = [];
-  for (const change of requested) {
-    if (change.op !== "Create") {
-      removed.add(change.row.id);
-      nodes.add(change.row.node);
-    }
-    if (change.op === "Delete") continue;
-    nodes.add(nodeOf(change.record));
-    for (const query of conflictQueries(change.record)) {
-      for (const key of query.keys) nodes.add(key);
-      if (query.between !== undefined) ranges.push(query);
-    }
-  }
-  const found = await table.listAtNodes(tx, domain.id, [...nodes]);
-  // The usual case of a create: a new name.
-  if (found.length === 0 && ranges.length === 0) return found;
-  const rows = new Map(found.map((row) => [row.id, row]));
-  for (const { between, types } of ranges) {
-    if (between === undefined) continue;
-    // One remaining row is enough for a conflict, and at most `removed.size` rows of the result are removed.
-    for (const row of await table.listBetween(tx, domain.id, between, types, removed.size + 1)) rows.set(row.id, row);
-  }
-  return [...rows.values()].filter((row) => !removed.has(row.id)).sort((a, b) => a.id - b.id);
 }
 
 /** Throws the error of the conflicts that the changes would cause. */

@@ -7,7 +7,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Nameserver } from "../drivers/nameserver/interface.ts";
 import { append } from "../engine/event.ts";
 import type { Store, Tx } from "../store/db.ts";
-import { type Applied, applyChanges, type RecordChange, showChange } from "./apply.ts";
+import { type Applied, applyChanges, showChange } from "./apply.ts";
+import type { RecordChange } from "./model/change.ts";
 
 import { readRecord, type StoredRecord } from "./model/record.ts";
 import { servedOwner, sortKey } from "./model/served.ts";

@@ -9,8 +9,9 @@ import { ApiError } from "../base/error.ts";
 import type { Request } from "../http/handler.ts";
 import { type Batch, reserveIds, type Tx } from "../store/db.ts";
 import { findVisibleDomain, requireRecordAccess } from "./access.ts";
-import { type Applied, type Author, createRecord, nodesAround } from "./apply.ts";
+import { type Applied, type Author, createRecord } from "./apply.ts";
 import { ownerField, readRecord, type StoredRecord } from "./model/record.ts";
+import { nodesAround } from "./neighbours.ts";
 import * as table from "./table.ts";
 
 /** The request of a new record. */

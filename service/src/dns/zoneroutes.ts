@@ -8,13 +8,15 @@ import { defaultLimit, mostParts } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import { flushJournals, type Reader, rest, runResting, type Tx } from "../store/db.ts";
 import { canSeeRecord, getDomain, requireFullDomainAccess, requireRecordAccess } from "./access.ts";
-import { applyChanges, type RecordChange, showChange } from "./apply.ts";
+import { applyChanges, showChange } from "./apply.ts";
 import * as versions from "./changetable.ts";
+import type { RecordChange } from "./model/change.ts";
 import { compareRecords, type Difference } from "./model/difference.ts";
 import { checkFields, ownerField, readRecord, type StoredRecord } from "./model/record.ts";
 import { describeConflict, findConflicts } from "./model/rules.ts";
 import { domainTag, storedOf } from "./model/show.ts";
 import { readZone, zoneFileError } from "./model/zonefile/parse.ts";
+import { listAll, listAround } from "./neighbours.ts";
 import { authorOf, awaitPublish, type DnsContext, emitRecordEvents, hideNewIds } from "./recordroutes.ts";
 import * as table from "./table.ts";
 import { type PastRecord, readVersions, showVersion, stateAt } from "./version.ts";
@@ -130,8 +132,10 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
     tx: Tx,
     domain: table.OwnedDomain,
     requested: readonly RecordChange[],
+    options?: { readonly isChecked: boolean },
   ): Promise<ChangeResult<ChangesetResult>> {
-    const result = await applyChanges(tx, domain, requested, authorOf(request, context.clock), context.nameServers);
+    const by = authorOf(request, context.clock);
+    const result = await applyChanges(tx, domain, requested, by, context.nameServers, options);
     const applied = { ...result, changes: hideNewIds(result.changes, request.dryRun) };
     const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
     const answer: ChangesetResult = {
@@ -180,18 +184,20 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
         const domain = await open(request, tx, request.params.id);
         requireFullDomainAccess(request.caller, "import zone files");
         const keep = request.body.Mode !== "Replace";
-        const present = await table.listRecords(tx, domain.id);
         const max = mergeQuotas(JSON.parse(domain.quotas) as Partial<Quotas>).RecordsPerDomain;
         const zone = await runResting(tx, readZone(request.body.ZoneFile, domain.ascii, max));
         // The parser stops after `max + 1` records: an incomplete result must not be imported.
         if (zone.records.length > max) requireQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
+        // Nothing is deleted with `keep`, so records at other names do not matter.
+        const present = keep ? await listAround(tx, domain, zone.records) : await listAll(tx, domain.id);
         // Unless the file marks the NS set at the top, the stored NS records there are kept.
         const compared = zone.definesTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
         const wanted = zone.records.map((record) => ({ record, labels: zone.labels.get(record) ?? null }));
         const differences = compareRecords(compared, wanted, { keep });
         await rest(tx);
         await runResting(tx, requireNoConflict(domain, present, differences, zone.lines));
-        return apply(request, tx, domain, changesOf(differences, { at: "/ZoneFile", pointer: "" }));
+        const changes = changesOf(differences, { at: "/ZoneFile", pointer: "" });
+        return apply(request, tx, domain, changes, { isChecked: true });
       },
     },
     restoreVersion: {
