@@ -147,6 +147,7 @@ export const Account = object("Account", "The account of the installation.", {
     Name: name({ description: "Name of the token." }),
     Scopes: list(scope, { description: "What the token may do." }),
     ProjectID: id({ description: "Project whose objects the token sees." }),
+    DomainID: nullable(id({ description: "The only domain that the token sees and changes. `null`: no restriction." })),
   }),
 });
 /** TypeScript type of this schema. */

@@ -34,7 +34,10 @@ onEveryDatabase("the account", (harness) => {
       const reader = await harness.as(["dns:read"]);
       const account = await reader.client.readAccount();
       assert.deepEqual(account.Projects, [{ ID: 1, Name: "default", IsBlocked: false }]);
-      assert.deepEqual([account.Token.Name, account.Token.Scopes, account.Token.ProjectID], ["test", ["dns:read"], 1]);
+      assert.deepEqual(
+        [account.Token.Name, account.Token.Scopes, account.Token.ProjectID, account.Token.DomainID],
+        ["test", ["dns:read"], 1, null],
+      );
       assert.equal((await reader.request("GET /customer/balance")).text, "0");
     });
   });

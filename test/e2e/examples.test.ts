@@ -73,7 +73,7 @@ onSqlite("the examples", (harness) => {
   example(
     "GET /account",
     undefined,
-    `{"ID":1,"FirstName":"","LastName":"","Email":"","Balance":0,"BalanceTillDateUtc":"9999-12-31T23:59:59.999Z","ProjectsBalance":[{"ProjectId":1,"Balance":{"Real":0,"Bonus":0,"Test":0}}],"Projects":[{"ID":1,"Name":"default","IsBlocked":false}],"Token":{"ID":1,"Name":"first","Scopes":["server:read","server:write","dns:read","dns:write","network:read","network:write","account:admin","metrics:read"],"ProjectID":1}}`,
+    `{"ID":1,"FirstName":"","LastName":"","Email":"","Balance":0,"BalanceTillDateUtc":"9999-12-31T23:59:59.999Z","ProjectsBalance":[{"ProjectId":1,"Balance":{"Real":0,"Bonus":0,"Test":0}}],"Projects":[{"ID":1,"Name":"default","IsBlocked":false}],"Token":{"ID":1,"Name":"first","Scopes":["server:read","server:write","dns:read","dns:write","network:read","network:write","account:admin","metrics:read"],"ProjectID":1,"DomainID":null}}`,
   );
   example("GET /customer/balance", undefined, "0");
   example("POST /dns", '{"Name":"example.com"}', domain());

@@ -46,6 +46,7 @@ export const consolePages = ({ server, network, privateNetwork, domain, webhook 
     sessions: "/console/access?tab=sessions",
     projects: "/console/access?tab=projects",
     host: "/console/host",
+    "host-settings": "/console/host?tab=settings",
   }) as const;
 
 export type PageName = keyof ReturnType<typeof consolePages>;

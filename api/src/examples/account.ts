@@ -97,6 +97,7 @@ export const accountExamples: Examples = {
           "metrics:read",
         ],
         ProjectID: 1,
+        DomainID: null,
       },
     },
   },

@@ -1,4 +1,5 @@
 /** All pages and their addresses. What a page selects (filter, tab, range) is in the query of its address. */
+import type { Scope } from "@brume/api/operation.ts";
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { Overview } from "../features/overview/overview.tsx";
 import { Failure, NotFound } from "../shell/failure.tsx";
@@ -24,52 +25,61 @@ const overview = createRoute({ getParentRoute: () => root, path: "/", component:
 const servers = createRoute({
   getParentRoute: () => root,
   path: "/servers",
+  staticData: { scope: "server:read" },
   validateSearch: texts("q", "state", "group"),
   component: lazyRouteComponent(() => import("../features/servers/list.tsx"), "ServerList"),
 });
 const serverCreate = createRoute({
   getParentRoute: () => root,
   path: "/servers/create",
+  staticData: { scope: "server:write" },
   component: lazyRouteComponent(() => import("../features/servers/create.tsx"), "ServerCreate"),
 });
 const server = createRoute({
   getParentRoute: () => root,
   path: "/servers/$id",
+  staticData: { scope: "server:read" },
   validateSearch: texts("tab", "range", "from", "to"),
   component: lazyRouteComponent(() => import("../features/servers/detail.tsx"), "ServerDetail"),
 });
 const networks = createRoute({
   getParentRoute: () => root,
   path: "/networks",
+  staticData: { scope: "network:read" },
   validateSearch: texts("tab", "q", "create", "view"),
   component: lazyRouteComponent(() => import("../features/networks/networks.tsx"), "Networks"),
 });
 const network = createRoute({
   getParentRoute: () => root,
   path: "/networks/$id",
+  staticData: { scope: "network:read" },
   validateSearch: texts("tab"),
   component: lazyRouteComponent(() => import("../features/networks/detail.tsx"), "NetworkDetail"),
 });
 const privateNetwork = createRoute({
   getParentRoute: () => root,
   path: "/networks/private/$id",
+  staticData: { scope: "network:read" },
   component: lazyRouteComponent(() => import("../features/networks/privatedetail.tsx"), "PrivateNetworkDetail"),
 });
 const domains = createRoute({
   getParentRoute: () => root,
   path: "/dns",
+  staticData: { scope: "dns:read" },
   validateSearch: texts("q", "create"),
   component: lazyRouteComponent(() => import("../features/dns/list.tsx"), "DomainList"),
 });
 const domain = createRoute({
   getParentRoute: () => root,
   path: "/dns/$id",
+  staticData: { scope: "dns:read" },
   validateSearch: texts("tab", "q", "type"),
   component: lazyRouteComponent(() => import("../features/dns/detail.tsx"), "DomainDetail"),
 });
 const images = createRoute({
   getParentRoute: () => root,
   path: "/images",
+  staticData: { scope: "server:read" },
   validateSearch: texts("q", "create"),
   component: lazyRouteComponent(() => import("../features/images/list.tsx"), "ImageList"),
 });
@@ -87,17 +97,20 @@ const events = createRoute({
 const audit = createRoute({
   getParentRoute: () => activity,
   path: "/audit",
+  staticData: { scope: "account:admin" },
   validateSearch: texts("token", "resource", "operation", "from", "to"),
   component: lazyRouteComponent(() => import("../features/audit/list.tsx"), "AuditList"),
 });
 const webhooks = createRoute({
   getParentRoute: () => activity,
   path: "/webhooks",
+  staticData: { scope: "account:admin" },
   component: lazyRouteComponent(() => import("../features/webhooks/list.tsx"), "WebhookList"),
 });
 const webhook = createRoute({
   getParentRoute: () => root,
   path: "/activity/webhooks/$id",
+  staticData: { scope: "account:admin" },
   validateSearch: texts("state"),
   component: lazyRouteComponent(() => import("../features/webhooks/detail.tsx"), "WebhookDetail"),
 });
@@ -141,6 +154,10 @@ export const createAppRouter = () =>
   });
 
 declare module "@tanstack/react-router" {
+  interface StaticDataRouteOption {
+    /** What a token needs to see the page; absent: nothing. */
+    readonly scope?: Scope;
+  }
   interface Register {
     router: ReturnType<typeof createAppRouter>;
   }

@@ -4,7 +4,7 @@ import type { Client } from "@brume/api/client.ts";
 import type { Event } from "@brume/api/event.ts";
 import { grants, type Scope } from "@brume/api/operation.ts";
 import { QueryClient, type QueryKey, useQuery } from "@tanstack/react-query";
-import { createContext, useContext } from "react";
+import { createContext, useCallback, useContext } from "react";
 import { type Cell, createCell } from "./cell.ts";
 import { createConsoleClient } from "./client.ts";
 import { applyEvents } from "./patch.ts";
@@ -124,7 +124,19 @@ export function useAccount(): Account | undefined {
   return useQuery(readAccount(useData().client)).data;
 }
 
-/** Returns whether the signed-in token has the scope. */
-export function useMay(scope: Scope): boolean {
-  return grants(useAccount()?.Token.Scopes ?? [], scope);
+/** Returns whether the signed-in token has the scope; absent: each token may. */
+export function useMay(scope: Scope | undefined): boolean {
+  return useMays()(scope);
+}
+
+/** Returns the function that tells whether the signed-in token has a scope. */
+export function useMays(): (scope: Scope | undefined) => boolean {
+  const scopes = useAccount()?.Token.Scopes;
+  return useCallback((scope) => scope === undefined || grants(scopes ?? [], scope), [scopes]);
+}
+
+/** Returns whether the signed-in token may create and delete domains: one of a single domain changes only its records. */
+export function useMayOwnDomains(): boolean {
+  const isRestricted = useAccount()?.Token.DomainID !== null;
+  return useMay("dns:write") && !isRestricted;
 }

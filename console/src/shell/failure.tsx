@@ -1,4 +1,5 @@
 /** What is shown instead of a page that failed or does not exist. */
+import type { Scope } from "@brume/api/operation.ts";
 import { type ErrorComponentProps, Link } from "@tanstack/react-router";
 import { troubleOf } from "../data/trouble.ts";
 import { useTexts } from "../texts/texts.tsx";
@@ -7,6 +8,15 @@ import { Empty, TroubleBox } from "../ui/feedback.tsx";
 
 export function Failure({ error, reset }: ErrorComponentProps) {
   return <TroubleBox trouble={troubleOf(error, useTexts())} onRetry={reset} />;
+}
+
+export function NotAllowed({ scope }: { scope: Scope }) {
+  const t = useTexts();
+  return (
+    <Empty icon="lock" title={t.errors.notAllowed}>
+      {t.errors.needsScope(scope)}
+    </Empty>
+  );
 }
 
 export function NotFound() {

@@ -1,13 +1,14 @@
 /** The frame around all pages: navigation, top bar, and the notice of an interrupted connection. */
-import { Outlet } from "@tanstack/react-router";
+import { Outlet, useMatches } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useCell } from "../data/cell.ts";
-import { useData } from "../data/data.tsx";
+import { useData, useMays } from "../data/data.tsx";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { AccountMenu } from "./account.tsx";
 import { ConfirmNotices } from "./confirmnotice.tsx";
+import { NotAllowed } from "./failure.tsx";
 import { BottomBar, Nav } from "./nav.tsx";
 import { Palette } from "./palette.tsx";
 import { RunningActions } from "./running.tsx";
@@ -49,7 +50,7 @@ export function Frame() {
           <ConnectionNotice />
           <ConfirmNotices />
           <main className="main" id="main" tabIndex={-1}>
-            <Outlet />
+            <Allowed />
           </main>
         </div>
       </div>
@@ -57,6 +58,14 @@ export function Frame() {
       {isSearching && <Palette onClose={() => setSearching(false)} />}
     </>
   );
+}
+
+/** The page, or why the token may not see it: a request that the service would reject is not sent. */
+function Allowed() {
+  const may = useMays();
+  const scopes = useMatches({ select: (matches) => matches.map(({ staticData }) => staticData.scope) });
+  const missing = scopes.find((scope) => !may(scope));
+  return missing === undefined ? <Outlet /> : <NotAllowed scope={missing} />;
 }
 
 function ConnectionNotice() {

@@ -1,29 +1,13 @@
 /** The main navigation: at the left, or as a bar at the bottom of a phone. */
-import { Link, type LinkProps, useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { useTexts } from "../texts/texts.tsx";
-import { Icon, type IconName } from "../ui/icon.tsx";
+import { Icon } from "../ui/icon.tsx";
 import mark from "../ui/mark.svg";
 import { Menu, MenuItem } from "../ui/menu.tsx";
+import { usePages } from "./pages.ts";
 
-interface Entry {
-  readonly to: NonNullable<LinkProps["to"]>;
-  readonly icon: IconName;
-  readonly name: string;
-}
-
-function useEntries(): readonly Entry[] {
-  const { nav } = useTexts();
-  return [
-    { to: "/", icon: "overview", name: nav.overview },
-    { to: "/servers", icon: "server", name: nav.servers },
-    { to: "/networks", icon: "network", name: nav.networks },
-    { to: "/dns", icon: "dns", name: nav.dns },
-    { to: "/images", icon: "image", name: nav.images },
-    { to: "/activity", icon: "activity", name: nav.activity },
-    { to: "/access", icon: "access", name: nav.access },
-    { to: "/host", icon: "host", name: nav.host },
-  ];
-}
+/** Returns the pages of the navigation. */
+const useEntries = () => usePages().filter(({ isPart }) => isPart !== true);
 
 const active = { className: "active", "aria-current": "page" } as const;
 

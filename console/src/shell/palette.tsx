@@ -3,12 +3,13 @@ import type { Server } from "@brume/api/server.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useId, useMemo, useState } from "react";
-import { useData, useMay } from "../data/data.tsx";
+import { useData, useMay, useMayOwnDomains } from "../data/data.tsx";
 import { queriesOf } from "../data/queries.ts";
 import { addressOf } from "../data/serverview.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
+import { usePages } from "./pages.ts";
 
 interface Entry {
   readonly key: string;
@@ -27,7 +28,8 @@ function useEntries(): readonly Entry[] {
   const queries = queriesOf(useData().client);
   const mayServers = useMay("server:read");
   const mayCreate = useMay("server:write");
-  const mayDomains = useMay("dns:write");
+  const mayDomains = useMayOwnDomains();
+  const pages = usePages();
   const { data: domains = [] } = useQuery({ ...queries.domains(), enabled: useMay("dns:read") });
   const { data: servers = [] } = useQuery({ ...queries.servers(), enabled: mayServers });
   const { data: networks = [] } = useQuery({ ...queries.publicNetworks(), enabled: useMay("network:read") });
@@ -42,16 +44,7 @@ function useEntries(): readonly Entry[] {
       run,
     });
     return [
-      page("overview", "overview", t.nav.overview, () => void go({ to: "/" })),
-      page("servers", "server", t.nav.servers, () => void go({ to: "/servers" })),
-      page("networks", "network", t.nav.networks, () => void go({ to: "/networks" })),
-      page("dns", "dns", t.nav.dns, () => void go({ to: "/dns" })),
-      page("activity", "activity", t.nav.activity, () => void go({ to: "/activity" })),
-      page("images", "image", t.nav.images, () => void go({ to: "/images" })),
-      page("audit", "activity", t.activity.tabs.audit, () => void go({ to: "/activity/audit" })),
-      page("webhooks", "webhook", t.activity.tabs.webhooks, () => void go({ to: "/activity/webhooks" })),
-      page("access", "access", t.nav.access, () => void go({ to: "/access" })),
-      page("host", "host", t.nav.host, () => void go({ to: "/host" })),
+      ...pages.map(({ to, icon, name }) => page(to, icon, name, () => void go({ to }))),
       ...(isAdmin
         ? [page("settings", "host", t.settings.title, () => void go({ to: "/host", search: { tab: "settings" } }))]
         : []),
@@ -102,7 +95,7 @@ function useEntries(): readonly Entry[] {
         run: () => void go({ to: "/dns/$id", params: { id: String(ID) } }),
       })),
     ];
-  }, [servers, networks, domains, t, go, mayCreate, mayNetworks, mayDomains]);
+  }, [pages, servers, networks, domains, t, go, mayCreate, mayNetworks, mayDomains]);
 }
 
 export function Palette({ onClose }: { onClose: () => void }) {

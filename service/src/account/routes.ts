@@ -145,6 +145,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
             Name: caller.tokenName,
             Scopes: [...caller.scopes],
             ProjectID: caller.projectId,
+            DomainID: caller.restriction?.domainId ?? null,
           },
         };
         return { answer };

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
-import { useData, useMay } from "../../data/data.tsx";
+import { useData, useMayOwnDomains } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
@@ -24,7 +24,7 @@ export function DomainDetail() {
   const t = useTexts();
   const id = Number(useParams({ from: "/dns/$id" }).id);
   const { tab = "records" } = useSearch({ from: "/dns/$id" });
-  const mayWrite = useMay("dns:write");
+  const isOwner = useMayOwnDomains();
   const { data: domain, error, refetch } = useQuery(queriesOf(useData().client).domain(id));
   if (error && domain === undefined)
     return "status" in error && error.status === 404 ? (
@@ -50,7 +50,7 @@ export function DomainDetail() {
         <ImportNote domain={domain} />
         <Tabs label={t.records.tabsLabel}>
           {tabs
-            .filter((name) => mayWrite || name !== "settings")
+            .filter((name) => isOwner || name !== "settings")
             .map((name) => (
               <Link
                 key={name}
@@ -69,7 +69,7 @@ export function DomainDetail() {
           <Queries domain={domain} />
         ) : tab === "setup" ? (
           <Setup domain={domain} />
-        ) : tab === "settings" && mayWrite ? (
+        ) : tab === "settings" && isOwner ? (
           <DangerZone domain={domain} />
         ) : (
           <Records key={id} domain={domain} />

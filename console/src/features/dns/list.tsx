@@ -3,7 +3,7 @@ import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { useData, useMay } from "../../data/data.tsx";
+import { useData, useMayOwnDomains } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
@@ -26,7 +26,7 @@ export function DomainList() {
   const format = useFormat();
   const go = useNavigate({ from: "/dns" });
   const { q = "", create } = useSearch({ from: "/dns" });
-  const mayWrite = useMay("dns:write");
+  const mayWrite = useMayOwnDomains();
   const { data: domains, error, refetch } = useQuery(queriesOf(useData().client).domains());
   const text = q.trim().toLowerCase();
   const rows = useMemo(

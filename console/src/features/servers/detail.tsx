@@ -44,7 +44,7 @@ export function ServerDetail() {
   const { tone, word } = serverState(server, t);
   const main = server.IsPowerOn ? ("ShutDownGuestOS" as const) : ("PowerOn" as const);
   const shown = tabs.filter((name) => mayWrite || !forWriters.has(name));
-  const parts: Readonly<Record<string, () => ReactNode>> = {
+  const parts: Readonly<Record<(typeof tabs)[number], () => ReactNode>> = {
     summary: () => <ServerSummary server={server} />,
     metrics: () => <Metrics id={id} />,
     console: () => <Terminal server={server} />,
@@ -98,7 +98,9 @@ export function ServerDetail() {
             </Link>
           ))}
         </Tabs>
-        <Suspense fallback={<Skeleton lines={6} />}>{(parts[tab] ?? parts["summary"])?.()}</Suspense>
+        <Suspense fallback={<Skeleton lines={6} />}>
+          {parts[shown.find((name) => name === tab) ?? "summary"]()}
+        </Suspense>
       </div>
     </>
   );

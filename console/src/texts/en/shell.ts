@@ -87,6 +87,8 @@ export const shell = {
     broken: "This page has failed",
     brokenRemedy: "Reload the page. If it fails again, report the text above.",
     notFound: "This page does not exist",
+    notAllowed: "Your token may not see this page",
+    needsScope: (scope: string) => `The page needs the scope ${scope}. Sign in with a token that has the scope.`,
     remedies: {
       scope_missing: "Sign in with a token that has the scope.",
       token_restricted: "Sign in with a token without this restriction.",
