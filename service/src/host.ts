@@ -6,6 +6,7 @@ import { access, constants } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Description } from "./agent/contract/session.ts";
+import { createPlain, plainDriver } from "./agent/plain.ts";
 import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Config } from "./config.ts";
@@ -99,11 +100,15 @@ export async function openHost(
   }
   // The Linux router sees new devices by itself. The simulated one is notified.
   if (found.plug !== null) driver.onDevice(found.plug);
+  // The agent does this itself: it knows the request.
+  const plain = createPlain(log);
+  const shown = <D extends object>(one: D, group: string): D =>
+    starter === "own" ? plainDriver(one, group, plain) : one;
   return {
-    machines: driver,
-    images: driver,
-    consoles: driver,
-    router: found.router,
+    machines: shown(driver, "machines"),
+    images: shown(driver, "images"),
+    consoles: shown(driver, "consoles"),
+    router: shown(found.router, "router"),
     contents: createContents({
       images: [join(dataFolder, "images"), ...(backups === null ? [] : [backups.folder])],
       servers: join(dataFolder, "servers"),

@@ -26,6 +26,10 @@ interface Report {
   readonly foreign: readonly string[];
   readonly left: readonly string[];
   readonly gone: readonly string[];
+  /** Number of responses with an error of a driver. */
+  readonly failures: number;
+  /** Responses that name a path, program, command line or rule of the host. */
+  readonly revealed: readonly string[];
 }
 
 test(
@@ -54,6 +58,8 @@ test(
         "router.readBanner",
       ])
         assert.ok((report.reached[name] ?? 0) >= 5, `${name} reached the driver ${report.reached[name] ?? 0} times`);
+      assert.ok(report.failures >= 20, `${report.failures} errors of drivers`);
+      assert.deepEqual(report.revealed, [], "responses name something of the host");
       assert.deepEqual(report.lost, [], "something of others is gone or changed");
       assert.deepEqual(report.foreign, [], "something appeared that is not of this installation");
       assert.deepEqual([report.left, report.gone], [[], []], "after the removal, the host is as before");

@@ -173,19 +173,40 @@ function requestOf({ group, method, body }: Message): string {
   return `${lines.join("\r\n")}\r\n\r\n${bytes.toString("latin1")}`;
 }
 
+/** Paths, programs, command lines and rules of the host. */
+const ofHost = new RegExp(
+  `${root}|/(?:run|proc|dev|sys|usr|tmp|var|etc)/|dnsmasq|charon|qemu|nsenter|unshare|setpriv|prlimit|netns|table inet|brume-${lab.tag}|\\bnft\\b`,
+  "i",
+);
+/** Responses that name something of the host. */
+const revealed: string[] = [];
+let failures = 0;
+function inspect({ group, method }: Message, response: string): void {
+  if (response.includes("driver_failed")) failures++;
+  const found = ofHost.exec(response.slice(response.indexOf("\r\n\r\n")));
+  if (found !== null)
+    revealed.push(`${group}.${method}: ${found.input.slice(Math.max(0, found.index - 200), found.index + 100)}`);
+}
+
 /** Sends one message that fits its schema, so that it reaches the driver, and waits for the end of the response. */
 function sendValid(message: Message): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect(path);
-    socket.resume();
-    socket.on("close", () => resolve());
+    let text = "";
+    socket.setEncoding("latin1");
+    socket.on("data", (part) => (text += String(part)));
+    socket.on("close", () => {
+      inspect(message, text);
+      resolve();
+    });
     socket.on("error", () => {});
     socket.write(requestOf(message).replace("host: agent", "host: agent\r\nconnection: close"), "latin1");
   });
 }
 
 /** Requests a stream, writes to it if the agent opens it, and resolves to the code of its refusal or `101`. */
-function sendStream({ group, method, body }: Message): Promise<string> {
+function sendStream(message: Message): Promise<string> {
+  const { group, method, body } = message;
   return new Promise((resolve) => {
     const socket = connect(path);
     let text = "";
@@ -197,7 +218,10 @@ function sendStream({ group, method, body }: Message): Promise<string> {
       setTimeout(() => socket.destroy(), 20);
     });
     socket.on("error", () => {});
-    socket.on("close", () => resolve(/"code":"(\w+)"/.exec(text)?.[1] ?? text.slice(9, 12)));
+    socket.on("close", () => {
+      if (!text.startsWith("HTTP/1.1 101")) inspect(message, text);
+      resolve(/"code":"(\w+)"/.exec(text)?.[1] ?? text.slice(9, 12));
+    });
     const lines = [
       `GET /${group}/${method}?input=${encodeURIComponent(JSON.stringify(body))} HTTP/1.1`,
       "host: agent",
@@ -286,6 +310,8 @@ const report = {
   foreign: without(after, before).filter((line) => !ownNames.test(line)),
   left: without(end, before),
   gone: without(before, end),
+  failures,
+  revealed: revealed.slice(0, 10),
   cpu: Math.round(process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6),
 };
 process.stdout.write(`${JSON.stringify(report)}\n`);

@@ -33,7 +33,7 @@ test("finds versions and layers by number and ignores other names", () => {
   for (const name of ["disk-10", "disk-9", "disk-2.part", "disk-x", "disk-0", "run"])
     mkdirSync(join(folder, name), { recursive: true });
   assert.deepEqual(versionsOf(folder), [9, 10]);
-  assert.throws(() => topOf(join(folder, "disk-9")), /contains no disk layer/);
+  assert.throws(() => topOf(join(folder, "disk-9")), /contains no layer/);
   for (const name of ["0.qcow2", "9.qcow2", "10.qcow2", "11.qcow2.part"])
     writeFileSync(join(folder, "disk-9", name), "");
   assert.equal(topOf(join(folder, "disk-9")), 10);
@@ -64,7 +64,7 @@ test("reports the layer with a damaged header", async () => {
   writeFileSync(join(disk, layerName(0)), header);
   for (const bytes of [header, Buffer.alloc(32, 0xff), Buffer.alloc(5)]) {
     writeFileSync(join(disk, layerName(1)), bytes);
-    await assert.rejects(chainOf(disk), { name: "DiskError", message: /1\.qcow2 of .* is damaged/ });
+    await assert.rejects(chainOf(disk), { name: "DiskError", message: /is damaged: layer 1\.qcow2/ });
     await assert.rejects(checkDisk(disk, 0), { name: "DiskError" });
   }
   await assert.rejects(checkDisk(join(root, "nowhere"), 0), /its disk is missing/);

@@ -3,12 +3,21 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 
+/** Returns the arguments of a process, "" if it has ended meanwhile. */
+function readCommand(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
 /** PIDs of the supervisor's children, by their argument. */
 export function halvesOf(supervisor: number): Readonly<Record<string, number>> {
   const pids = readFileSync(`/proc/${supervisor}/task/${supervisor}/children`, "utf8").trim().split(" ");
   return Object.fromEntries(
     pids.flatMap((pid) => {
-      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean);
+      const words = readCommand(pid).split("\0").filter(Boolean);
       const role = words.at(-1) ?? "";
       return words.some((word) => word.endsWith("/main.js")) ? [[role, Number(pid)]] : [];
     }),

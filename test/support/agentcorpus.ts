@@ -56,8 +56,8 @@ const server = {
 const about = { title: "One", family: "Linux", minRam: 128 };
 const sum = "0".repeat(64);
 
-/** A valid input for each verb. */
-const inputs: Readonly<Record<string, readonly object[]>> = {
+/** Valid inputs of each verb. */
+export const inputs: Readonly<Record<string, readonly object[]>> = {
   "session.hello": [{ protocol, release: "1.0.0", fence: 1 }],
   "session.cancel": [{ request: "a-1" }],
   "machines.ensureDisk": [

@@ -5,12 +5,15 @@ import { fromBody, toAnswer } from "./codec.ts";
 import { contract, type Drivers } from "./contract/contract.ts";
 import { sizes, type Verb } from "./contract/verb.ts";
 import { AgentError } from "./error.ts";
+import type { Plain } from "./plain.ts";
 
 /** What a running call can use besides its input. */
 export interface Call {
   readonly signal: AbortSignal;
   /** Reports a note to the caller. */
   readonly note: (note: unknown) => void;
+  /** Id of the request. */
+  readonly request: string;
 }
 
 /** A verb and its method. */
@@ -37,10 +40,11 @@ export interface BindOptions {
   readonly targets: Readonly<Record<keyof Drivers | "session", object>>;
   readonly deviceOf: (nic: number) => string;
   readonly refuse: Refuse;
+  readonly plain: Plain;
 }
 
 /** Returns all verbs by path. */
-export function bindVerbs({ targets, deviceOf, refuse }: BindOptions): ReadonlyMap<string, BoundVerb> {
+export function bindVerbs({ targets, deviceOf, refuse, plain }: BindOptions): ReadonlyMap<string, BoundVerb> {
   const found = new Map<string, BoundVerb>();
   for (const [group, table] of Object.entries(contract))
     for (const [method, verb] of Object.entries(table) as [string, Verb][]) {
@@ -59,9 +63,13 @@ export function bindVerbs({ targets, deviceOf, refuse }: BindOptions): ReadonlyM
         },
         async run(input, call) {
           const args = verb.args.map((arg) => fromBody(input[arg], deviceOf));
-          const result = await target[method]?.(...args, ...extraOf(verb, call));
-          if (verb.generation) refuseOlder(name, input, result);
-          return toAnswer(result);
+          try {
+            const result = await target[method]?.(...args, ...extraOf(verb, call));
+            if (verb.generation) refuseOlder(name, input, result);
+            return toAnswer(plain.answer(result, name, call.request));
+          } catch (error) {
+            throw plain.error(error, name, call.request);
+          }
         },
       });
     }

@@ -3,6 +3,7 @@
  * arrives as `AgentError` with the same message and the same properties `final` and `isSilence`.
  */
 import { type Static, Type } from "typebox";
+import { plainCause } from "../base/plaincause.ts";
 
 /**
  * What each code means. `retryable`: the same call may succeed later. `away`: the connection to the agent is lost or was never made.
@@ -75,13 +76,13 @@ const mostCharacters = 8192;
 
 const isTrue = (error: Error, name: string): boolean => (error as unknown as Record<string, unknown>)[name] === true;
 
-/** Returns the error of a driver or of the agent as data. */
+/** Returns the error of a driver or of the agent as data. Its text names nothing of the host, also that of an unexpected error. */
 export function toWire(error: unknown): WireError {
   const { message } = error instanceof Error ? error : new Error(String(error));
   const facts = error instanceof Error ? error : new Error();
   return {
     code: error instanceof AgentError ? error.code : "driver_failed",
-    detail: message.slice(0, mostCharacters),
+    detail: (plainCause(message, "see the log of the host") ?? message).slice(0, mostCharacters),
     ...(isTrue(facts, "final") && { final: true }),
     ...(isTrue(facts, "isSilence") && { isSilence: true }),
     ...(error instanceof AgentError && error.applied !== undefined && { applied: error.applied }),

@@ -109,7 +109,11 @@ export function createHandler(options: HandlerOptions): Handler {
       response.write(`${JSON.stringify({ note: value })}\n`);
     };
     try {
-      const result = await inTime(bound, bound.run(input, { signal: call.signal, note }), call.signal);
+      const result = await inTime(
+        bound,
+        bound.run(input, { signal: call.signal, note, request: head.request }),
+        call.signal,
+      );
       const value = bound.verb.answer === null ? null : (result ?? null);
       if (!isNoting) return sendJson(response, 200, value, events.last());
       finish({ event: events.last(), answer: value });
@@ -183,7 +187,8 @@ export function createHandler(options: HandlerOptions): Handler {
     streams++;
     let stream: Stream;
     try {
-      stream = (await inTime(bound, bound.run(input, { signal: call.signal, note: () => {} }), call.signal)) as Stream;
+      const running = bound.run(input, { signal: call.signal, note: () => {}, request: head.request });
+      stream = (await inTime(bound, running, call.signal)) as Stream;
     } catch (error) {
       streams--;
       throw error;

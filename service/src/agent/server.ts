@@ -18,6 +18,7 @@ import { createFence, type FenceStore } from "./fence.ts";
 import { createHandler } from "./handler.ts";
 import { mismatch } from "./head.ts";
 import { loadPeer } from "./peer.ts";
+import { createPlain } from "./plain.ts";
 import { type Identity, serverOptions } from "./tls.ts";
 
 /** Options of `createAgent`. */
@@ -79,7 +80,7 @@ export function createAgent(options: AgentOptions): AgentServer {
     },
     cancel: async (id: string): Promise<void> => calls.cancel(id),
   };
-  const verbs = bindVerbs({ targets: { ...drivers, session }, deviceOf, refuse });
+  const verbs = bindVerbs({ targets: { ...drivers, session }, deviceOf, refuse, plain: createPlain(log) });
   const handler = createHandler({ verbs, fence, calls, events, limits, release, log });
   const servers = new Set<Server>();
   const tlsServers = new Set<TlsServer>();

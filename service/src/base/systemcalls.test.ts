@@ -27,6 +27,7 @@ function decide(program: Buffer, { call, architecture, arguments: values = [] }:
     if (operation === 0x20) accumulator = data.readUInt32LE(value);
     else if (operation === 0x15) at += accumulator === value ? yes : no;
     else if (operation === 0x35) at += accumulator >= value ? yes : no;
+    else if (operation === 0x54) accumulator &= value;
     else if (operation === 0x45) at += (accumulator & value) === 0 ? no : yes;
     else throw new Error(`instruction ${operation}`);
   }
@@ -104,6 +105,10 @@ test("a program that is started with its filter may be started, and its sockets 
     decide(program(rules), { call: socket, architecture, arguments: [16, 3, protocol] });
   assert.deepEqual([netlink("dhcp", 0), netlink("dhcp", 12)], [allow, eperm]);
   assert.equal(netlink("vpn", 12), allow);
+  // SOCK_RAW with SOCK_CLOEXEC.
+  const raw = (rules: keyof typeof filterRules, family: number) =>
+    decide(program(rules), { call: socket, architecture, arguments: [family, 0x80003, 1] });
+  for (const family of [2, 10]) assert.deepEqual([raw("dhcp", family), raw("vpn", family)], [eperm, allow]);
 });
 
 test("programs, namespaces and other users are refused by the numbers of each architecture", () => {

@@ -117,6 +117,9 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const AF_NETLINK = 16;
 const NETLINK_ROUTE = 0;
+const SOCK_RAW = 3;
+/** Bits of the type of a socket; the others are options. */
+const typeMask = 0xf;
 
 /** What a process may do beyond reading, writing and threads. */
 export interface FilterRules {
@@ -124,19 +127,19 @@ export interface FilterRules {
   readonly allowed: readonly string[];
   /** Families of sockets. */
   readonly families: readonly number[];
-  /** Of netlink only links, addresses and routes: no firewall. */
-  readonly routesOnly: boolean;
+  /** No raw packets of IP, and of netlink only links, addresses and routes: no firewall. */
+  readonly isNarrow: boolean;
 }
 
 /** `control`: the control plane. `dhcp`: dnsmasq. `vpn`: daemons of tunnels. `disk`: programs that read disks. */
 export const filterRules = {
   // Netlink for the addresses of the host.
-  control: { allowed: [], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], routesOnly: false },
+  control: { allowed: [], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], isNarrow: false },
   // The program is started after its filter. Its root contains no other useful program.
-  dhcp: { allowed: ["execve"], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], routesOnly: true },
+  dhcp: { allowed: ["execve"], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], isNarrow: true },
   // charon drops capabilities that it does not have.
-  vpn: { allowed: ["execve", "capset"], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], routesOnly: false },
-  disk: { allowed: ["execve"], families: [AF_UNIX], routesOnly: false },
+  vpn: { allowed: ["execve", "capset"], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], isNarrow: false },
+  disk: { allowed: ["execve"], families: [AF_UNIX], isNarrow: false },
 } as const satisfies Record<string, FilterRules>;
 /** TIOCSTI and TIOCLINUX write into the input of a terminal. */
 const terminalInput = [0x5412, 0x541c];
@@ -153,11 +156,11 @@ const x32 = 0x40000000;
 /** Offsets in struct seccomp_data. */
 const at = { call: 0, architecture: 4, first: 16, second: 24, third: 32 };
 
-/** Instructions: load a word, jump if equal, if greater or equal, if any bit is set, return. */
-const code = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, end: 0x06 };
+/** Instructions: load a word, jump if equal, if greater or equal, if any bit is set, keep these bits, return. */
+const code = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, and: 0x54, end: 0x06 };
 
 /** Returns the instructions: 8 bytes each, struct sock_filter. */
-export function buildFilter(architecture: Architecture, { allowed, families, routesOnly }: FilterRules): Buffer {
+export function buildFilter(architecture: Architecture, { allowed, families, isNarrow }: FilterRules): Buffer {
   const { audit, refused, clone, clone3, socket, ioctl } = architecture;
   const program: [number, number, number, number][] = [];
   const add = (operation: number, value: number, yes = 0, no = 0) => program.push([operation, yes, no, value]);
@@ -180,14 +183,19 @@ export function buildFilter(architecture: Architecture, { allowed, families, rou
   add(code.end, fail(EPERM));
   add(code.end, ALLOW);
   // Each list ends with its two results, to which its comparisons jump.
-  add(code.equal, socket, 0, families.length + 3 + (routesOnly ? 5 : 0));
+  add(code.equal, socket, 0, families.length + 3 + (isNarrow ? 10 : 0));
   add(code.load, at.first);
-  if (routesOnly) {
+  if (isNarrow) {
     add(code.equal, AF_NETLINK, 0, 4);
     add(code.load, at.third);
     add(code.equal, NETLINK_ROUTE, 1, 0);
     add(code.end, fail(EPERM));
     add(code.end, ALLOW);
+    add(code.load, at.second);
+    add(code.and, typeMask);
+    add(code.equal, SOCK_RAW, 0, 1);
+    add(code.end, fail(EPERM));
+    add(code.load, at.first);
   }
   families.forEach((family, index) => add(code.equal, family, families.length - index, 0));
   add(code.end, fail(EPERM));

@@ -65,7 +65,7 @@ const resultName = "identity.json";
  */
 export async function cleanseDisk(options: CleanseOptions, root: string, disk: string): Promise<Identity> {
   const result = join(disk, resultName);
-  if (!existsSync(disk)) throw new Error(`there is no disk at ${disk}`);
+  if (!existsSync(disk)) throw new Error(`there is no disk ${basename(disk)}`);
   if (existsSync(result)) {
     const stored: unknown = JSON.parse(await readFile(result, "utf8"));
     return { removed: pick(stored, "removed") === true, detail: textAt(stored, "detail") };

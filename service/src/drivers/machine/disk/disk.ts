@@ -43,7 +43,7 @@ const layersIn = (disk: string): readonly number[] =>
 /** Returns the number of the writable layer. Throws if the folder contains no layer. */
 export function topOf(disk: string): number {
   const layers = layersIn(disk);
-  if (layers.length === 0) throw new Error(`${disk} contains no disk layer`);
+  if (layers.length === 0) throw new Error("the disk contains no layer");
   return Math.max(...layers);
 }
 
@@ -60,7 +60,7 @@ export async function sizeOf(path: string): Promise<number> {
   const file = await open(path);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0);
-    if (!isQcow2(buffer, bytesRead)) throw new DiskError(`${path} is not a qcow2 file`);
+    if (!isQcow2(buffer, bytesRead)) throw new DiskError(`its disk is damaged: ${basename(path)} is not a qcow2 file`);
     return Number(buffer.readBigUInt64BE(24));
   } finally {
     await file.close();
@@ -80,15 +80,13 @@ async function backingLayerOf(disk: string, layer: number): Promise<number | nul
     const length = head.readUInt32BE(16);
     const offset = head.readBigUInt64BE(8);
     if (!isQcow2(head, bytesRead) || length > maxNameLength || offset > maxNameOffset)
-      throw new DiskError(`layer ${layerName(layer)} of ${disk} is damaged: its header is not that of a qcow2 file`);
+      throw new DiskError(`its disk is damaged: layer ${layerName(layer)} has not the header of a qcow2 file`);
     if (length === 0) return null;
     const name = Buffer.alloc(Math.min(length, 64));
     await file.read(name, 0, name.length, Number(offset));
     const below = Number(/^([0-9]+)\.qcow2$/.exec(name.toString())?.[1] ?? Infinity);
     if (below >= layer)
-      throw new DiskError(
-        `layer ${layerName(layer)} of ${disk} is damaged: its backing file is ${JSON.stringify(name.toString())}`,
-      );
+      throw new DiskError(`its disk is damaged: layer ${layerName(layer)} refers to a file that is not below it`);
     return below;
   } finally {
     await file.close();
@@ -105,18 +103,17 @@ export async function chainOf(disk: string): Promise<readonly number[]> {
 
 /** Throws a `DiskError` unless the disk exists with all its layers, and user `uid` owns the highest one. */
 export async function checkDisk(disk: string, uid: number): Promise<void> {
-  if (!existsSync(disk)) throw new DiskError(`its disk is missing: there is no ${disk}`);
+  if (!existsSync(disk)) throw new DiskError(`its disk is missing: there is no folder ${basename(disk)}`);
   const layers = layersIn(disk);
-  if (layers.length === 0) throw new DiskError(`its disk is missing: there is no layer in ${disk}`);
+  if (layers.length === 0) throw new DiskError(`its disk is missing: there is no layer in ${basename(disk)}`);
   const top = Math.max(...layers);
   for (let layer: number | null = top; layer !== null; ) {
-    if (!layers.includes(layer))
-      throw new DiskError(`its disk is damaged: layer ${layerName(layer)} of ${disk} is missing`);
+    if (!layers.includes(layer)) throw new DiskError(`its disk is damaged: layer ${layerName(layer)} is missing`);
     layer = await backingLayerOf(disk, layer);
   }
   // A sealed layer must have another layer above it.
   if (top === 0 || statSync(join(disk, layerName(top))).uid !== uid)
-    throw new DiskError(`its disk is damaged: the highest layer of ${disk}, above ${layerName(top)}, is missing`);
+    throw new DiskError(`its disk is damaged: the highest layer, above ${layerName(top)}, is missing`);
 }
 
 /** Removes layers that were merged into others; resolves to their numbers. */

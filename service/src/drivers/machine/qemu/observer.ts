@@ -142,7 +142,7 @@ async function runningStatus(
       usage,
       detail: trouble === null ? "" : (pauseReasons[status] ?? `it is in state "${status}"`),
     };
-  } catch (error) {
+  } catch {
     return {
       ...known,
       power: "running",
@@ -153,7 +153,7 @@ async function runningStatus(
       reach: { cpus: 0, memory: 0 },
       stage: run.log.stage(),
       usage: null,
-      detail: `the VM does not respond (${(error as Error).message})`,
+      detail: "the VM does not respond",
     };
   }
 }

@@ -10,7 +10,7 @@ test("a layer that QEMU cannot read is a damaged disk, which no retry repairs", 
   for (const reason of ["Unsupported cluster size: 2^4294967295", "Active L1 table too large"]) {
     const error = startError(`${layer}: ${reason}`);
     assert.ok(error instanceof DiskError, reason);
-    assert.equal(error.message, `its disk is damaged: QEMU cannot use layer 1.qcow2: ${reason}`);
+    assert.equal(error.message, `its disk is damaged: layer 1.qcow2 cannot be used: ${reason}`);
   }
 });
 

@@ -6,6 +6,7 @@
 import { chmodSync, chownSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { plainCause } from "../../../base/plaincause.ts";
 import type { Child, Exec } from "../../exec.ts";
 import { DiskError, originOf, topOf } from "../disk/disk.ts";
 import type { Accelerator, MachineSpec } from "../interface.ts";
@@ -53,7 +54,7 @@ const temporary = /Could not open|Failed to |Cannot allocate memory|Too many ope
 export function startError(output: string): Error {
   const [, layer, reason = ""] = layerOutput.exec(output) ?? [];
   if (layer !== undefined && !temporary.test(reason))
-    return new DiskError(`its disk is damaged: QEMU cannot use layer ${layer}: ${reason}`);
+    return new DiskError(`its disk is damaged: layer ${layer} cannot be used: ${reason}`);
   return new Error(`QEMU ended: ${output || "without output"}`);
 }
 
@@ -138,7 +139,9 @@ export async function startMachine(
     if (child !== null) await endProcess(exec, child);
     await groups.remove(id);
     await taps.remove(id);
-    const exit = { reason: "died", at: now(), detail: (error as Error).message } as const;
+    const { message } = error as Error;
+    const detail = plainCause(message, "its log on the host has more") ?? message;
+    const exit = { reason: "died", at: now(), detail } as const;
     if (written !== null) await writeState(folder, { ...written, exit });
     throw error;
   }

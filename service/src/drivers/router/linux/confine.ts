@@ -71,11 +71,14 @@ const dhcpLimits = ["prlimit", "--fsize=16777216", "--as=536870912", "--nproc=64
 const dhcpRoot: Enter = (needs, mounts, command) =>
   enterRoot({ base: "/sys", devices: "random", folder: "/", needs, mounts }, [], command, false);
 
-/** Creates the function for dnsmasq. It does not start without `net_admin`, and its filter permits no change of a firewall. */
+/**
+ * Creates the function for dnsmasq. It does not start without `net_admin`, and needs `net_raw` to bind its socket to a bridge that was created
+ * again. Its filter permits neither a change of a firewall nor raw packets.
+ */
 export function createDhcpConfine(exec: Exec): ConfineDhcp {
   const root = findRoot(exec, ["dnsmasq", "prlimit"], [], dhcpRoot);
   return async (args, { uid, files }) => {
-    const rights = dropRights(uid, uid, ["net_admin", "net_bind_service"]);
+    const rights = dropRights(uid, uid, ["net_admin", "net_bind_service", "net_raw"]);
     const command = [...dhcpLimits, ...rights, ...filterCalls("dhcp"), "dnsmasq", ...args];
     const needs = await root();
     const mounts = files.map(([mode, path]) => [mode, path, path] as const);

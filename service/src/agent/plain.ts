@@ -1,0 +1,92 @@
+/**
+ * Replaces texts of drivers that name paths, programs, command lines or rules of the host by their cause in plain words. The original text is
+ * logged on the host, with the id of the request that is in the plain text. Errors keep what callers distinguish.
+ */
+import { randomUUID } from "node:crypto";
+import type { Log } from "../base/log.ts";
+import { plainCause } from "../base/plaincause.ts";
+
+/** Replaces texts of the drivers of one host. */
+export interface Plain {
+  /** Returns the error with a plain message, or the same error. */
+  error(error: unknown, verb: string, request: string): unknown;
+  /** Returns the result with plain details, or the same result. */
+  answer<T>(answer: T, verb: string, request: string): T;
+}
+
+/** Characters of the id in texts: enough to find it in a log. */
+const idLength = 8;
+
+type Row = Readonly<Record<string, unknown>>;
+const isRow = (value: unknown): value is Row => typeof value === "object" && value !== null;
+
+export function createPlain(log: Log): Plain {
+  function replace(text: string, verb: string, request: string, error?: unknown): string | null {
+    const plain = plainCause(text, `request ${request.slice(0, idLength)}`);
+    if (plain !== null)
+      log("warn", `${verb} failed on the host.`, { request, ...(error === undefined ? { detail: text } : { error }) });
+    return plain;
+  }
+
+  return {
+    error(error, verb, request) {
+      if (!(error instanceof Error)) return error;
+      const text = replace(error.message, verb, request, error);
+      if (text === null) return error;
+      const { final, isSilence } = error as { final?: unknown; isSilence?: unknown };
+      return Object.assign(new Error(text, { cause: error }), {
+        ...(final === true && { final }),
+        ...(isSilence === true && { isSilence }),
+      });
+    },
+    answer<T>(answer: T, verb: string, request: string): T {
+      const detailed = (value: unknown): unknown => {
+        if (!isRow(value) || typeof value["detail"] !== "string") return value;
+        const text = replace(value["detail"], verb, request);
+        return text === null ? value : { ...value, detail: text };
+      };
+      const list = (value: unknown, change: (row: Row) => unknown): unknown =>
+        Array.isArray(value) ? value.map((row: unknown) => (isRow(row) ? change(row) : row)) : value;
+      const reasoned = (row: Row): unknown => {
+        const reason = isRow(row["reason"]) ? detailed(row["reason"]) : row["reason"];
+        return reason === row["reason"] ? row : { ...row, reason };
+      };
+      if (!isRow(answer)) return answer;
+      if ("machines" in answer)
+        return detailed({
+          ...answer,
+          machines: list(answer["machines"], (row) => {
+            const exit = detailed(row["exit"]);
+            return detailed(exit === row["exit"] ? row : { ...row, exit });
+          }),
+        }) as T;
+      if ("networks" in answer)
+        return detailed({
+          ...answer,
+          networks: list(answer["networks"], (row) => ({ ...row, tunnels: list(row["tunnels"], reasoned) })),
+        }) as T;
+      const own = detailed(answer) as Row;
+      return ("identity" in own ? { ...own, identity: detailed(own["identity"]) } : own) as T;
+    },
+  };
+}
+
+/** Returns drivers whose errors and results are plain: for a service in one process, whose clients get them without an agent. */
+export function plainDriver<Driver extends object>(driver: Driver, group: string, plain: Plain): Driver {
+  return new Proxy(driver, {
+    get(target, name, receiver) {
+      const method: unknown = Reflect.get(target, name, receiver);
+      if (typeof method !== "function") return method;
+      return (...args: readonly unknown[]): unknown => {
+        const result: unknown = Reflect.apply(method, target, args);
+        if (!(result instanceof Promise)) return result;
+        const verb = `${group}.${String(name)}`;
+        const request = randomUUID();
+        return result.then(
+          (answer: unknown) => plain.answer(answer, verb, request),
+          (error: unknown) => Promise.reject(plain.error(error, verb, request) as Error),
+        );
+      };
+    },
+  });
+}
