@@ -69,7 +69,7 @@ const work = {
     show(`${megabytes(done)}${total === null ? "" : ` of ${megabytes(total)}`}`),
 };
 
-const storeFor = (imports: string) => createImageStore({ exec, images, imports, now: Date.now });
+const storeFor = (imports: string) => createImageStore({ exec, images, imports, uploads: imports, now: Date.now });
 
 /** Runs a build script in a draft folder, and installs its files as an image in the folder `into`. */
 async function build(

@@ -34,10 +34,13 @@ export const imageTypes = ["GoldServer", "Client", "Backup"] as const;
 /** A value of `imageTypes`. */
 export type ImageType = (typeof imageTypes)[number];
 
-/** `Available`: in the catalog, and downloaded when the first server is created from it. */
-export const imageStates = ["Available", "New", "Active", "Failed"] as const;
+/** `Available`: in the catalog, and downloaded when the first server is created from it. `Uploading`: waits for its content. */
+export const imageStates = ["Available", "New", "Active", "Failed", "Uploading"] as const;
 /** A value of `imageStates`. */
 export type ImageState = (typeof imageStates)[number];
+
+/** Most bytes of an uploaded file: 4 TiB. */
+export const mostUpload = 2 ** 42;
 
 /** Key types of OpenSSH (`ssh-keygen(1)`). The last two are hardware keys. */
 export const sshKeyTypes = [
@@ -79,6 +82,13 @@ const ImageIdentity = object(
   },
 );
 
+const ImageUpload = object("ImageUpload", "An upload that is not complete. `null`: the image waits for no content.", {
+  Size: integer(1, mostUpload, { description: "Bytes of the file." }),
+  Received: integer(0, mostUpload, { description: "Bytes that are stored: the next content begins here." }),
+  Sha256: nullable(text({ description: "SHA-256 that the file must have, in lower case. `null`: not checked." })),
+  Expires: date({ description: "When the image is deleted, unless more content arrives." }),
+});
+
 /** A guest image. */
 export const Image = object("Image", "A guest image.", {
   ID: id({ description: "Id of the image." }),
@@ -99,7 +109,7 @@ export const Image = object("Image", "A guest image.", {
   TechName: text({ description: "Technical name: 1-64 letters, digits, dots, underscores and hyphens." }),
   State: word(imageStates, {
     description:
-      "`Available`: downloaded when the first server is created from it. `New`: being downloaded or created. `Active`: ready. `Failed`: could not be created; see `Error`.",
+      "`Available`: downloaded when the first server is created from it. `New`: being downloaded or created. `Active`: ready. `Failed`: could not be created; see `Error`. `Uploading`: waits for its content; see `Upload`.",
   }),
   MinRAM: integer(1, 1_048_576, { description: "Smallest memory of a server, in MB." }),
   DateCreate: date({ description: "When the image was created." }),
@@ -109,6 +119,7 @@ export const Image = object("Image", "A guest image.", {
   ),
   Progress: integer(0, 100, { description: "Percent of the image that is stored." }),
   Identity: nullable(ImageIdentity),
+  Upload: nullable(ImageUpload),
   Labels,
 });
 /** TypeScript type of this schema. */
@@ -247,9 +258,9 @@ export const imageOperations = operations({
     method: "POST",
     path: "/image",
     access: "server:write",
-    summary: "Create an image from a server, or import one",
+    summary: "Create an image from a server, or import or upload one",
     description:
-      "Send exactly one of `ServerID`, `Url` and `File`. From a server: the snapshot is queued behind the running actions of the server, and the identity of the guest is removed. An import is a qcow2 or raw file, which is checked and converted.",
+      "Send exactly one of `ServerID`, `Url`, `File` and `Size`. From a server: the snapshot is queued behind the running actions of the server, and the identity of the guest is removed. An import is a qcow2 or raw file, which is checked and converted. An upload with `Size` is `Uploading` until `writeImageContent` has sent its content.",
     body: object(
       "CreateImageRequest",
       "Where a new image comes from.",
@@ -267,6 +278,7 @@ export const imageOperations = operations({
             description: "SHA-256 of the file. Required with `Url`.",
           }),
         ),
+        Size: optional(integer(1, mostUpload, { description: "Bytes of a file to upload." })),
         Family: optional(word(families, { description: "Family of an import. Default `Linux`." })),
         MinRAM: optional(integer(1, 1_048_576, { description: "Smallest memory for an import, in MB. Default 128." })),
         TechName: optional(
@@ -285,19 +297,25 @@ export const imageOperations = operations({
           title: "CreateImageFromServer",
           description: "An image of the disk of a server.",
           needs: ["ServerID"],
-          without: ["Url", "File", "Sha256", "Family", "MinRAM"],
+          without: ["Url", "File", "Size", "Sha256", "Family", "MinRAM"],
         },
         {
           title: "ImportImageFromUrl",
           description: "An image from an HTTP server.",
           needs: ["Url", "Sha256"],
-          without: ["ServerID", "File"],
+          without: ["ServerID", "File", "Size"],
         },
         {
           title: "ImportImageFromFile",
           description: "An image from a file in the import folder.",
           needs: ["File"],
-          without: ["ServerID", "Url"],
+          without: ["ServerID", "Url", "Size"],
+        },
+        {
+          title: "UploadImage",
+          description: "An image whose content the client sends.",
+          needs: ["Size"],
+          without: ["ServerID", "Url", "File"],
         },
       ]),
     ),
@@ -306,12 +324,26 @@ export const imageOperations = operations({
     resultOperation: "readImage",
     errors: ["action_not_allowed", "queue_full", "quota_exceeded", "no_capacity", "engine_unavailable"],
   },
+  writeImageContent: {
+    method: "PUT",
+    path: "/image/{id}/content",
+    access: "server:write",
+    summary: "Send content of an image that is being uploaded",
+    description:
+      "Content begins at `Upload.Received` of the image, and may be the whole rest or a part of it. What the response shows as received survives any failure. After an interruption, read the image and continue at `Received`. With the last byte, the file is checked and converted. A second request for the same image ends the first.",
+    params: imageParam,
+    content: true,
+    answer: Image,
+    etag: true,
+    resultOperation: "readImage",
+    errors: ["upload_conflict", "no_capacity", "engine_unavailable"],
+  },
   deleteImage: {
     method: "DELETE",
     path: "/image/{id}",
     access: "server:write",
     summary: "Delete an image of the project",
-    description: "Servers created from the image are not affected.",
+    description: "Servers created from the image are not affected. Ends an upload.",
     params: imageParam,
     answer: null,
     errors: ["stock_image"],

@@ -3,12 +3,14 @@
  * calls it reads lists page by page, streams events, and waits for a state.
  */
 import type { Action } from "./action.ts";
+import type { Image } from "./catalog.ts";
 import type { Contract } from "./contract.ts";
 import type { Event } from "./event.ts";
 import { type Answer, type Body, isChange, type Operation, type Params, type Query } from "./operation.ts";
 import { type Route, routes } from "./routes.ts";
 import { follow, type Reset, type StreamOptions } from "./stream.ts";
 import { createTransport, type TransportOptions } from "./transport.ts";
+import { type UploadCalls, type UploadOptions, type UploadSource, type UploadTarget, uploadFile } from "./upload.ts";
 import { requireCompleted, type WaitOptions, waitUntil } from "./wait.ts";
 
 export { ApiError, ConnectionError } from "./transport.ts";
@@ -34,10 +36,14 @@ type Given<Key extends string, Part> = keyof Part extends never
     ? { readonly [K in Key]?: Part }
     : { readonly [K in Key]: Part };
 
-/** Input of an operation: ids of the path, filters of the query, fields of the body. */
+/** Input of an operation: ids of the path, filters of the query, fields of the body or its content. */
 export type Input<Op extends Operation> = Given<"path", Params<Op>> &
   Given<"query", Query<Op>> &
-  (Body<Op> extends undefined ? unknown : { readonly body: Body<Op> });
+  (Body<Op> extends undefined ? unknown : { readonly body: Body<Op> }) &
+  (Op extends { readonly content: true } ? { readonly content: Content; readonly range?: string } : unknown);
+
+/** Content of a request, for an operation with `content`; `range` is the value of `Content-Range`. */
+export type Content = Blob | Uint8Array<ArrayBuffer>;
 
 /** Options of a read. `signal` cancels it. */
 export interface ReadOptions {
@@ -98,6 +104,11 @@ export interface Helpers<C extends Table> {
   pages<N extends ListName<C>>(name: N, ...args: Readings<C>[N]): AsyncGenerator<Items<C>[N][], void>;
   /** Iterates over the objects of a list, which is read page by page. */
   items<N extends ListName<C>>(name: N, ...args: Readings<C>[N]): AsyncGenerator<Items<C>[N], void>;
+  /**
+   * Uploads a file as a new image, or continues the upload of one. Continues after lost connections and restarts of the service. Resolves
+   * when all content was received; the file is checked and converted afterwards (`waitFor("readImage", …)`).
+   */
+  uploadImage(target: UploadTarget, source: UploadSource, options?: UploadOptions): Promise<Image>;
   /** Streams events. Reconnects without gaps or duplicates; ends when `signal` aborts. */
   events(options?: StreamOptions): AsyncGenerator<Event | Reset, void>;
   /**
@@ -123,6 +134,8 @@ interface AnyInput {
   readonly path?: Readonly<Record<string, number>>;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
+  readonly content?: Content;
+  readonly range?: string;
 }
 
 /** Returns path and query with all ids filled in: `/dns/3?records=false`. */
@@ -171,19 +184,21 @@ export function createClient<const C extends Table = Contract>(options: ClientOp
   ): Promise<Reply<unknown>> {
     const { wait, ifMatch, dryRun, signal } = options;
     const prefer = [strict && "handling=strict", wait !== undefined && `wait=${wait}`].filter((part) => part !== false);
-    // A dry run uses no idempotency key.
-    const key = isChange(op) && !dryRun ? (options.idempotencyKey ?? newKey()) : undefined;
+    // A dry run uses no idempotency key, and content none, because its position makes it idempotent.
+    const key = isChange(op) && op.content !== true && !dryRun ? (options.idempotencyKey ?? newKey()) : undefined;
     const { status, headers, text } = await transport.send({
       method: op.method,
       target: writeTarget(op.path, input, { dryRun: dryRun ? "true" : undefined }),
       headers: {
         ...(accept !== undefined && { Accept: accept }),
         ...(input.body !== undefined && { "Content-Type": "application/json" }),
+        ...(input.content !== undefined && { "Content-Type": "application/octet-stream" }),
+        ...(input.range !== undefined && { "Content-Range": input.range }),
         ...(prefer.length > 0 && { Prefer: prefer.join(", ") }),
         ...(key !== undefined && { "Idempotency-Key": key }),
         ...(ifMatch !== undefined && { "If-Match": ifMatch }),
       },
-      body: input.body === undefined ? undefined : JSON.stringify(input.body),
+      body: input.content ?? (input.body === undefined ? undefined : JSON.stringify(input.body)),
       signal,
       accepts: op.alsoReturns,
     });
@@ -208,6 +223,19 @@ export function createClient<const C extends Table = Contract>(options: ClientOp
     } while (cursor !== null);
   }
 
+  const uploadCalls: UploadCalls = {
+    create: async (body, signal) =>
+      (await call(find("createImage"), { body }, { ...(signal && { signal }) })).answer as Image,
+    read: async (id, signal) =>
+      (await call(find("readImage"), { path: { id } }, { ...(signal && { signal }) })).answer as Image,
+    async write(id, content, range, signal) {
+      const input = { path: { id }, content, range };
+      return (await call(find("writeImageContent"), input, { ...(signal && { signal }) })).answer as Image;
+    },
+    now,
+    pause: (failures, signal) => transport.sleep(transport.pause(failures), signal),
+  };
+
   const helpers = {
     pages,
     async *items(name: PropertyKey, input?: AnyInput, options?: ReadOptions) {
@@ -218,6 +246,8 @@ export function createClient<const C extends Table = Contract>(options: ClientOp
       const { answer } = await call(op, input, options, op.media);
       return typeof answer === "string" ? answer : "";
     },
+    uploadImage: (target: UploadTarget, source: UploadSource, options?: UploadOptions) =>
+      uploadFile(uploadCalls, target, source, options),
     events: (options: StreamOptions = {}) => follow(find("listEvents").path, transport, options),
     async waitFor(subject: PropertyKey | Pick<Action, "ID" | "ServerID">, second?: object, third?: object) {
       const isAction = typeof subject === "object";

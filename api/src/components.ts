@@ -158,6 +158,13 @@ export const parameters: Readonly<Record<string, Parameter>> = {
     description: "Change the object only if it still has this `ETag`. `*` matches any.",
     schema: { type: "string", examples: ['"domain-3-7"'] },
   },
+  ContentRange: {
+    name: "Content-Range",
+    in: "header",
+    description:
+      "Position of the content: `bytes FIRST-LAST/SIZE`, as `curl -T FILE -C FIRST` sends it. Without it, the content is the whole file.",
+    schema: { type: "string", pattern: "^bytes [0-9]+-[0-9]+/([0-9]+|\\*)$", examples: ["bytes 0-1048575/3145728"] },
+  },
   limit: {
     name: "limit",
     in: "query",

@@ -158,6 +158,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
     const general = [
       ...(isChange(op) ? ["dryRun", "IdempotencyKey", "Prefer"] : []),
       ...(takesIfMatch(op) ? ["IfMatch"] : []),
+      ...(op.content ? ["ContentRange"] : []),
       ...(op.media === "text/event-stream" ? ["LastEventId"] : []),
     ].map((name) => refer("parameters", name));
     return [...ids, ...filters, ...general];
@@ -189,6 +190,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
           },
         },
       }),
+      ...(op.content && { requestBody: { required: true, content: { "application/octet-stream": { schema: {} } } } }),
       responses: {
         200: success,
         ...Object.fromEntries((op.alsoReturns ?? []).map((status) => [status, success])),

@@ -48,6 +48,8 @@ export interface Operation {
   readonly body?: TObject;
   /** Most bytes of the body, if its elements are limited by number. Default: the limit of the service, 1 MiB. */
   readonly bodyBytes?: number;
+  /** The body is content of any length and media type, which the handler reads as a stream. `Content-Range` gives its position. */
+  readonly content?: true;
   /** Schema of the JSON response; `null`: the response is empty. */
   readonly answer: TSchema | null;
   /** Media type of a response that is not JSON, or of a second form that `Accept` selects. */

@@ -37,7 +37,9 @@ export function errorsOf(op: Operation): ErrorCode[] {
   add(!isOpen, "not_ready", "token_missing", "token_invalid", "token_expired", "rate_limited");
   add(!isOpen && op.access !== "any", "scope_missing");
   add(isChange(op) && op.method !== "DELETE" && op.allowedWhenBlocked !== true, "project_blocked");
-  add(hasBody(op), "body_not_readable", "body_not_object", "media_type_not_supported");
+  add(hasBody(op), "body_not_readable", "media_type_not_supported");
+  add(hasBody(op) && op.content !== true, "body_not_object");
+  add(op.content === true, "content_range_invalid");
   add(isChange(op), "idempotency_key_invalid", "idempotency_key_conflict", "idempotency_key_busy");
   add(!isOpen, "storage_unavailable");
   // A POST that changes nothing accepts `dryRun` too.

@@ -6,15 +6,16 @@ import { contract, type OperationName, operationNames } from "./contract.ts";
 import type { Operation } from "./operation.ts";
 
 /** What the client needs to know about an operation. */
-export type Route = Pick<Operation, "method" | "path" | "media" | "readOnlyPost" | "alsoReturns">;
+export type Route = Pick<Operation, "method" | "path" | "media" | "readOnlyPost" | "alsoReturns" | "content">;
 
-function routeOf({ method, path, media, readOnlyPost, alsoReturns }: Operation): Route {
+function routeOf({ method, path, media, readOnlyPost, alsoReturns, content }: Operation): Route {
   return {
     method,
     path,
     ...(media !== undefined && { media }),
     ...(readOnlyPost !== undefined && { readOnlyPost }),
     ...(alsoReturns !== undefined && { alsoReturns }),
+    ...(content !== undefined && { content }),
   };
 }
 

@@ -27,7 +27,7 @@ export interface Outgoing {
   /** Path and query below `url`. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | undefined;
+  readonly body?: string | Blob | Uint8Array<ArrayBuffer> | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Statuses from 400 on that count as a success of this operation. */
   readonly accepts?: readonly number[] | undefined;

@@ -31,10 +31,10 @@ async function send(
   trust: object,
 ): Promise<IncomingMessage> {
   const { request } = load(url.protocol === "https:" ? "node:https" : "node:http") as { request: typeof sendRequest };
+  const bytes = body instanceof Blob ? Buffer.from(await body.arrayBuffer()) : Buffer.from((body ?? "") as string);
   return new Promise((resolve, reject) => {
-    const text = typeof body === "string" ? body : "";
     // Without a length node:http does not delimit the body of a DELETE.
-    const length = text === "" ? {} : { "Content-Length": String(Buffer.byteLength(text)) };
+    const length = bytes.length === 0 ? {} : { "Content-Length": String(bytes.length) };
     const options = {
       method: method ?? "GET",
       ...trust,
@@ -43,7 +43,7 @@ async function send(
     };
     const sent = request(url, options, resolve);
     sent.once("error", (error) => reject(signal?.aborted === true ? (signal.reason as Error) : error));
-    sent.end(text);
+    sent.end(bytes);
   });
 }
 
@@ -63,7 +63,7 @@ async function streamOf(message: IncomingMessage): Promise<Response> {
 }
 
 /**
- * Creates the function that sends requests of the client of this package: plain headers, and a text as body. `certificate`: PEM of the only
+ * Creates the function that sends requests of the client of this package: plain headers, and a text or a file as body. `certificate`: PEM of the only
  * certificate that is trusted, whose names are not compared.
  */
 export function createRequest(certificate?: string): typeof fetch {

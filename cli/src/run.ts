@@ -74,7 +74,7 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
     const session = createSession(host, line, options, print, readText, commands);
     ({ url } = session);
     const load = loaders[command.words.join(" ")];
-    if (command.operation === null && load) {
+    if (load) {
       const special = await load();
       return (await special.run(session)) ?? 0;
     }

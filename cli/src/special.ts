@@ -1,8 +1,8 @@
 /** Commands that are no single operation: what they take, and the module of each, which is loaded when it runs. */
-import type { Argument, Command } from "./model/commands.ts";
+import type { Argument, Command, Flag } from "./model/commands.ts";
 import type { Kind } from "./model/kinds.ts";
 import { flag } from "./model/options.ts";
-import type { Schema } from "./model/schema.ts";
+import { fieldsOf, kebab, operationOf, type Schema } from "./model/schema.ts";
 import type { Run } from "./session.ts";
 
 /** Modules by the words of the command. */
@@ -28,6 +28,7 @@ export const loaders: Readonly<Record<string, () => Promise<{ run: Run }>>> = {
   events: () => import("./special/events.ts"),
   export: () => import("./special/cloud.ts").then((m) => ({ run: m.exportFile })),
   "firewall get": () => import("./special/parts.ts").then((m) => ({ run: m.firewall })),
+  "image upload": () => import("./special/imageupload.ts"),
   init: () => import("./special/init.ts"),
   logs: () => import("./special/logs.ts"),
   plan: () => import("./special/cloud.ts").then((m) => ({ run: m.plan })),
@@ -53,7 +54,7 @@ const special = (
   words: string,
   summary: string,
   description: string,
-  more: Partial<Pick<Command, "args" | "flags" | "examples" | "hidden" | "destroys">> = {},
+  more: Partial<Pick<Command, "args" | "flags" | "examples" | "hidden" | "destroys" | "operation">> = {},
 ): Command => ({
   words: words.split(" "),
   summary,
@@ -73,6 +74,13 @@ const domain = argument("DOMAIN", "domain", "Name or id.");
 const network = argument("NETWORK", "public-network", "Name or id.");
 const file = argument("FILE", null, "A zone file (RFC 1035, section 5); `-` is standard input.");
 const contextName = argument("NAME", null, "Name of the context.");
+
+/** Returns the flag of a field of a new image. */
+function imageFlag(field: string): Flag {
+  const schema = fieldsOf(operationOf("createImage").body)[field] ?? text;
+  const name = field === "Labels" ? "label" : kebab(field);
+  return flag(name, schema, schema.description ?? "Label, as `KEY=VALUE`.", { field });
+}
 
 const cloudFile = flag("file", text, "The cloud file, in YAML or JSON; `-` is standard input.", { short: "f" });
 const configFile = flag("file", text, "Read this settings file instead of the usual one.", { short: "f" });
@@ -239,6 +247,25 @@ export const specialCommands: readonly Command[] = [
         flag("after", { type: "integer", minimum: 0 }, "Only events after this event id."),
       ],
       examples: ["brume events --follow --type 'server.*,action.*'"],
+    },
+  ),
+  special(
+    "image upload",
+    "Upload a disk image",
+    "Sends a qcow2 or raw disk of this computer, which is then checked and converted. After an interruption, the same command continues where the upload ended.",
+    {
+      args: [argument("FILE", null, "The disk image.")],
+      flags: [
+        flag("name", text, "Name of the image. Default: the name of the file.", { field: "Name" }),
+        ...["Family", "MinRAM", "TechName", "Labels"].map((field) => imageFlag(field)),
+        flag(
+          "sha256",
+          text,
+          "SHA-256 that the file must have. It is compared before the upload; the host compares it again.",
+        ),
+      ],
+      operation: "writeImageContent",
+      examples: ["brume image upload disk.qcow2 --name golden"],
     },
   ),
   special(

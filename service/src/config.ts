@@ -43,6 +43,8 @@ export interface Config extends TlsConfig {
   readonly webhookAllow: readonly string[];
   /** Folder of daily backups, which must exist; null: the folder of images. */
   readonly backupFolder: string | null;
+  /** Hours that an upload of an image waits for more content. */
+  readonly uploadHours: number;
   /** vCPUs that may be allocated per core of the host. */
   readonly cpuOvercommit: number;
   /** Limits of one server's disk: operations and MB (10^6 bytes) per second; 0: no limit. */
@@ -136,6 +138,7 @@ export function loadConfig(environment: Environment): Config {
     network: readNetwork(settings, locations.length),
     webhookAllow: parseList(read("BRUME_WEBHOOK_ALLOW") ?? "").map((item) => checkBlock("BRUME_WEBHOOK_ALLOW", item)),
     backupFolder: read("BRUME_BACKUPS") ?? null,
+    uploadHours: readInteger("BRUME_UPLOAD_HOURS", 168, 1),
     cpuOvercommit: readInteger("BRUME_CPU_OVERCOMMIT", 64, 1),
     disk: {
       operations: readInteger("BRUME_DISK_IOPS", 100_000_000),

@@ -11,7 +11,8 @@ import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Config } from "./config.ts";
 import { createContents } from "./drivers/content/folder.ts";
-import type { Contents } from "./drivers/content/interface.ts";
+import type { Contents, Uploads } from "./drivers/content/interface.ts";
+import { createUploads } from "./drivers/content/uploads.ts";
 import { createExec } from "./drivers/exec.ts";
 import { chooseMachines } from "./drivers/machine/choose.ts";
 import { manifestName, readImage } from "./drivers/machine/image/manifest.ts";
@@ -32,6 +33,7 @@ export interface Host {
   readonly consoles: Consoles;
   readonly router: Router;
   readonly contents: Contents;
+  readonly uploads: Uploads;
   readonly description: Description;
   /** Blocks in which networks can be: the pools, and the blocks that the host has had from earlier pools. */
   readonly blocks?: readonly string[];
@@ -118,6 +120,7 @@ export async function openHost(
       },
       now: systemClock.now,
     }),
+    uploads: createUploads({ folder: join(dataFolder, "uploads"), now: systemClock.now }),
     blocks: [...pools.flatMap((pool) => pool.blocks), ...(simulate ? [] : await listRouted(driverOptions.exec, tag))],
     description: {
       tag,

@@ -2,7 +2,6 @@
  * Composition root of the service without its drivers: `createService` connects features, engine and HTTP server. `main.ts` passes
  * the real drivers and database. Tests pass a new database and simulated drivers, and run the same code.
  */
-
 import { tmpdir } from "node:os";
 import type { Location } from "@brume/api/catalog.ts";
 import { contract } from "@brume/api/contract.ts";
@@ -56,13 +55,14 @@ import { allServerRoutes } from "./server/routes.ts";
 import { createSampler } from "./server/sampler.ts";
 import { createServers } from "./server/servers.ts";
 import { sumAll } from "./server/sumtable.ts";
+import type { UploadOptions } from "./server/upload.ts";
 import { StorageError, type Store } from "./store/db.ts";
 import { webhookRoutes } from "./webhook/routes.ts";
 import { endedDeliveries } from "./webhook/table.ts";
 import { createWebhooks, type Webhooks } from "./webhook/worker.ts";
 
 /** Database, drivers and settings of the service. */
-export interface ServiceOptions {
+export interface ServiceOptions extends UploadOptions {
   readonly store: Store;
   readonly nameserver: Nameserver;
   /** The publisher of its zones, if it was started before; closed with the service. */
@@ -165,14 +165,10 @@ export function createService(options: ServiceOptions): Service {
   });
   const { locations } = options.networks;
   const servers = createServers({
+    ...options,
     store,
-    clock,
     pruneTime,
     log,
-    sealer,
-    machines,
-    images,
-    consoles,
     networks,
     random: options.randomBytes,
     surroundings: networkSettings,
@@ -181,7 +177,7 @@ export function createService(options: ServiceOptions): Service {
   });
   const sampler = createSampler({ store, clock, pruneTime, machines: servers.machineStatus, networks: networks.live });
   addServerMetrics(metrics.registry, store, sampler, servers.machineStatus);
-  const importing = { store, clock, images };
+  const importing = { ...options, store, log };
   const importer = importFlow(importing);
   const tickets = createTickets(clock, options.randomBytes);
   const context = {

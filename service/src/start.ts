@@ -100,7 +100,7 @@ export async function startService(
   // Neither do they wait for the modules of the API, which take the processor.
   await zones.adopted;
   const { opened, forwarders } = config.network;
-  const { machines, images, consoles, router, description, onReturn, close } = await openHost();
+  const { machines, images, uploads, consoles, router, description, onReturn, close } = await openHost();
   for (const line of !introduces ? [] : [...description.machines.lines, ...description.router.lines])
     process.stdout.write(`engines: ${line}\n`);
   const localAddresses = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
@@ -118,6 +118,8 @@ export async function startService(
     router,
     machines,
     images,
+    uploads,
+    uploadHours: config.uploadHours,
     consoles,
     ...(onReturn !== undefined && { onReturn }),
     serversFolder: join(config.dataFolder, "servers"),

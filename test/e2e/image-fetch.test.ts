@@ -81,7 +81,7 @@ onSqlite(
         guest: "cloud-init" as const,
       };
       const allows = (address: string) => address === "127.0.0.1";
-      store = createImageStore({ exec, images, imports, now: Date.now, allows, catalogue: [entry] });
+      store = createImageStore({ exec, images, imports, uploads: imports, now: Date.now, allows, catalogue: [entry] });
     });
 
     const diskOf = ([action]: readonly Action[]) => action?.Steps.find(({ Name }) => Name === "Disk");

@@ -106,7 +106,7 @@ export const wrong${at}: Update<"${edit}"> = "text";`,
 `;
 
 test("every edit of the contract is checked with the generated types", () => {
-  const edits = Object.values(contract).filter(({ method }) => method === "PUT");
+  const edits = Object.values(contract).filter((op) => op.method === "PUT" && !("content" in op));
   // A zone file is text, and the answer to it is another one.
   const wanted = edits.map(({ path }) => path as string).filter((path) => path !== contract.importZone.path);
   assert.deepEqual(echoes.map(([, , edit]) => edit).sort(), wanted.sort());

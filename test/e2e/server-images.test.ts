@@ -23,7 +23,7 @@ async function bring(
   origin: ImageOrigin,
   { signal, progress }: TransferOptions = {},
 ): Promise<{ readonly hdd: number } | { readonly refused: string }> {
-  const what = "url" in origin ? origin.url : origin.file;
+  const what = JSON.stringify(origin);
   if (what.includes("unsafe")) return { refused: "The image has a backing file." };
   if (what.includes("slow"))
     await new Promise((_, reject) => {
@@ -34,7 +34,7 @@ async function bring(
   return { hdd: 3 };
 }
 
-const judge = async (origin: { readonly url: string } | { readonly file: string }) =>
+const judge = async (origin: ImageOrigin) =>
   JSON.stringify(origin).includes("none") ? { refused: "There is nothing." } : null;
 
 onSqlite(

@@ -13,6 +13,7 @@ import { refuseOutside } from "../../service/src/agent/pools.ts";
 import { createAgent } from "../../service/src/agent/server.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { createContents } from "../../service/src/drivers/content/folder.ts";
+import { createUploads } from "../../service/src/drivers/content/uploads.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { readImage } from "../../service/src/drivers/machine/image/manifest.ts";
 import { createOperatorImages } from "../../service/src/drivers/machine/image/operatorimages.ts";
@@ -80,6 +81,7 @@ const agent = createAgent({
       checkImage: async (folder, name) => void (await readImage(folder, name)),
       now: Date.now,
     }),
+    uploads: createUploads({ folder: join(root, "uploads"), now: Date.now }),
   },
   description: description(lab.tag),
   release: "test",

@@ -340,7 +340,7 @@ describe("browsers and methods", () => {
     assert.equal(headers.get("Access-Control-Allow-Methods"), "GET, HEAD, PUT, DELETE, OPTIONS");
     assert.equal(
       headers.get("Access-Control-Allow-Headers"),
-      "Authorization, Content-Type, Idempotency-Key, If-Match, Prefer, Last-Event-ID, X-Request-Id",
+      "Authorization, Content-Range, Content-Type, Idempotency-Key, If-Match, Prefer, Last-Event-ID, X-Request-Id",
     );
     assert.equal(headers.get("Access-Control-Max-Age"), "86400");
     assert.equal((await send("OPTIONS", "/nothing", { token: null })).json.code, "path_not_found");

@@ -4,7 +4,7 @@ import { type ChangeInput, recordTypes } from "@brume/api/dns.ts";
 import type { TestService } from "../support/testservice.ts";
 import { prepareRequests } from "./dryrun.ts";
 
-/** `headers` with a cookie: the request has no token. */
+/** With a cookie in `headers` the request has no token. */
 export type ChangeRequest = readonly [
   name: OperationName,
   target: string,

@@ -8,7 +8,10 @@ import { type Contract, contract, type OperationName } from "@brume/api/contract
 import { type RecordFields, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { onEveryDatabase } from "../support/harness.ts";
 
-type EditName = { [N in OperationName]: Contract[N]["method"] extends "PUT" ? N : never }[OperationName];
+/** Changes whose body has fields. */
+type EditName = {
+  [N in OperationName]: Contract[N] extends { readonly method: "PUT"; readonly body: object } ? N : never;
+}[OperationName];
 
 /** Path of the read, request line of the edit (`PUT /dns/3`) and its body. */
 interface Echo {

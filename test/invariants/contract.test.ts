@@ -155,7 +155,7 @@ test("two schemas with one title are the same schema", () => {
 test("the client has a method for every operation, and its own helpers hide none", () => {
   const client = createClient({ url: "http://127.0.0.1" }) as unknown as Record<string, unknown>;
   const helpers = new Set(Object.keys(client).filter((key) => !(key in contract)));
-  assert.deepEqual([...helpers].sort(), ["events", "items", "pages", "raw", "text", "waitFor"]);
+  assert.deepEqual([...helpers].sort(), ["events", "items", "pages", "raw", "text", "uploadImage", "waitFor"]);
   for (const [name] of operations) assert.equal(typeof client[name], "function", name);
 });
 

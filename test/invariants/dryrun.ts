@@ -21,6 +21,7 @@ export async function prepareRequests({
   const [kept, doomed, switched] = [await server("kept"), await server("doomed"), await server("switched")];
   const batch = await client.createBatch({ body: { Name: "group", Count: 2 } }, wait);
   const image = await client.createImage({ body: { Name: "doomed", ServerID: kept } }, wait);
+  const upload = await client.createImage({ body: { Name: "sent", Size: 1_000_000 } });
   const deletableKey = await client.createSshKey({ body: { Title: "doomed", PublicKey: key(1) } });
   const publicNetwork = async (Name: string) => (await client.createPublicNetwork({ body: { Name } }, wait)).Id;
   const [edge, doomedEdge] = [await publicNetwork("kept"), await publicNetwork("doomed")];
@@ -134,6 +135,7 @@ export async function prepareRequests({
     deleteSshKey: [`/sshkey/${deletableKey.ID}`],
     createImage: ["/image", { Name: "dry", ServerID: kept }],
     deleteImage: [`/image/${image.ID}`],
+    writeImageContent: [`/image/${upload.ID}/content`, {}, { "Content-Range": "bytes 0-1/1000000" }],
     createPublicNetwork: ["/publicnetwork", { Name: "dry" }],
     updatePublicNetwork: [`/publicnetwork/${edge}`, { Bandwidth: 7 }],
     deletePublicNetwork: [`/publicnetwork/${doomedEdge}`],

@@ -87,7 +87,7 @@ const consoleParts = (...names: string[]) => under(...names.map((name) => `conso
 const accountRules = under(`${s}/account/model/rules.ts`);
 /** Modules of a feature that run in the background and may import the whole engine. */
 const background =
-  /^(flow\/|reconciler|worker|drift|shared|metrics|apply|backup|orphan|sampler|servers|claimreconciler)/;
+  /^(flow\/|reconciler|worker|drift|shared|metrics|apply|backup|orphan|sampler|servers|claimreconciler|uploadreconciler)/;
 const supervisorParts = (to: string) => /^service\/src\/launch\/(plan|parent|confine|account|tlsfiles)\.ts$/.test(to);
 const tlsParts = oneOf(under(`${s}/tls`, `${s}/engine/event.ts`), base, interfaces, storeDb, isNode);
 

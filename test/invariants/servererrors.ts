@@ -37,6 +37,8 @@ export type ServerCode = Extract<
   | "network_full"
   | "network_deleting"
   | "no_capacity"
+  | "content_range_invalid"
+  | "upload_conflict"
 >;
 
 export async function openServerErrorFixture(harness: Harness): Promise<ServerErrorFixture> {
@@ -108,6 +110,14 @@ async function fromUnfinished({ harness, server }: ServerErrorFixture): Promise<
   return response;
 }
 
+/** Sends content of an upload of 8 bytes. */
+const content =
+  (range: string): Produce =>
+  async ({ harness }) => {
+    const { ID } = await harness.client.createImage({ body: { Name: "sent", Size: 8 } });
+    return harness.request(`PUT /image/${ID}/content`, "1234", { "Content-Range": range });
+  };
+
 export const serverCodes: Record<ServerCode, Produce> = {
   disk_cannot_shrink: request("PUT /server/:server", { HDD: 9 }),
   disk_too_small: creates(({ image }) => ({ ImageID: image, HDD: 9 })),
@@ -142,6 +152,8 @@ export const serverCodes: Record<ServerCode, Produce> = {
   address_taken: creates(({ address }) => ({ NetworkIP: address })),
   network_full: inSmallNetwork,
   network_deleting: intoDeleted,
+  content_range_invalid: content("bytes 0-4/8"),
+  upload_conflict: content("bytes 4-7/8"),
   async no_capacity({ harness }) {
     await harness.client.updateProject({ path: { id: 1 }, body: { Quotas: { RAM: 2_147_483_647 } } });
     return harness.request("POST /server", { Name: "vast", RAM: 1_048_576 });

@@ -9,6 +9,7 @@ import { type AgentOptions, type AgentServer, createAgent } from "../../service/
 import type { Place } from "../../service/src/agent/transport.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { createContents } from "../../service/src/drivers/content/folder.ts";
+import { createUploads } from "../../service/src/drivers/content/uploads.ts";
 import { createSim as createMachines } from "../../service/src/drivers/machine/sim/sim.ts";
 import { createSim as createRouter } from "../../service/src/drivers/router/sim/sim.ts";
 import { identities } from "./authority.ts";
@@ -29,6 +30,8 @@ const noContents = createContents({
   now: Date.now,
 });
 
+const noUploads = createUploads({ folder: "/nonexistent", now: Date.now });
+
 /** Simulated drivers for the interfaces that a test does not bring. */
 export function withSimulated(drivers: Partial<Drivers>): Drivers {
   const sim = createMachines({ now: Date.now, images: null });
@@ -38,6 +41,7 @@ export function withSimulated(drivers: Partial<Drivers>): Drivers {
     consoles: sim,
     router: createRouter(Date.now),
     contents: noContents,
+    uploads: noUploads,
     ...drivers,
   };
 }

@@ -27,6 +27,10 @@ export const imageRow = (id: number, more: Partial<ImageRow> = {}): ImageRow => 
   error: null,
   identity: null,
   guest: id === 1 ? "tiny" : null,
+  upload_size: null,
+  upload_received: 0,
+  upload_sha256: null,
+  upload_due: null,
   ...common,
   ...more,
 });

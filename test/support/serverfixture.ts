@@ -8,6 +8,7 @@ import type { Drivers } from "../../service/src/agent/contract/contract.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
 import { insertImage, listImages } from "../../service/src/catalog/table.ts";
+import { createUploads } from "../../service/src/drivers/content/uploads.ts";
 import {
   createSim as createMachines,
   type SimOptions,
@@ -143,6 +144,7 @@ export async function openServerFixture(
     random: randomBytes,
     machines: carried.machines,
     images: carried.images,
+    uploads: createUploads({ folder: "/nonexistent", now: Date.now }),
     consoles: carried.consoles,
     networks: { live: createNetworkStatusCache(carried.router), apply },
     surroundings: context,

@@ -2,8 +2,11 @@
  * A complete Brume for one test: the real service on a new database, with simulated VMs and networks and the built-in name server on its
  * own port. Tests call it with the SDK, and create other projects and tokens through the API.
  */
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { Resolver } from "node:dns/promises";
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Client, createClient } from "@brume/api/client.ts";
 import { type Scope, scopes } from "@brume/api/operation.ts";
 import { ensureFirst } from "../../service/src/account/first.ts";
@@ -12,6 +15,7 @@ import { type Clock, systemClock } from "../../service/src/base/clock.ts";
 import { type Log, silentLog } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
 import { showSettings } from "../../service/src/config/report.ts";
+import { createUploads } from "../../service/src/drivers/content/uploads.ts";
 import type { Images, OperatorImage } from "../../service/src/drivers/machine/interface.ts";
 import {
   createSim as createMachines,
@@ -74,6 +78,8 @@ interface TestServiceOptions {
   readonly locations?: readonly string[];
   readonly machines?: Partial<SimOptions>;
   readonly images?: Partial<Images>;
+  /** Folder of uploads; default one of its own. */
+  readonly uploadFolder?: string;
   /** Resolvers for external names; default none. */
   readonly resolvers?: readonly string[];
   /** PEM texts. */
@@ -119,6 +125,7 @@ export const simulatedHost = (
   router: Router,
   { ipv6, publicPool, locations = ["Local"], offers, images }: Simulated = {},
   machines: SimulatedMachines = simulateGuests(),
+  uploadFolder = "/nonexistent",
 ) => ({
   router,
   machines,
@@ -127,6 +134,7 @@ export const simulatedHost = (
   machineDetail: "sim: no machine runs",
   engines: { Machine: "sim", Router: "sim" } as const,
   images: { ...machines, ...images },
+  uploads: createUploads({ folder: uploadFolder, now: Date.now }),
   cpuOvercommit: 8,
   sender: createThreadSender({ allow: ["127.0.0.0/8"] }),
   randomBytes,
@@ -149,6 +157,7 @@ export const simulatedHost = (
 /** Starts a service on a new database and resolves when it listens. Close it after the test. */
 export async function createTestService(kind: Kind, options: TestServiceOptions = {}): Promise<TestService> {
   const database = await startDatabase(kind);
+  const { uploadFolder = join(tmpdir(), `brume-uploads-${randomUUID()}`) } = options;
   const token = randomBytes(32).toString("hex");
   const sealer = createSealer(randomBytes(32));
   const clock = options.clock ?? systemClock;
@@ -173,7 +182,7 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
     const service = createService({
       store,
       nameserver,
-      ...simulatedHost(router, options, machines),
+      ...simulatedHost(router, options, machines, uploadFolder),
       clock,
       random: Math.random,
       log,
@@ -224,6 +233,7 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
       await brume.service.close(1000);
       await brume.nameserver.close();
       await database.close();
+      rmSync(uploadFolder, { recursive: true, force: true });
     },
   };
   return brume;

@@ -36,6 +36,7 @@ const tiny: Image = {
   ServerID: null,
   Progress: 100,
   Identity: null,
+  Upload: null,
   Labels: {},
 };
 
@@ -56,6 +57,21 @@ export const catalogExamples: Examples = {
       DateCreate: later,
       ServerID: 17,
       Progress: 0,
+    },
+  },
+  writeImageContent: {
+    path: [10],
+    answer: {
+      ...tiny,
+      ID: 10,
+      Name: "golden",
+      DisplayName: "golden",
+      Type: "Client",
+      TechName: "golden",
+      State: "Uploading",
+      DateCreate: later,
+      Progress: 33,
+      Upload: { Size: 3_145_728, Received: 1_048_576, Sha256: null, Expires: "2026-11-21T09:20:11.007Z" },
     },
   },
   deleteImage: { path: [9] },

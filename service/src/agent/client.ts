@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
-import type { Contents } from "../drivers/content/interface.ts";
+import type { Contents, Uploads } from "../drivers/content/interface.ts";
 import type { Consoles, Images, Machines, MachinesStatus } from "../drivers/machine/interface.ts";
 import { deviceOf } from "../drivers/machine/qemu/name.ts";
 import type { Router } from "../drivers/router/interface.ts";
@@ -34,6 +34,7 @@ export interface AgentClient {
   readonly consoles: Consoles;
   readonly router: Router;
   readonly contents: Contents;
+  readonly uploads: Uploads;
   /** What the agent drives, as of the last connection. */
   description(): Description;
   /** False while the connection is lost. Calls then fail with an error that is retryable. */
@@ -57,7 +58,9 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
   const sayHello = async (): Promise<Welcome> =>
     (await caller.call("session", "hello", sessionVerbs.hello, [protocol, release, fence])) as Welcome;
 
-  const methodsOf = (group: "machines" | "images" | "consoles" | "router" | "contents"): Record<string, unknown> =>
+  const methodsOf = (
+    group: "machines" | "images" | "consoles" | "router" | "contents" | "uploads",
+  ): Record<string, unknown> =>
     Object.fromEntries(
       Object.entries(contract[group] as Readonly<Record<string, Verb>>).map(([method, verb]) => [
         method,
@@ -101,6 +104,7 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
     consoles: methodsOf("consoles") as unknown as Consoles,
     router: { ...(methodsOf("router") as unknown as Omit<Router, "close">), close: async () => {} },
     contents: methodsOf("contents") as unknown as Contents,
+    uploads: methodsOf("uploads") as unknown as Uploads,
     description: () => welcome.description,
     isUp: () => follower.isUp,
     onReturn(listener) {

@@ -8,7 +8,7 @@ import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
 import { keyRoutes } from "./keyroutes.ts";
 import { findLocation } from "./model/rules.ts";
-import { imageTag, type Site, showImage, showLocation } from "./model/show.ts";
+import { imageStateOf, imageTag, type Site, showImage, showLocation } from "./model/show.ts";
 import * as table from "./table.ts";
 
 /** Dependencies of the catalog route handlers. */
@@ -38,7 +38,7 @@ export function catalogRoutes(context: CatalogContext): Handlers<Names> & Return
         const page = takePage(matching, query, {
           id: (row) => row.id,
           name: (row) => row.name,
-          state: (row) => row.state,
+          state: (row) => imageStateOf(row),
           labels: (row) => JSON.parse(row.labels) as Record<string, string>,
         });
         return { ...page, items: page.items.map(showImage) };

@@ -108,3 +108,29 @@ export async function deleteImage(tx: Tx, id: number): Promise<void> {
 /** Lists the backups of all projects. */
 export const listBackups = (db: Reader): Promise<ImageRow[]> =>
   db.selectFrom("image").selectAll().where("type", "=", "Backup").orderBy("id").execute();
+
+/** Lists the images of all projects that wait for content. */
+export const listUploads = (db: Reader): Promise<ImageRow[]> =>
+  db.selectFrom("image").selectAll().where("upload_size", "is not", null).orderBy("id").execute();
+
+/**
+ * Stores that `received` bytes of an upload are on the host, which waits for more until `due`. Returns undefined if the image waits for no
+ * content any more.
+ */
+export const noteReceived = (
+  tx: Tx,
+  { id, upload_size }: Pick<ImageRow, "id" | "upload_size">,
+  received: number,
+  due: number,
+): Promise<ImageRow | undefined> =>
+  tx
+    .updateTable("image")
+    .set({
+      upload_received: received,
+      upload_due: due,
+      progress: Math.floor((99 * received) / (upload_size ?? received)),
+    })
+    .where("id", "=", id)
+    .where("upload_size", "is not", null)
+    .returningAll()
+    .executeTakeFirst();

@@ -179,6 +179,12 @@ const table = {
     path: true,
     meaning: "an existing folder for daily backups, for example on another disk. Default: `images/` in the data folder",
   },
+  BRUME_UPLOAD_HOURS: {
+    value: "24",
+    unit: "hours",
+    meaning:
+      "time that an upload of an image waits for more content, 1 to 168; then the image is deleted with what has arrived",
+  },
   BRUME_CPU_OVERCOMMIT: {
     value: "8",
     unit: "vCPUs per core",

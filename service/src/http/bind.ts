@@ -7,7 +7,7 @@ import { isChange, isStored, type Operation } from "@brume/api/operation.ts";
 import { type TObject, Type } from "typebox";
 import { ApiError } from "../base/error.ts";
 import type { Batched, Reader, Tx } from "../store/db.ts";
-import type { ChangeResult, ListPage, ReadResult, Request } from "./handler.ts";
+import type { ChangeResult, ListPage, Prepared, ReadResult, Request } from "./handler.ts";
 import type { Metrics, Timer } from "./metrics.ts";
 import { parseId } from "./path.ts";
 
@@ -19,7 +19,7 @@ export interface AnyHandler {
   check?(body: object): readonly FieldError[];
   alsoCheck?(body: object): readonly FieldError[];
   failsElementOnly?(body: object, error: FieldError): boolean;
-  prepare?(request: Request): Promise<(tx: Tx) => Promise<ChangeResult<unknown>>>;
+  prepare?(request: Request): Promise<Prepared<unknown>>;
   batched?(request: Request): Batched<ChangeResult<unknown>>;
   change?(request: Request, tx: Tx): Promise<ChangeResult<unknown>>;
 }
@@ -76,7 +76,9 @@ export function bindOperation(name: string, operation: Operation, handler: AnyHa
     operation,
     handler,
     change,
-    fields: operation.body ?? (operation.method === "POST" || operation.method === "PUT" ? noFields : null),
+    fields:
+      operation.body ??
+      (operation.content !== true && (operation.method === "POST" || operation.method === "PUT") ? noFields : null),
     cached: isStored(operation),
     counted: operation.unlimited !== true,
     alwaysAnswers: operation.alwaysAnswers === true,

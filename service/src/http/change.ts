@@ -111,7 +111,9 @@ export async function executeChange(
     const now = clock.now();
     await append(tx, eventsOf(outcome.changes, caller, exchange.id, now, print));
     await rest(tx);
-    await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.changes[0], print));
+    // Parts of a long content are no changes of an object, and would displace other rows.
+    if (bound.operation.content !== true || outcome.changes.length > 0)
+      await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.changes[0], print));
     if (claim !== null) {
       await rest(tx);
       reply = show(outcome, print);
@@ -125,6 +127,8 @@ export async function executeChange(
   } catch (error) {
     if (error instanceof DryRunEnd) return show(error.outcome);
     throw error;
+  } finally {
+    change?.release?.();
   }
   try {
     // Nothing is awaited between the commit and this call, so that changes are applied in the order of commits.

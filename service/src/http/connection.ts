@@ -287,6 +287,7 @@ export function serveConnection(server: Server, context: ConnectionContext): voi
 
   server.on("clientError", (error: ParserError, socket: Duplex) => {
     const connection = connectionOf(socket as Connection["socket"]);
+    if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && connection.isReadingContent) return;
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
     else if (connection.closed || connection.broken !== null) return;
     else if (connection.latest !== null && !connection.latest.complete) {

@@ -48,6 +48,8 @@ export interface Connection {
   last: ServerResponse | null;
   /** The request whose head was read last: the only one whose body may be incomplete. */
   latest: IncomingMessage | null;
+  /** Its body is content that the handler reads, which has no time limit as a whole. */
+  isReadingContent: boolean;
   /** The error that ended that body early. */
   broken: ApiError | null;
   /** Called when `broken` is set. */
@@ -71,6 +73,7 @@ export function connectionOf(socket: Socket): Connection {
     waiting: [],
     last: null,
     latest: null,
+    isReadingContent: false,
     broken: null,
     onBroken: null,
     farewell: null,

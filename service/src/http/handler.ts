@@ -36,6 +36,27 @@ export interface Caller {
   readonly sessionId?: number;
 }
 
+/** Position of the content in the whole. */
+export interface ContentPosition {
+  /** The first byte. */
+  readonly from: number;
+  /** The byte after the last; null: known at the end. */
+  readonly to: number | null;
+  /** Bytes of the whole; null: the client does not state it. */
+  readonly whole: number | null;
+}
+
+/** The content of one request. */
+export interface Content {
+  readonly position: ContentPosition;
+  /**
+   * Passes each part to `take`, in order, and waits for it. Resolves at the end of the content. Rejects with the error of `take`, the reason
+   * of `signal`, `content_range_invalid` (more or fewer bytes than stated), `request_timeout`, `body_not_readable`, `not_ready` (the
+   * service stops) or `Gone`.
+   */
+  read(take: (part: Uint8Array) => Promise<void>, signal: AbortSignal): Promise<void>;
+}
+
 /** A request after all its parts are validated. */
 export interface Request<Op extends Operation = Operation> {
   readonly params: Params<Op>;
@@ -48,6 +69,8 @@ export interface Request<Op extends Operation = Operation> {
   /** Address of the client. */
   readonly address: string;
   readonly dryRun: boolean;
+  /** The body of an operation with `content`; null: the operation has none. */
+  readonly content: Content | null;
   /** `Accept` selects the second media type of the operation instead of JSON. */
   readonly otherMedia: boolean;
   /** Returns scheme and authority of the request URL, such as `http://127.0.0.1:8080`. */
@@ -158,8 +181,11 @@ export interface DirectChange<Op extends Operation> extends FieldChecks<Op> {
 /** A change with slow look-ups (files, network) before its transaction. Created by `afterPreparing`. */
 export interface PreparedChange<Op extends Operation> extends FieldChecks<Op> {
   /** Does the look-ups. Resolves to the function that runs in the transaction. */
-  prepare(request: Request<Op>): Promise<(tx: Tx) => Promise<ChangeResult<Answer<Op>>>>;
+  prepare(request: Request<Op>): Promise<Prepared<Answer<Op>>>;
 }
+
+/** The part of a change that runs in its transaction. `release` is called once after it, also if it fails. */
+export type Prepared<A> = ((tx: Tx) => Promise<ChangeResult<A>>) & { readonly release?: () => void };
 
 /** A handler that writes: with or without work before its transaction. */
 export type ChangeHandler<Op extends Operation> = DirectChange<Op> | PreparedChange<Op>;

@@ -10,9 +10,10 @@ import { createTurn, runAtOnce, runInTurns } from "../base/turn.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
 import { auditRow, type ChangeContext, executeChange } from "./change.ts";
+import { openContent } from "./content.ts";
 import { type Exchange, originOf } from "./exchange.ts";
 import type { Streams } from "./feed.ts";
-import type { AuditRow, Caller, Request } from "./handler.ts";
+import type { AuditRow, Caller, ContentPosition, Request } from "./handler.ts";
 import {
   accepts,
   type Head,
@@ -92,7 +93,8 @@ export function createPipeline(context: PipelineContext): Respond {
     // 1. The head is within its limits and readable, and Content-Length is within the limit of the body.
     const route = readTarget(context, exchange);
     const bound = route === null || route === "*" ? undefined : findOperation(context, route, method);
-    const most = bound?.operation.bodyBytes ?? limits.body;
+    const hasContent = bound?.operation.content === true;
+    const most = hasContent ? Number.POSITIVE_INFINITY : (bound?.operation.bodyBytes ?? limits.body);
     if (Number(head.contentLength) > most) throw tooLarge(most);
     requireFraming(head);
 
@@ -139,17 +141,19 @@ export function createPipeline(context: PipelineContext): Respond {
     // 7. The token has the scope, and its project is not blocked.
     if (bound.operation.access !== "open") requireAccess(bound, caller, exchange);
 
-    // 8. The body is read and decoded.
-    const bytes = hasBody(head)
-      ? await receive(exchange, { ...limits, body: most }, turnEnd, bound.fields !== null)
-      : noBytes;
+    // 8. The body is read and decoded. The handler reads content, which can have any length.
+    const content = hasContent ? openContent(exchange, limits.bodyTime, context.stop) : null;
+    const bytes =
+      content === null && hasBody(head)
+        ? await receive(exchange, { ...limits, body: most }, turnEnd, bound.fields !== null)
+        : noBytes;
     const turn = bytes.length > longBody ? createTurn() : null;
     const reading = readBody(bound, bytes, head, strict);
     const read = turn === null ? runAtOnce(reading) : await runInTurns(reading);
 
     // 9. The idempotency key is valid, and this request is the first that uses it.
     const keyed = bound.change && head.idempotencyKey !== undefined;
-    const claim = keyed ? await claimKey(context, exchange, bound, caller, route, read) : null;
+    const claim = keyed ? await claimKey(context, exchange, bound, caller, route, content?.position ?? read) : null;
     try {
       // 10. Query and fields are valid.
       const preparing =
@@ -168,6 +172,7 @@ export function createPipeline(context: PipelineContext): Respond {
         requestId: exchange.id,
         address: exchange.address,
         dryRun: query.dryRun,
+        content,
         otherMedia: bound.otherMedia !== null && accepts(head.accept, bound.otherMedia),
         origin: () => originOf(exchange.request),
         expect: head.ifMatch === undefined ? expectNothing : expectTag(exchange, head.ifMatch),
@@ -302,7 +307,7 @@ async function claimKey(
   bound: Bound,
   caller: Caller,
   route: Known,
-  read: BodyReading,
+  read: BodyReading | ContentPosition,
 ): Promise<Claim | StoredResponse | null> {
   const key = readIdempotencyKey(head.idempotencyKey ?? "");
   if (dryRun) return null;

@@ -44,7 +44,7 @@ export function preflight(methods: readonly string[]): Reply {
     "Access-Control-Allow-Methods",
     allow,
     "Access-Control-Allow-Headers",
-    "Authorization, Content-Type, Idempotency-Key, If-Match, Prefer, Last-Event-ID, X-Request-Id",
+    "Authorization, Content-Range, Content-Type, Idempotency-Key, If-Match, Prefer, Last-Event-ID, X-Request-Id",
     "Access-Control-Max-Age",
     "86400",
   ]);

@@ -12,6 +12,8 @@ export interface Stop {
   readonly requested: boolean;
   /** Sets `requested` and ends all waits soon. */
   request(): void;
+  /** Calls the listener when the stop is requested, or now if it was. Returns a function that unsubscribes. */
+  onRequest(listener: () => void): () => void;
   /** Resolves or rejects as `work` does, or resolves to undefined if the service stops first. */
   race<T>(work: Promise<T>): Promise<T | undefined>;
 }
@@ -19,6 +21,7 @@ export interface Stop {
 /** Creates the stop signal. */
 export function createStop(): Stop {
   const waiting = new Set<() => void>();
+  const listeners = new Set<() => void>();
   let requested = false;
   return {
     get requested() {
@@ -26,9 +29,15 @@ export function createStop(): Stop {
     },
     request() {
       requested = true;
+      for (const listener of listeners) listener();
       setTimeout(() => {
         for (const release of waiting) release();
       }, lastWait).unref();
+    },
+    onRequest(listener) {
+      if (requested) listener();
+      else listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
     race(work) {
       return new Promise((resolve, reject) => {

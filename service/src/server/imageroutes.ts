@@ -10,16 +10,17 @@ import { requireQuota } from "../account/model/rules.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import { techNameOf } from "../catalog/model/rules.ts";
 import { imageTag, showImage } from "../catalog/model/show.ts";
-import { countImages, findImage, type ImageRow, lockImage } from "../catalog/table.ts";
+import { countImages, findImage, type ImageRow, listUploads, lockImage } from "../catalog/table.ts";
 import type { ImageOrigin } from "../drivers/machine/interface.ts";
 import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type Request } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
 import { auditOnly, causeOf, getServer, openProject, queueOf, type ServerContext, waitForTasks } from "./context.ts";
-import { type ImportContext, type ImportFlow, queueImport } from "./flow/import.ts";
+import { type ImportContext, type ImportFlow, insertImport, startImport } from "./flow/import.ts";
 import { freeCapacity, type HostCapacity, readHostCached } from "./hostcapacity.ts";
 import { requireCapacity } from "./model/capacity.ts";
 import { requireRequest } from "./model/state.ts";
+import { type Receiver, type UploadContext, uploadDue } from "./upload.ts";
 
 type Names = "createImage" | "deleteImage";
 type Spec = Body<typeof imageOperations.createImage>;
@@ -29,7 +30,7 @@ const defaultMinRam = 128;
 
 /** Returns the errors that the schema cannot express: exactly one origin, and a checksum for a download. */
 function checkImage(body: Partial<Spec>): FieldError[] {
-  const given = (["ServerID", "Url", "File"] as const).filter((field) => body[field] !== undefined);
+  const given = (["ServerID", "Url", "File", "Size"] as const).filter((field) => body[field] !== undefined);
   if (given.length > 1) {
     const faulty = given.slice(1);
     return faulty.map((field) =>
@@ -37,7 +38,7 @@ function checkImage(body: Partial<Spec>): FieldError[] {
     );
   }
   if (given.length === 0)
-    return [fieldError("/ServerID", "field_required", "ServerID is required, or Url or File instead.")];
+    return [fieldError("/ServerID", "field_required", "ServerID is required, or Url, File or Size instead.")];
   if (body.Url === undefined) return [];
   const faults: FieldError[] = [];
   if (body.Sha256 === undefined) faults.push(fieldError("/Sha256", "field_required", "Sha256 is required with Url."));
@@ -54,16 +55,18 @@ function isAddress(text: string): boolean {
 }
 
 /** Returns the origin of an import; null: the image is created from a server. */
-function originOf({ Url: url, File: file, Sha256: sha256 }: Spec): ImageOrigin | null {
+function originOf({ Url: url, File: file, Size: size, Sha256: sha256 }: Spec): ImageOrigin | null {
   if (url !== undefined) return { url, sha256: sha256 ?? "" };
+  if (size !== undefined) return { upload: size, sha256: sha256 ?? null };
   return file === undefined ? null : { file, sha256: sha256 ?? null };
 }
 
-/** Throws `validation_failed` if the driver rejects the origin. */
+/** Throws `validation_failed` if the driver rejects the origin, and `no_capacity` if it has no space for an upload. */
 async function requireOrigin(body: Spec, images: ImportContext["images"]): Promise<void> {
   const origin = originOf(body);
   const refusal = origin === null ? null : await images.checkOrigin(origin);
   if (refusal === null) return;
+  if (body.Size !== undefined) throw new ApiError("no_capacity", refusal.refused);
   throw invalidFields([
     body.File === undefined
       ? fieldError("/Url", "value_not_allowed", refusal.refused)
@@ -71,10 +74,15 @@ async function requireOrigin(body: Spec, images: ImportContext["images"]): Promi
   ]);
 }
 
+/** Returns the bytes that all uploads still expect. */
+const sumMissing = async (tx: Tx): Promise<number> =>
+  (await listUploads(tx)).reduce((sum, row) => sum + (row.upload_size ?? 0) - row.upload_received, 0);
+
 export function imageRoutes(
   context: ServerContext,
-  importContext: ImportContext,
+  importContext: UploadContext,
   importer: ImportFlow,
+  receiver: Pick<Receiver, "end">,
 ): Handlers<Names> {
   const { store, servers } = context;
 
@@ -85,11 +93,19 @@ export function imageRoutes(
     const techName = body.TechName ?? techNameOf(body.Name);
     const origin = originOf(body);
     if (origin !== null) {
-      requireCapacity(await freeCapacity(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
-      const { Name: name, Family: family = "Linux", MinRAM: minRam = defaultMinRam } = body;
+      const { Name: name, Family: family = "Linux", MinRAM: minRam = defaultMinRam, Size: size } = body;
+      const promised = size === undefined ? 0 : size + (await sumMissing(tx));
+      const gb = Math.max(1, Math.ceil(promised / 2 ** 30));
+      requireCapacity(await freeCapacity(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: gb });
       const labels = JSON.stringify(body.Labels ?? {});
-      const spec = { project: caller.projectId, name, techName, family, minRam, labels, origin };
-      return queueImport(importContext, tx, importer, spec, by);
+      const spec = { project: caller.projectId, name, techName, family, minRam, labels };
+      if (size !== undefined) {
+        const upload = { upload_size: size, upload_sha256: body.Sha256?.toLowerCase() ?? null };
+        const upload_due = uploadDue(importContext);
+        return { image: await insertImport(importContext, tx, spec, { ...upload, upload_due }), task: null };
+      }
+      const image = await insertImport(importContext, tx, spec);
+      return { image, task: await startImport(importContext, tx, importer, image, origin, by) };
     }
     const id = body.ServerID ?? 0;
     const before = await queueOf(tx, id);
@@ -107,9 +123,9 @@ export function imageRoutes(
 
   /** Waits for the task, at most `ms`. Resolves to the image as it is then. */
   const refreshImage =
-    (caller: Caller, { id }: ImageRow, task: Task) =>
+    (caller: Caller, { id }: ImageRow, task: Task | null) =>
     async (ms: number) => {
-      if (ms <= 0) return undefined;
+      if (ms <= 0 || task === null) return undefined;
       await waitForTasks(context, [task], ms);
       const now = await findImage(store.read, caller.projectId, id);
       return now && showImage(now);
@@ -151,7 +167,14 @@ export function imageRoutes(
           );
         expect(imageTag(row));
         await servers.commands.removeImage(tx, row, causeOf(request));
-        return { answer: undefined, changes: [auditOnly("image.deleted", row.id, showImage(row), null)] };
+        return {
+          answer: undefined,
+          changes: [auditOnly("image.deleted", row.id, showImage(row), null)],
+          async refresh() {
+            receiver.end(row.id);
+            return undefined;
+          },
+        };
       },
     },
   };

@@ -7,6 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { ImageRow } from "../catalog/table.ts";
+import type { Uploads } from "../drivers/content/interface.ts";
 import type { Consoles, Images, Machines } from "../drivers/machine/interface.ts";
 import type { Flow, Reconciler } from "../engine/flow.ts";
 import { createPruneTime, type PruneTime } from "../engine/prunetime.ts";
@@ -39,6 +40,7 @@ import type { OrphanRow } from "./orphantable.ts";
 import { serverReconciler } from "./reconciler.ts";
 import { recountServers } from "./sumtable.ts";
 import type { BatchRow, ServerRow } from "./table.ts";
+import { uploadReconciler } from "./uploadreconciler.ts";
 
 /** Dependencies of `createServers`. */
 export interface ServersOptions {
@@ -52,6 +54,7 @@ export interface ServersOptions {
   readonly random: (bytes: number) => Uint8Array;
   readonly machines: Machines;
   readonly images: Images;
+  readonly uploads: Uploads;
   readonly consoles: Pick<Consoles, "readLog">;
   readonly networks: FlowContext["networks"];
   /** The environment that the network feature uses too. */
@@ -120,6 +123,7 @@ export function createServers(options: ServersOptions) {
     reconcilers: [
       watch,
       backupReconciler(context, imaging, pruneTime),
+      uploadReconciler(context, images, pruneTime),
       orphans.reconciler,
     ] satisfies readonly Reconciler[],
     /** Sums up the servers, stores the orphans on the host and reserves their ids. To be called before the first request. */

@@ -20,6 +20,7 @@ const tones: Readonly<Record<Image["State"], Tone>> = {
   Active: "good",
   Available: "quiet",
   New: "busy",
+  Uploading: "busy",
   Failed: "bad",
 };
 

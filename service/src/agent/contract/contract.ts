@@ -2,7 +2,7 @@
  * The contract of the host agent: all verbs, by driver interface and method. The path of a verb is `/INTERFACE/METHOD`. The types below
  * prove that every method of a driver interface which is a request has its verb, with the same arguments and the same result.
  */
-import type { Contents } from "../../drivers/content/interface.ts";
+import type { Contents, Uploads } from "../../drivers/content/interface.ts";
 import type { Consoles, Images, Machines } from "../../drivers/machine/interface.ts";
 import type { Port, PortStatus, Router } from "../../drivers/router/interface.ts";
 import { contentVerbs } from "./contents.ts";
@@ -11,6 +11,7 @@ import { machineVerbs } from "./machines.ts";
 import { type PortRow, routerVerbs } from "./router.ts";
 import type { PortStatusRow } from "./routerstatus.ts";
 import { sessionVerbs } from "./session.ts";
+import { uploadVerbs } from "./uploads.ts";
 import type { Arguments, Result, Sent, Verb } from "./verb.ts";
 
 /** All verbs. */
@@ -21,6 +22,7 @@ export const contract = {
   consoles: consoleVerbs,
   router: routerVerbs,
   contents: contentVerbs,
+  uploads: uploadVerbs,
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Verb>>>>;
 
 /** Type of the contract. */
@@ -33,6 +35,7 @@ export interface Drivers {
   readonly consoles: Consoles;
   readonly router: Router;
   readonly contents: Contents;
+  readonly uploads: Uploads;
 }
 
 /** Methods that are no requests: subscriptions, the name of a device, the end of the driver. */
@@ -85,4 +88,5 @@ export interface Agreement {
   readonly consoles: Agree<Different<Consoles, Contract["consoles"]>>;
   readonly router: Agree<Different<Router, Contract["router"]>>;
   readonly contents: Agree<Different<Contents, Contract["contents"]>>;
+  readonly uploads: Agree<Different<Uploads, Contract["uploads"]>>;
 }

@@ -1,18 +1,32 @@
 /** The verbs of `Images` and `Consoles` (`drivers/machine/interface.ts`). */
 import { Type } from "typebox";
 import { family, HeldImage, ImageSize, OperatorImage, Progress } from "./machinestatus.ts";
-import { boolean, id, imageName, integer, line, many, measure, nullable, only, optional, prose } from "./values.ts";
+import {
+  boolean,
+  count,
+  id,
+  imageName,
+  integer,
+  line,
+  many,
+  measure,
+  nullable,
+  only,
+  optional,
+  prose,
+} from "./values.ts";
 import { times, verbs } from "./verb.ts";
 
 const checksum = () => Type.String({ pattern: "^[0-9A-Fa-f]{64}$" });
 
-/** A web address, or the name of a file in the import folder of the host. Neither is a path. */
+/** A web address, the name of a file in the import folder of the host, or the size of the upload with the name of the image. None is a path. */
 const Origin = Type.Union([
   only({ url: Type.String({ maxLength: 4096, pattern: "^https?://[\\u0021-\\u007e]+$" }), sha256: checksum() }),
   only({
     file: Type.String({ maxLength: 255, pattern: "^(?!\\.{1,2}$)[^/\\u0000-\\u001f\\u007f-\\u009f]+$" }),
     sha256: nullable(checksum()),
   }),
+  only({ upload: count(), sha256: nullable(checksum()) }),
 ]);
 
 const title = () => line(256);

@@ -10,6 +10,8 @@ interface NamedImage {
   readonly name: string;
   readonly project_id: number | null;
   readonly state: ImageState | "Withdrawn";
+  /** Absent or null: the image waits for no upload. */
+  readonly upload_size?: number | null;
 }
 
 /** Returns whether a server can be created from the image. The first server fetches an `Available` image; others wait for the fetch. */
@@ -44,7 +46,8 @@ export function chooseImage<I extends NamedImage>(
 /** Throws `image_not_ready` if no server can be created from the image. */
 export function requireUsable(image: NamedImage): void {
   if (isUsable(image)) return;
-  throw new ApiError("image_not_ready", `Image ${image.id} (${image.name}) is ${image.state}, not Active.`);
+  const state = image.upload_size ? "Uploading" : image.state;
+  throw new ApiError("image_not_ready", `Image ${image.id} (${image.name}) is ${state}, not Active.`);
 }
 
 function named<I extends NamedImage>(images: readonly I[], reference: string): I[] {

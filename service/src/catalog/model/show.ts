@@ -19,6 +19,20 @@ export const showSshKey = (row: SshKeyRow): SshKey => ({
 
 const showIdentity = ({ removed, detail }: Identity) => ({ Removed: removed, Detail: detail });
 
+/** Returns the state of an image that is not withdrawn. */
+export const imageStateOf = ({ state, upload_size }: Pick<ImageRow, "state" | "upload_size">): Image["State"] =>
+  upload_size === null ? (state as Image["State"]) : "Uploading";
+
+const showUpload = ({ upload_size, upload_received, upload_sha256, upload_due }: ImageRow): Image["Upload"] =>
+  upload_size === null
+    ? null
+    : {
+        Size: upload_size,
+        Received: upload_received,
+        Sha256: upload_sha256,
+        Expires: formatDate(upload_due ?? 0),
+      };
+
 /** Returns the API form of an image. `row` is not withdrawn. */
 export const showImage = (row: ImageRow): Image => ({
   ID: row.id,
@@ -34,13 +48,14 @@ export const showImage = (row: ImageRow): Image => ({
   LinkedSshKeys: [],
   OperatingSystemType: row.os,
   TechName: row.tech_name,
-  State: row.state as Image["State"],
+  State: imageStateOf(row),
   MinRAM: row.min_ram,
   DateCreate: formatDate(row.created),
   Error: row.error === null ? null : showWorkError(JSON.parse(row.error) as StoredError),
   ServerID: row.server_id,
   Progress: row.progress,
   Identity: row.identity === null ? null : showIdentity(JSON.parse(row.identity) as Identity),
+  Upload: showUpload(row),
   Labels: JSON.parse(row.labels) as Labels,
 });
 

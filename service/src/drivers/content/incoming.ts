@@ -4,19 +4,16 @@
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, statfs, utimes } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { Writable } from "node:stream";
-import { callbackify } from "node:util";
 import { syncPath } from "../../base/fsync.ts";
 import type { ContentFile, ContentOf, Contents } from "./interface.ts";
+import { freeBytes, requireFree, writeTo } from "./write.ts";
 
 /** Milliseconds after which an incomplete content is removed that was not continued. */
 const longest = 24 * 60 * 60_000;
 /** Incomplete contents of one host. */
 const mostContents = 64;
-/** Bytes of the disk that stay free. */
-const reserve = 1 << 30;
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(\/[A-Za-z0-9][A-Za-z0-9._-]{0,127})?$/;
 
 /** Where contents are received, and what may be used. */
@@ -45,11 +42,6 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   );
 
-async function freeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
-}
-
 /** Creates the receiving methods. `list` returns the files of a content that is complete. */
 export function createIncoming(
   { folder, targetOf, check, now, freeOf = freeBytes }: IncomingPlaces,
@@ -68,10 +60,7 @@ export function createIncoming(
       throw new Error("the list of files has a name twice");
     await requireSpace(files.reduce((sum, { bytes }) => sum + bytes, 0));
   }
-  async function requireSpace(total: number): Promise<void> {
-    if (total > (await freeOf(folder)) - reserve)
-      throw new Error(`the disk of this host has no space for ${total} bytes, besides 1 GiB that stays free`);
-  }
+  const requireSpace = (total: number): Promise<void> => requireFree(folder, total, freeOf);
   /** Removes contents that were not continued. Throws if too many others are incomplete, besides `root`. */
   async function makeSpace(root: string): Promise<void> {
     let others = 0;
@@ -188,45 +177,4 @@ async function sumOf(path: string): Promise<string> {
   } finally {
     await handle.close();
   }
-}
-
-/** Bytes after which the free space is checked again: others write to the disk at the same time. */
-const checkedBytes = 16 << 20;
-
-interface WriteOptions {
-  /** Rejects if the disk has no space for so many bytes. */
-  readonly requireSpace: (bytes: number) => Promise<void>;
-  readonly closed: () => void;
-}
-
-/** Returns a stream that writes from a position to at most `most` bytes. Its end is on disk when it finishes. */
-function writeTo(handle: FileHandle, from: number, most: number, { requireSpace, closed }: WriteOptions): Writable {
-  let at = from;
-  let checked = from;
-  async function write(bytes: Buffer): Promise<void> {
-    if (at + bytes.length > checked) {
-      checked = Math.min(most, at + Math.max(bytes.length, checkedBytes));
-      await requireSpace(checked - at);
-    }
-    if (at + bytes.length > most) throw new Error(`the file has more than ${most} bytes`);
-    for (let rest = bytes; rest.length > 0; ) {
-      const { bytesWritten } = await handle.write(rest, 0, rest.length, at);
-      at += bytesWritten;
-      rest = rest.subarray(bytesWritten);
-    }
-  }
-  async function close(error: Error | null): Promise<void> {
-    try {
-      await handle.close();
-    } finally {
-      closed();
-    }
-    if (error !== null) throw error;
-  }
-  return new Writable({
-    highWaterMark: 1 << 18,
-    write: callbackify((bytes: Buffer, _encoding: string) => write(bytes)),
-    final: callbackify(() => handle.sync()),
-    destroy: callbackify(close),
-  });
 }

@@ -33,3 +33,22 @@ export interface Contents {
   /** Verifies the checksums and gives the content its name. Rejects if a file is incomplete; removes one with a wrong checksum. */
   completeFiles(of: ContentOf): Promise<void>;
 }
+
+/**
+ * Receives files from clients, one by name at a time: a disk image, before it is checked and imported under the same name. A file grows only
+ * at its end, so an upload can continue after any interruption.
+ */
+export interface Uploads {
+  /**
+   * Opens the file to write it from a position up to `bytes`, its final size. Ends the stream that is writing it. `from` is at most what is
+   * stored; bytes after it are removed. Rejects if the disk has no space. The stream closes when its bytes are on disk.
+   */
+  openUpload(name: string, from: number, bytes: number): Promise<NodeJS.WritableStream & { destroy(): void }>;
+  /**
+   * Resolves to the bytes of the file that are on disk and survive a loss of power; 0 if it does not exist. Before, waits until the stream that
+   * is writing it has written up to `least` bytes, or has closed.
+   */
+  syncUpload(name: string, least: number): Promise<number>;
+  /** Removes the file and ends the stream that is writing it. Succeeds for an unknown name. */
+  removeUpload(name: string): Promise<void>;
+}

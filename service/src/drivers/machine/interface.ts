@@ -278,7 +278,7 @@ export interface Images {
     origin: ImageOrigin,
     options?: TransferOptions,
   ): Promise<Imported | Refused>;
-  /** Checks an origin without fetching it. Resolves to null if no error was found. */
+  /** Checks an origin without fetching it, of an upload the space for so many bytes. Resolves to null if no error was found. */
   checkOrigin(origin: ImageOrigin): Promise<Refused | null>;
   /**
    * Takes a snapshot of the server's disk for an image of that name. The server is locked only for a moment. Later changes, the removal of
@@ -332,10 +332,11 @@ export interface OperatorImage {
   readonly guest: "tiny" | "cloud-init" | null;
 }
 
-/** An address, or a file in the import folder. `sha256` has 64 hexadecimal digits; null: not checked. */
+/** An address, a file in the import folder, or an upload of so many bytes. `sha256` has 64 hexadecimal digits; null: not checked. */
 export type ImageOrigin =
   | { readonly url: string; readonly sha256: string }
-  | { readonly file: string; readonly sha256: string | null };
+  | { readonly file: string; readonly sha256: string | null }
+  | { readonly upload: number; readonly sha256: string | null };
 
 /** Description of an imported image. */
 export interface ImportText {

@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Sealer } from "../../base/secret.ts";
+import type { Uploads } from "../../drivers/content/interface.ts";
 import type { Consoles, Identity, Images, Machines } from "../../drivers/machine/interface.ts";
 import type { Flow, Step } from "../../engine/flow.ts";
 import type { NetworkEnvironment } from "../../network/model/networkspec.ts";
@@ -24,6 +25,7 @@ export interface FlowContext {
   readonly random: (bytes: number) => Uint8Array;
   readonly machines: Machines;
   readonly images: Images;
+  readonly uploads: Uploads;
   readonly consoles: Pick<Consoles, "readLog">;
   readonly machineStatus: MachineStatusCache;
   /** Observed status of the networks, and the reconciler that applies their desired state. */

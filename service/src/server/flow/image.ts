@@ -33,14 +33,22 @@ interface RemovalInput {
 const longest = 6 * 3_600_000;
 /** Returns the flows that create and remove images. */
 export function imageFlows(context: FlowContext) {
-  const { images } = context;
+  const { images, uploads } = context;
 
   /** The request has already deleted the row. The driver keeps the parts that disks of servers use. */
   const remove: Flow<RemovalInput> = flow<RemovalInput>({
     name: "image.remove",
     subject: "image",
     persistent: true,
-    steps: [{ name: "Remove", do: ({ input }) => images.removeImage(input.folder) }],
+    steps: [
+      {
+        name: "Remove",
+        async do({ input: { folder } }) {
+          await uploads.removeUpload(folder);
+          await images.removeImage(folder);
+        },
+      },
+    ],
   });
 
   const make = flow<ImageInput, Facts>({

@@ -1,12 +1,14 @@
-/** Flow that imports an image: a file of the operator, or a download whose checksum is given. */
+/** Flow that imports an image: a file of the operator, a download whose checksum is given, or a complete upload. */
 
 import type { Family } from "@brume/api/catalog.ts";
 import type { Clock } from "../../base/clock.ts";
 import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
+import type { Uploads } from "../../drivers/content/interface.ts";
 import type { ImageOrigin, Images, ImportText } from "../../drivers/machine/interface.ts";
 import { type Flow, flow } from "../../engine/flow.ts";
 import { find, start, type Task } from "../../engine/task.ts";
 import type { Store, Tx } from "../../store/db.ts";
+import { prefixes } from "../model/imagefolder.ts";
 import type { Cause } from "./context.ts";
 import { attempt, errorFor, stepErrorOf } from "./error.ts";
 import { emitImageEvent } from "./events.ts";
@@ -17,6 +19,7 @@ export interface ImportContext {
   readonly store: Store;
   readonly clock: Clock;
   readonly images: Pick<Images, "ensureImported" | "removeImage" | "checkOrigin">;
+  readonly uploads: Uploads;
 }
 
 /** Stored in task rows, so the keys keep their names. */
@@ -37,7 +40,7 @@ const day = 24 * 3_600_000;
 
 /** Returns the flow. Its end sets the image to `Active` or `Failed`. */
 export function importFlow(context: ImportContext): ImportFlow {
-  const { images } = context;
+  const { images, uploads } = context;
   return flow<ImportInput, ImportFacts>({
     name: "image.import",
     subject: "image",
@@ -53,6 +56,7 @@ export function importFlow(context: ImportContext): ImportFlow {
             ),
           );
           if ("refused" in result) throw stepErrorOf("disk_failed", result.refused, { final: true });
+          if ("upload" in origin) await uploads.removeUpload(folder);
           return { facts: { hdd: result.hdd } };
         },
         async save(tx, { subject, project, input: { wish }, facts }) {
@@ -62,7 +66,10 @@ export function importFlow(context: ImportContext): ImportFlow {
           const done = { hdd, folder: wish.folder, state: "Active", progress: 100 } as const;
           await emitImageEvent(context, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
-        undo: ({ input: { wish } }) => images.removeImage(wish.folder),
+        async undo({ input: { wish, origin } }) {
+          if ("upload" in origin) await uploads.removeUpload(wish.folder);
+          await images.removeImage(wish.folder);
+        },
       },
     ],
     async ended(tx, { task, subject, project, facts }, ending) {
@@ -85,19 +92,16 @@ export interface NewImport {
   readonly minRam: number;
   /** JSON. */
   readonly labels: string;
-  readonly origin: ImageOrigin;
 }
 
-/** Inserts the image and queues its import. The caller has checked the quota and appends the event. */
-export async function queueImport(
-  { clock }: ImportContext,
+/** Inserts an image without content; `more` are further columns. */
+export const insertImport = (
+  { clock }: Pick<ImportContext, "clock">,
   tx: Tx,
-  flow: ImportFlow,
-  { project, name, techName, family, minRam, labels, origin }: NewImport,
-  by: Cause | null,
-): Promise<{ readonly image: ImageRow; readonly task: Task }> {
-  const now = clock.now();
-  const image = await insertImage(tx, {
+  { project, name, techName, family, minRam, labels }: NewImport,
+  more: Partial<Parameters<typeof insertImage>[1]> = {},
+): Promise<ImageRow> =>
+  insertImage(tx, {
     project_id: project,
     type: "Client",
     name,
@@ -113,18 +117,32 @@ export async function queueImport(
     server_id: null,
     progress: 0,
     error: null,
-    created: now,
+    created: clock.now(),
     labels,
     identity: null,
     version: 1,
+    ...more,
   });
-  const target = { folder: `own-${image.id}`, title: name, family, minRam };
-  const task = await start(tx, flow, {
+
+/** Queues the import of an image. */
+export const startImport = (
+  { clock }: Pick<ImportContext, "clock">,
+  tx: Tx,
+  flow: ImportFlow,
+  image: ImageRow,
+  origin: ImageOrigin,
+  by: Cause | null,
+): Promise<Task> =>
+  start(tx, flow, {
     subject: image.id,
-    project,
-    input: { wish: target, origin },
+    project: image.project_id ?? 0,
+    input: {
+      wish: { folder: importFolder(image), title: image.name, family: image.family, minRam: image.min_ram },
+      origin,
+    },
     facts: { by },
-    now,
+    now: clock.now(),
   });
-  return { image, task };
-}
+
+/** Returns the folder of an imported image on the host, which is also the name of its upload. */
+export const importFolder = ({ id }: Pick<ImageRow, "id">): string => `${prefixes.Client}${id}`;

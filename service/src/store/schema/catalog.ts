@@ -46,4 +46,12 @@ export interface ImageTable {
   identity: string | null;
   /** Program that runs user data in its guests; null: unknown. */
   guest: "tiny" | "cloud-init" | null;
+  /** Bytes of the file that a client uploads; null: the image waits for no content. Its state is `New` meanwhile. */
+  upload_size: number | null;
+  /** Bytes that are stored on the host, and were acknowledged. */
+  upload_received: Generated<number>;
+  /** 64 hexadecimal digits in lower case; null: not checked. */
+  upload_sha256: string | null;
+  /** When the image is deleted unless content arrives. */
+  upload_due: number | null;
 }

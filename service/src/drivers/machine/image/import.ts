@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream, type Stats } from "node:fs";
-import { chmod, lstat, rename, rm, stat, statfs } from "node:fs/promises";
+import { chmod, copyFile, link, lstat, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Exec } from "../../exec.ts";
@@ -13,7 +13,7 @@ import { convertDisk, findBoot } from "./convert.ts";
 import { type DownloadOptions, downloadFile, parseSource } from "./download.ts";
 import { downloadPrefix, openDraft, placeImage } from "./folder.ts";
 import { gigabyte } from "./header.ts";
-import { type GuestImage, ImageError, inspectDisk, isMissing, type Renewal } from "./manifest.ts";
+import { type GuestImage, ImageError, inspectDisk, isMissing, type Renewal, readImage } from "./manifest.ts";
 
 /** Description of the image to create. */
 export interface ImportSource {
@@ -69,7 +69,7 @@ async function inDraft<Result>(
 }
 
 /** Returns the usable bytes of the file system; 1 GB stays reserved. */
-const freeSpace = async (folder: string): Promise<number> => {
+export const freeSpace = async (folder: string): Promise<number> => {
   const { bavail, bsize } = await statfs(folder);
   return Math.max(0, bavail * bsize - gigabyte);
 };
@@ -182,5 +182,37 @@ export async function importFile(
     if (sha256 !== null && sum !== sha256.toLowerCase())
       throw new ImageError("checksum", `The sha256 of "${file}" is ${sum}; expected ${sha256.toLowerCase()}.`);
     return finish(exec, images, draft, spec, [sum.slice(0, 16), file], options);
+  });
+}
+
+/**
+ * Imports a complete upload, which stays there for a repeated call. `bytes`: its size. `sha256` null: the checksum is not verified. Returns the
+ * image if an earlier call has made it.
+ */
+export async function importUpload(
+  exec: Exec,
+  images: string,
+  spec: ImportSource,
+  { folder, bytes, sha256 }: { readonly folder: string; readonly bytes: number; readonly sha256: string | null },
+  options: MakeOptions,
+): Promise<GuestImage> {
+  const present = await readImage(images, spec.name).catch(() => null);
+  if (present !== null) return present;
+  return inDraft(exec, images, spec.name, async (draft) => {
+    const foreign = join(draft, "foreign");
+    const path = join(folder, spec.name);
+    await link(path, foreign)
+      // The folder of images may be on another disk.
+      .catch(() => copyFile(path, foreign))
+      .catch((error: unknown) => {
+        if (isMissing(error)) throw new ImageError("missing", "The uploaded file is not on the host any more.", error);
+        throw error;
+      });
+    const { size } = await lstat(foreign);
+    if (size !== bytes) throw new ImageError("unusable", `The uploaded file has ${size} bytes; expected ${bytes}.`);
+    const sum = await digestFile(foreign, "sha256", options.signal);
+    if (sha256 !== null && sum !== sha256.toLowerCase())
+      throw new ImageError("checksum", `The sha256 of the uploaded file is ${sum}; expected ${sha256.toLowerCase()}.`);
+    return finish(exec, images, draft, spec, [sum.slice(0, 16), "upload"], options);
   });
 }

@@ -50,13 +50,17 @@ const firstImage: OperatorImage = {
 /** Defects that a retry will not solve. */
 const final: ReadonlySet<ImageDefect> = new Set(["unsafe", "unusable", "checksum", "address", "missing"]);
 
-const foldersIn = (dataFolder: string) => ({ images: join(dataFolder, "images"), imports: join(dataFolder, "import") });
+const foldersIn = (dataFolder: string) => ({
+  images: join(dataFolder, "images"),
+  imports: join(dataFolder, "import"),
+  uploads: join(dataFolder, "uploads"),
+});
 
 /** Prepares the image folder. Call it once, before other code uses images. Never throws for a single bad image. */
 export async function prepareImages(options: PrepareOptions): Promise<void> {
   const { exec, backups = null, built, simulate, log, now } = options;
   const folders = foldersIn(options.dataFolder);
-  for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o755 });
+  for (const folder of [folders.images, folders.imports]) mkdirSync(folder, { recursive: true, mode: 0o755 });
   const store = createImageStore({ exec, ...folders, now });
   const sweptBackups = backups === null ? [] : await sweepImages(exec, backups.folder, now());
   for (const path of [...(await store.sweep()), ...sweptBackups])
@@ -105,18 +109,25 @@ export function createOperatorImages(options: OperatorImageOptions, isSimulated:
         return { hdd };
       }),
     checkOrigin: (origin) =>
-      orRefused(async () => {
-        await store.checkOrigin(origin);
-        return null;
-      }),
+      orRefused(
+        async () => {
+          await store.checkOrigin(origin);
+          return null;
+        },
+        () => true,
+      ),
   };
 }
 
-async function orRefused<Result>(work: () => Promise<Result>): Promise<Result | Refused> {
+/** Returns a defect as a refusal, if it is final. */
+async function orRefused<Result>(
+  work: () => Promise<Result>,
+  isFinal = (defect: ImageDefect): boolean => final.has(defect),
+): Promise<Result | Refused> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ImageError && final.has(error.defect)) return { refused: error.message };
+    if (error instanceof ImageError && isFinal(error.defect)) return { refused: error.message };
     throw error;
   }
 }

@@ -29,6 +29,7 @@ const requested: string[] = [];
 let folder = "";
 let images = "";
 let imports = "";
+let uploads = "";
 let server: Server;
 let origin = "";
 let store: ImageStore;
@@ -45,7 +46,7 @@ const entry = (file: string, sums: string, hash: CatalogueEntry["hash"] = "sha25
   guest: "cloud-init",
 });
 const storeWith = (...entries: CatalogueEntry[]) =>
-  createImageStore({ exec, images, imports, now: () => now, allows, catalogue: entries });
+  createImageStore({ exec, images, imports, uploads, now: () => now, allows, catalogue: entries });
 
 /** Calls `work` every millisecond while the response is writable: a client that has left must not keep the process alive. */
 function whileOpen(response: ServerResponse, work: (timer: NodeJS.Timeout) => void): void {
@@ -88,7 +89,7 @@ after(() => {
 });
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "brume-store-"));
-  [images, imports] = [join(folder, "images"), join(folder, "import")];
+  [images, imports, uploads] = [join(folder, "images"), join(folder, "import"), join(folder, "uploads")];
   mkdirSync(imports);
   served.clear();
   requested.length = 0;
@@ -229,7 +230,7 @@ test("does not connect to private addresses", async () => {
   const near6 = ["::1", "::", "fe80::1", "fd00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"];
   for (const address of [...near, ...near6]) assert.ok(!isPublicAddress(address), address);
   for (const address of ["1.1.1.1", "93.184.216.34", "2606:4700::1111"]) assert.ok(isPublicAddress(address), address);
-  const closed = createImageStore({ exec, images, imports, now: () => now });
+  const closed = createImageStore({ exec, images, imports, uploads, now: () => now });
   const tries = [
     "http://127.0.0.1/x",
     "http://[::1]/x",
@@ -385,7 +386,7 @@ test("reuses the draft of a killed process, or sweeps it when it is old", async 
 });
 
 test("adopts images of another folder if their version differs", async () => {
-  const other = createImageStore({ exec, images: join(folder, "other"), imports, now: () => now });
+  const other = createImageStore({ exec, images: join(folder, "other"), imports, uploads, now: () => now });
   writeFileSync(join(imports, "own"), makeDisk("own"));
   const image = await other.import(spec("shared"), { file: "own", sha256: null });
   assert.deepEqual(await store.adopt(join(folder, "other")), [image]);

@@ -10,7 +10,15 @@ import { type CatalogueEntry, catalogue } from "./catalogue.ts";
 import { parseSource } from "./download.ts";
 import { fetchImage } from "./fetch.ts";
 import { openDraft, placeImage, removeImage, sweepImages } from "./folder.ts";
-import { findFile, type ImportSource, importFile, importUrl, type MakeOptions } from "./import.ts";
+import {
+  findFile,
+  freeSpace,
+  type ImportSource,
+  importFile,
+  importUpload,
+  importUrl,
+  type MakeOptions,
+} from "./import.ts";
 import { fileNames, type GuestImage, ImageError, type ImageList, listImages, readImage } from "./manifest.ts";
 
 /** Operations on the image folder. On failure they throw an `ImageError` or the reason of the signal, and leave no files. */
@@ -38,6 +46,8 @@ export interface StoreOptions {
   readonly exec: Exec;
   readonly images: string;
   readonly imports: string;
+  /** Folder of uploaded files. */
+  readonly uploads: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Whether an IP address may be connected to; by default only those of the public internet. */
@@ -51,8 +61,15 @@ interface Transfer {
   readonly listeners: Set<TransferOptions>;
 }
 
+/** Throws an `ImageError` if the disk of the folder has no space for so many bytes. */
+async function requireSpace(folder: string, bytes: number): Promise<void> {
+  const free = await freeSpace(folder);
+  if (bytes > free)
+    throw new ImageError("full", `The host has ${free} bytes of disk space for the ${bytes} bytes of the upload.`);
+}
+
 export function createImageStore(options: StoreOptions): ImageStore {
-  const { exec, images, imports, now } = options;
+  const { exec, images, imports, uploads, now } = options;
   const entries = options.catalogue ?? catalogue;
   const running = new Map<string, Transfer>();
 
@@ -131,11 +148,14 @@ export function createImageStore(options: StoreOptions): ImageStore {
       share(about.name, spec, (make) =>
         "url" in origin
           ? importUrl(exec, images, about, origin, make)
-          : importFile(exec, images, about, { ...origin, folder: imports }, make),
+          : "file" in origin
+            ? importFile(exec, images, about, { ...origin, folder: imports }, make)
+            : importUpload(exec, images, about, { ...origin, bytes: origin.upload, folder: uploads }, make),
       ),
     async checkOrigin(origin) {
       if ("url" in origin) parseSource(origin.url, options);
-      else await findFile(imports, origin.file);
+      else if ("file" in origin) await findFile(imports, origin.file);
+      else await requireSpace(images, origin.upload);
     },
     async adopt(from) {
       const adopted: GuestImage[] = [];
