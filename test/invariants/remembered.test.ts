@@ -21,23 +21,31 @@ const remembered = operationNames.filter((name) => isStored(operationOf(name)));
 /** Nothing that can be changed is in it. */
 const constant: readonly OperationName[] = ["readBalance", "listSettings"];
 
-/** Rows that remembered answers show, as text by table; `webhook` and `webhook_delivery` are shown by reads that are not remembered. */
-async function shownRows(db: Reader): Promise<ReadonlyMap<string, string>> {
-  const list = sql<{ name: string }>`SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`;
-  const texts = new Map<string, string>();
-  for (const { name } of (await list.execute(db)).rows) {
-    if (name.startsWith("webhook") || name === "sample" || name.startsWith("sqlite_")) continue;
-    const where = name === "task" ? sql`WHERE state <> 'Keeping'` : sql``;
+/** Returns the SQL that reads the rows that remembered answers show, as text by table. `webhook` and `webhook_delivery` are shown by reads that are not remembered. */
+async function shownRowsText(db: Reader): Promise<string> {
+  const list = sql<{ table: string; column: string }>`SELECT t.name AS "table", c.name AS "column"
+    FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table' ORDER BY 1, c.cid`;
+  const columns = Map.groupBy((await list.execute(db)).rows, ({ table }) => table);
+  const selects = [...columns].flatMap(([table, its]) => {
+    if (table.startsWith("webhook") || table === "sample" || table.startsWith("sqlite_")) return [];
+    const where = table === "task" ? " WHERE state <> 'Keeping'" : "";
     // Rows of these are only added, and there are many.
-    const what = name === "event" || name === "audit" ? sql`count(*), max(id)` : sql`*`;
-    const { rows } = await sql<object>`SELECT ${what} FROM ${sql.table(name)} ${where}`.execute(db);
-    texts.set(name, JSON.stringify(rows));
-  }
-  return texts;
+    const isLog = table === "event" || table === "audit";
+    const row = its.map(({ column }) => `quote("${column}")`).join(" || ',' || ");
+    const what = isLog ? "count(*) || ',' || max(id)" : `group_concat(${row}, ';')`;
+    return [`SELECT '${table}' AS name, (SELECT ${what} FROM "${table}"${where}) AS text`];
+  });
+  return selects.join(" UNION ALL ");
 }
 
 /** Notes every hidden write that changes what is shown. */
 function watchHidden(wrong: string[], count: () => void) {
+  let statement = "";
+  const shownRows = async (db: Reader): Promise<ReadonlyMap<string, string | null>> => {
+    statement ||= await shownRowsText(db);
+    const { rows } = await sql.raw<{ name: string; text: string | null }>(statement).execute(db);
+    return new Map(rows.map(({ name, text }) => [name, text]));
+  };
   return (store: Store): Store => ({
     ...store,
     write: (work) =>
