@@ -4,7 +4,7 @@ import { before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { walkPage } from "../support/consoleaudit.ts";
 import { describeConsole } from "../support/consolefixture.ts";
-import { consolePages } from "../support/consolepages.ts";
+import { consolePages, type PageName } from "../support/consolepages.ts";
 import { fillExtremes } from "../support/extremescene.ts";
 
 describeConsole("every page of the console", {}, (fixture) => {
@@ -82,5 +82,81 @@ describeConsole("every page of the console", {}, (fixture) => {
       body: { Name: "zone", Scopes: ["dns:write"], DomainID: Number(/\d+/.exec(pages.records)?.[0]) },
     });
     assert.deepEqual(await visit(Token, /^(records|domain-)/), {});
+  });
+
+  /** Dialogs and rows that have no address, by the button that opens them. */
+  const openers: readonly (readonly [name: PageName, button: string])[] = [
+    ["tokens", "Create token"],
+    ["keys", "Add SSH key"],
+    ["projects", "Create project"],
+    ["webhooks", "Add webhook"],
+    ["network-vpn", "Create tunnel"],
+    ["network-firewall", "Add rule"],
+    ["records", "Add record"],
+    ["records", "Import zone file"],
+    ["server-backups", "Make an image"],
+  ];
+
+  /** Fills all fields of the page, as a user would, and returns their number. */
+  const fillAll = (text: string): string => `(() => {
+    const fields = [...document.querySelectorAll("input:not([type=checkbox], [type=radio], [type=file]), textarea")];
+    for (const field of fields) {
+      if (field.disabled) continue;
+      const { set } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), "value");
+      set.call(field, ${JSON.stringify(text)});
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    return fields.length;
+  })()`;
+
+  test("hostile text in every field runs nothing and does not break the page", async () => {
+    const markup = `"><img src=x onerror="document.title='run'"><script>document.title='run'</script>\u202e\0`;
+    let fields = 0;
+    const faults: string[] = [];
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        const visits = [...Object.keys(pages).map((name) => [name as PageName, ""] as const), ...openers];
+        for (const [name, button] of visits) {
+          await open(page, pages[name]);
+          if (button !== "") await page.getByRole("button", { name: button }).first().click();
+          for (const text of [markup, "W".repeat(10_000)]) {
+            const count = await page.evaluate<number>(fillAll(text));
+            fields += count;
+            if (count === 0) break;
+            await page.waitForTimeout(400);
+            const state = await page.evaluate(
+              "`${document.title} ${document.documentElement.scrollWidth - innerWidth}`",
+            );
+            if (state !== "Brume 0") faults.push(`${name} ${button}: ${String(state)}`);
+          }
+          await page.locator("h1").first().waitFor();
+        }
+      },
+      { width: 390 },
+    );
+    assert.deepEqual(faults, []);
+    assert.ok(fields > 100, `${fields} fields`);
+  });
+
+  test("a dialog returns the focus to what opened it, also from a menu", async () => {
+    const focused = "document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent";
+    await story(fixture.brume.token, async (page) => {
+      const escape = async (): Promise<unknown> => {
+        await page.getByRole("dialog").waitFor();
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog").waitFor({ state: "detached" });
+        return page.evaluate(focused);
+      };
+      await open(page, pages.servers);
+      await page.getByRole("button", { name: "More: web-1" }).press("Enter");
+      await page.getByRole("menuitem", { name: "Copy" }).press("Enter");
+      assert.equal(await escape(), "More: web-1");
+      await open(page, pages.projects);
+      await page.getByRole("button", { name: "Create project" }).press("Enter");
+      assert.equal(await escape(), "Create project");
+      await page.keyboard.press("Control+k");
+      assert.equal(await escape(), "Create project");
+    });
   });
 });

@@ -1,5 +1,5 @@
 /** Dialogs on the native element, which holds the focus and closes on Escape. */
-import { type ReactNode, type SubmitEvent, useEffect, useRef, useState } from "react";
+import { type ReactNode, type SubmitEvent, useLayoutEffect, useRef, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "./button.tsx";
 import { TextField } from "./field.tsx";
@@ -14,7 +14,8 @@ interface DialogProps {
 /** A dialog that is open as long as it is rendered. */
 export function Dialog({ label, onClose, kind, children }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // The element must still be in the page when it closes: only then the focus returns to where it was.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
     // Otherwise the button that closes it has the focus.

@@ -88,7 +88,18 @@ export function Menu({ label, icon, text, size, kind, children }: MenuProps) {
         {text}
       </button>
       {isOpen && (
-        <div className="menu" ref={menu} popover="manual" role="menu" aria-label={label} onClick={() => setOpen(false)}>
+        <div
+          className="menu"
+          ref={menu}
+          popover="manual"
+          role="menu"
+          aria-label={label}
+          onClick={() => {
+            // A dialog that an item opens returns the focus to the button.
+            box.current?.querySelector("button")?.focus();
+            setOpen(false);
+          }}
+        >
           {children}
         </div>
       )}
