@@ -1,9 +1,12 @@
-/** The API gets its own certificate from Pebble, with both challenges, renews it while connections stay open, and survives kill -9. */
+/**
+ * The API gets its own certificate from Pebble, with both challenges, renews it while connections stay open, and survives kill -9.
+ * `test/host/tls-processes.test.ts` runs this with an agent and a control plane (`ACME_PROCESSES=2`), in namespaces with an own /etc.
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { copyFileSync, rmSync } from "node:fs";
 import { type Agent, type IncomingMessage, request as requestPlain } from "node:http";
 import { request, Agent as TlsAgent } from "node:https";
 import { createRequire } from "node:module";
@@ -28,6 +31,7 @@ const { decode, encode } = createRequire(import.meta.url)("dns-packet") as {
   encode(message: Message): Buffer;
 };
 
+const hasTwoProcesses = process.env["ACME_PROCESSES"] === "2";
 const host = "cloud.example.com";
 interface Check {
   readonly Name: string;
@@ -69,10 +73,14 @@ describe("the certificate of the API", { skip: hindrance, concurrency: false }, 
     await once(forwarder, "listening");
     pebble = await startPebble({ dns: `127.0.0.1:${forwarder.address().port}`, httpPort: plainPort, validity: 12 });
     root = await pebble.root();
+    // The control plane sees no other folder with settings.
+    const authority = hasTwoProcesses ? "/etc/brume-test-authority.pem" : pebble.ca;
+    if (hasTwoProcesses) copyFileSync(pebble.ca, authority);
     brume = await createProcess("sqlite", {
       stopped: true,
       environment: {
-        NODE_EXTRA_CA_CERTS: pebble.ca,
+        ...(hasTwoProcesses && { BRUME_SIMULATE: "0", BRUME_PROCESSES: "2" }),
+        NODE_EXTRA_CA_CERTS: authority,
         BRUME_LISTEN: `127.0.0.1:${port}`,
         BRUME_DNS_LISTEN: `127.0.0.1:${dnsPort}`,
         BRUME_TLS_DOMAIN: host,
@@ -164,7 +172,7 @@ describe("the certificate of the API", { skip: hindrance, concurrency: false }, 
     await brume.end("SIGTERM");
 
     // Without the pause of a failed order.
-    rmSync(`${brume.folder}/acme/attempt.json`);
+    rmSync(`${brume.folder}/${hasTwoProcesses ? "control/" : ""}acme/attempt.json`);
     hasAddress = true;
     await start();
     await until(/^files\.example\.net, valid until/);

@@ -1,5 +1,6 @@
 /** The renewer of the API's certificate with a simulated clock and authority: when it orders, what it stores, and what a crash leaves. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +8,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { silentLog } from "../../service/src/base/log.ts";
 import type { Authority, Challenge, KeyPair, Method } from "../../service/src/drivers/authority/interface.ts";
 import { createAuthority } from "../../service/src/drivers/authority/thread.ts";
-import { openCertificateFiles } from "../../service/src/tls/files.ts";
+import { type Disk, nodeDisk, openCertificateFiles } from "../../service/src/tls/files.ts";
 import { openRenewer, type Renewer } from "../../service/src/tls/renewer.ts";
 
 const minute = 60_000;
@@ -22,6 +23,8 @@ let pairs: readonly KeyPair[] = [];
 let now = Date.now();
 /** What the authority does with the next orders; a text: it fails with this reason. */
 let outcomes: (KeyPair | string)[] = [];
+/** Account keys that the authority has seen. */
+let accounts: string[] = [];
 let orders: { readonly method: Method; readonly at: number }[] = [];
 let hosted = true;
 let reports: string[] = [];
@@ -30,9 +33,11 @@ let renewer: Renewer | null = null;
 
 const authority: Authority = {
   selfSign: async () => temporary,
-  createAccountKey: async () => "-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n",
-  async order({ method }, present, signal) {
+  createAccountKey: async () =>
+    `-----BEGIN PRIVATE KEY-----\n${randomBytes(30).toString("base64")}\n-----END PRIVATE KEY-----\n`,
+  async order({ method, accountKey }, present, signal) {
     orders.push({ method, at: now });
+    accounts.push(accountKey);
     await present([{ method, name: "cloud.example.com", token: "t", value: "v" }]);
     const outcome = outcomes.shift() ?? "no outcome";
     if (outcome === "hang")
@@ -42,11 +47,15 @@ const authority: Authority = {
   },
 };
 
-async function open(tokens: Map<string, string> | null = null, names = wanted.names): Promise<Renewer> {
+async function open(
+  tokens: Map<string, string> | null = null,
+  names = wanted.names,
+  disk: Disk | undefined = undefined,
+): Promise<Renewer> {
   renewer = await openRenewer({
     wanted: { ...wanted, names },
     authority,
-    files: openCertificateFiles(folder),
+    files: openCertificateFiles(folder, disk),
     clock: { now: () => now },
     log: silentLog,
     random: () => 0,
@@ -84,7 +93,7 @@ beforeEach(async () => {
   await close();
   if (folder !== "") rmSync(folder, { recursive: true, force: true });
   folder = mkdtempSync(join(tmpdir(), "brume-tls-"));
-  [now, outcomes, orders, hosted, reports, records] = [Date.now(), [], [], true, [], []];
+  [now, outcomes, orders, accounts, hosted, reports, records] = [Date.now(), [], [], [], true, [], []];
 });
 after(async () => {
   await close();
@@ -205,4 +214,66 @@ test("a damaged file is no certificate, and the account key is kept", async () =
   await until(() => renewer?.served.pair() === pairs[1]);
   assert.deepEqual(account(), [name]);
   assert.equal(readFileSync(join(folder, name), "utf8"), key);
+});
+
+/** The disk of a process that is killed at its operation `last`: a file that is being written gets the half, and nothing happens later. */
+function killedDisk(last: number): { readonly disk: Disk; isDead(): boolean } {
+  let left = last;
+  const dead = new Promise<never>(() => {});
+  const step = <A extends readonly unknown[], R>(work: (...args: A) => Promise<R>, half?: (...args: A) => Promise<R>) =>
+    ((...args: A) => {
+      left--;
+      if (left >= 0) return work(...args);
+      return left === -1 && half !== undefined ? half(...args).then(() => dead) : dead;
+    }) as typeof work;
+  const disk: Disk = {
+    mkdir: step(nodeDisk.mkdir),
+    remove: step(nodeDisk.remove),
+    create: step(nodeDisk.create, (path, text) => nodeDisk.create(path, text.slice(0, text.length / 2))),
+    rename: step(nodeDisk.rename),
+    sync: step(nodeDisk.sync),
+  };
+  return { disk, isDead: () => left < 0 };
+}
+
+test("a kill at any step of writing leaves no half file, and the next process completes with the same account", async () => {
+  const [first, second] = pairs as [KeyPair, KeyPair];
+  let kills = 0;
+  for (let last = 0; ; last++) {
+    rmSync(folder, { recursive: true, force: true });
+    folder = mkdtempSync(join(tmpdir(), "brume-tls-"));
+    [now, outcomes, accounts, records] = [Date.now(), [first, second], [], []];
+    const { disk, isDead } = killedDisk(last);
+    const killed = await open(null, wanted.names, disk);
+    // The first certificate and a renewal, each with all its files.
+    await until(() => isDead() || killed.served.pair() === first);
+    if (!isDead()) now += 61 * day;
+    await until(() => isDead() || killed.served.pair() === second);
+    // A removed attempt is the last step.
+    await rest();
+    if (!isDead()) break;
+    kills++;
+    // Nothing ends a killed process in order.
+    renewer = null;
+    const files = openCertificateFiles(folder);
+    const stored = await files.readPair();
+    if (stored !== null)
+      assert.ok(
+        [first, second].some(({ key }) => key === stored.pair.key),
+        `after ${last} steps`,
+      );
+    outcomes = [second, second];
+    const { served } = await open();
+    // The pause that a start waits at most.
+    now += 15 * minute;
+    await until(() => served.pair().key === second.key || (served.pair().key === first.key && served.check(now).Ok));
+    await rest();
+    assert.equal(new Set(accounts).size <= 1, true, `after ${last} steps the authority has seen two accounts`);
+    for (const name of readdirSync(folder)) {
+      assert.match(name, /^(certificate\.pem|account-[0-9a-f]{16}\.pem|attempt\.json)(\.new)?$/);
+      assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+    }
+    await close();
+  }
+  assert.ok(kills >= 20, `${kills} kills`);
 });

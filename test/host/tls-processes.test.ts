@@ -1,5 +1,10 @@
-/** The certificate of the API with two processes: only root may read its files, and the supervisor sends them again when they change. */
+/**
+ * The certificate of the API with two processes: only root may read its own files, and the supervisor sends them again when they change. The
+ * control plane orders and renews one from an authority as a service in one process does.
+ */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +12,7 @@ import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { createProcess } from "../support/process.ts";
+import { triesAll } from "../support/random.ts";
 import { createPairs, writePair } from "../support/tlsfiles.ts";
 import { hindrance as serverHindrance, until } from "./serverhost.ts";
 
@@ -60,4 +66,39 @@ test("the control plane uses changed files that it cannot read", { skip: hindran
     await brume.close();
     for (const each of [files, folder]) rmSync(each, { recursive: true, force: true });
   }
+});
+
+const noAuthority = hindrance ?? (whyNot("pebble") || null);
+if (noAuthority !== null && hindrance === null)
+  console.log(`an ordered certificate of two processes: not tried, ${noAuthority}`);
+
+test("the control plane orders and renews a certificate", { skip: noAuthority ?? false }, async () => {
+  // /etc is a copy, to which the test adds the root of its authority.
+  const inside =
+    'ip link set lo up; mount -t tmpfs run /run; cp -a /etc /run/etc; mount --bind /run/etc /etc; exec "$0" "$@"';
+  const file = join(import.meta.dirname, "../e2e/tls-acme.test.ts");
+  const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
+  const argv = [
+    "-mn",
+    "--propagation",
+    "private",
+    "sh",
+    "-c",
+    inside,
+    process.execPath,
+    "--test",
+    "--test-reporter=tap",
+    // A kill during an order, and a change of names, only if all cases are tried.
+    ...(triesAll ? [] : ["--test-name-pattern=it is temporary until"]),
+    file,
+  ];
+  const child = spawn("unshare", argv, {
+    env: { ...environment, ACME_PROCESSES: "2" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  assert.equal(code, 0, output);
+  assert.match(output, triesAll ? /^# pass 3$/m : /^# pass 1$/m);
 });

@@ -155,7 +155,7 @@ describe("texts of the host", () => {
     const plain = createPlain(log);
     const answers: readonly object[] = [
       {
-        ready: true,
+        ready: false,
         detail,
         machines: [
           { id: 1, detail, exit: { reason: "died", detail } },
@@ -172,7 +172,7 @@ describe("texts of the host", () => {
       assert.match(shown, /failed: (the host does not permit it|something that it needs is missing)/);
     }
     assert.equal(lines.filter((line) => line.detail.detail === detail).length, 5);
-    const clean = { ready: true, detail: "", machines: [{ id: 1, detail: "it is paused", exit: null }] };
+    const clean = { ready: true, detail: "QEMU, emulating", machines: [{ id: 1, detail: "it is paused", exit: null }] };
     assert.deepEqual(plain.answer(clean, "a.b", "1"), clean);
   });
 

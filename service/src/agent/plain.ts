@@ -45,6 +45,8 @@ export function createPlain(log: Log): Plain {
         const text = replace(value["detail"], verb, request);
         return text === null ? value : { ...value, detail: text };
       };
+      // A host that is ready names its engines there.
+      const hostDetail = (value: Row): unknown => (value["ready"] === true ? value : detailed(value));
       const list = (value: unknown, change: (row: Row) => unknown): unknown =>
         Array.isArray(value) ? value.map((row: unknown) => (isRow(row) ? change(row) : row)) : value;
       const reasoned = (row: Row): unknown => {
@@ -53,7 +55,7 @@ export function createPlain(log: Log): Plain {
       };
       if (!isRow(answer)) return answer;
       if ("machines" in answer)
-        return detailed({
+        return hostDetail({
           ...answer,
           machines: list(answer["machines"], (row) => {
             const exit = detailed(row["exit"]);
@@ -61,7 +63,7 @@ export function createPlain(log: Log): Plain {
           }),
         }) as T;
       if ("networks" in answer)
-        return detailed({
+        return hostDetail({
           ...answer,
           networks: list(answer["networks"], (row) => ({ ...row, tunnels: list(row["tunnels"], reasoned) })),
         }) as T;

@@ -38,20 +38,42 @@ const read = (path: string): Promise<string | null> =>
     throw error;
   });
 
+/** What is done on the disk, step by step. An interface, so that tests can end a process at each step. */
+export interface Disk {
+  mkdir(path: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  /** Creates a file with this content, and syncs it. */
+  create(path: string, text: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  /** Syncs a folder. */
+  sync(path: string): Promise<void>;
+}
+
+/** The disk of the host. */
+export const nodeDisk: Disk = {
+  mkdir: async (path) => void (await mkdir(path, { recursive: true, mode: 0o700 })),
+  remove: (path) => rm(path, { force: true }),
+  async create(path, text) {
+    const file = await open(path, "wx", 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  },
+  rename,
+  sync: syncPath,
+};
+
 /** Replaces the file. After a crash it has the old or the new content, and the new one if this resolved. */
-async function write(folder: string, name: string, text: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+async function writeTo(disk: Disk, folder: string, name: string, text: string): Promise<void> {
+  await disk.mkdir(folder);
   const draft = join(folder, `${name}.new`);
-  await rm(draft, { force: true });
-  const file = await open(draft, "wx", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(draft, join(folder, name));
-  await syncPath(folder);
+  await disk.remove(draft);
+  await disk.create(draft, text);
+  await disk.rename(draft, join(folder, name));
+  await disk.sync(folder);
 }
 
 const pairName = "certificate.pem";
@@ -67,7 +89,8 @@ const blocks = (text: string, label: RegExp): string =>
     .join("");
 
 /** Opens the folder, which is created by the first write. */
-export function openCertificateFiles(folder: string): CertificateFiles {
+export function openCertificateFiles(folder: string, disk: Disk = nodeDisk): CertificateFiles {
+  const write = (name: string, text: string): Promise<void> => writeTo(disk, folder, name, text);
   return {
     async readPair() {
       const text = await read(join(folder, pairName));
@@ -76,13 +99,9 @@ export function openCertificateFiles(folder: string): CertificateFiles {
       return { directory: /^Authority: (\S+)$/m.exec(text)?.[1] ?? "", pair };
     },
     writePair: ({ certificate, key }, directory) =>
-      write(
-        folder,
-        pairName,
-        `Authority: ${directory}\n${blocks(key, /PRIVATE KEY$/)}${blocks(certificate, /^CERTIFICATE$/)}`,
-      ),
+      write(pairName, `Authority: ${directory}\n${blocks(key, /PRIVATE KEY$/)}${blocks(certificate, /^CERTIFICATE$/)}`),
     readAccountKey: (directory) => read(join(folder, accountName(directory))),
-    writeAccountKey: (directory, key) => write(folder, accountName(directory), key),
+    writeAccountKey: (directory, key) => write(accountName(directory), key),
     async readAttempt() {
       const text = await read(join(folder, attemptName));
       try {
@@ -91,7 +110,7 @@ export function openCertificateFiles(folder: string): CertificateFiles {
         return null;
       }
     },
-    writeAttempt: (attempt) => write(folder, attemptName, `${JSON.stringify(attempt)}\n`),
-    removeAttempt: () => rm(join(folder, attemptName), { force: true }),
+    writeAttempt: (attempt) => write(attemptName, `${JSON.stringify(attempt)}\n`),
+    removeAttempt: () => disk.remove(join(folder, attemptName)),
   };
 }
