@@ -19,10 +19,48 @@ describeConsole("servers in the console", {}, (fixture) => {
       assert.equal(await page.getByRole("row").count(), 4);
       await page.getByRole("row", { name: /worker-1.*Running/ }).waitFor();
       await page.getByRole("checkbox", { name: "Select all" }).check();
+      const dialog = page.getByRole("dialog");
+      await page.getByRole("toolbar").getByRole("button", { name: "Shut down" }).click();
+      await dialog.getByText("This request").click();
+      await dialog.getByText(/(brume server shutdown \d+\s*){3}/).waitFor();
+      await dialog.getByRole("button", { name: "Shut down" }).click();
+      await page.getByText("3 servers done").waitFor();
+      await page.getByRole("row", { name: /worker-1.*Off/ }).waitFor();
+      // The dialog closes and the selection ends when all are done.
+      await page.getByRole("checkbox", { name: "Select all" }).check();
+      await page.getByRole("toolbar").getByRole("button", { name: "Labels" }).click();
+      await dialog.getByLabel("Labels to set").fill("stage=<b>, team");
+      await dialog.getByRole("button", { name: "Labels" }).click();
+      await dialog.getByText("0 of 3 done · 3 failed").waitFor();
+      await dialog
+        .getByText(/Labels/)
+        .nth(2)
+        .waitFor();
+      await dialog.getByRole("button", { name: "Close" }).first().click();
+      await page.getByRole("toolbar").getByRole("button", { name: "Labels" }).click();
+      await dialog.getByLabel("Labels to set").fill("stage=test, team");
+      await dialog.getByRole("button", { name: "Labels" }).click();
+      await page.getByRole("row", { name: /worker-3.*stage=test.*team/ }).waitFor();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone").waitFor();
+      await page.getByRole("row", { name: /worker-3.*stage=test/ }).waitFor({ state: "detached" });
+      await page.getByRole("checkbox", { name: "Select all" }).check();
+      await page.getByRole("toolbar").getByRole("button", { name: "Power on" }).click();
+      const [gone] = await client.listServers({ query: { name: "worker-3" } });
+      await client.deleteServer({ path: { id: gone?.ID ?? 0 } }, { wait: 20 });
+      await dialog.getByRole("button", { name: "Power on" }).click();
+      await dialog.getByText("2 of 3 done · 1 failed").waitFor();
+      await dialog
+        .getByRole("listitem")
+        .filter({ hasText: "worker-3" })
+        .getByText(/does not exist in this project/)
+        .waitFor();
+      await dialog.getByRole("button", { name: "Close" }).first().click();
+      await page.getByRole("row", { name: /worker-2.*Running/ }).waitFor();
       await page.getByRole("toolbar").getByRole("button", { name: "Delete" }).click();
       await page.getByLabel("Type delete to confirm").fill("delete");
       await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
-      await page.getByRole("link", { name: "worker-3" }).waitFor({ state: "detached" });
+      await page.getByRole("link", { name: "worker-2" }).waitFor({ state: "detached" });
     });
     await client.waitFor(
       "listServers",
@@ -69,7 +107,7 @@ describeConsole("servers in the console", {}, (fixture) => {
         const query = new URL(route.request().url()).searchParams;
         const [from, to] = [Date.parse(query.get("from") ?? ""), Date.parse(query.get("to") ?? "") || now];
         const Times = Array.from({ length: 60 }, (_, index) =>
-          new Date(from + ((to - from) * index) / 60).toISOString(),
+          new Date(from + ((to - from) * index) / 59).toISOString(),
         );
         const values = Times.map((_, index) => index);
         const Series = {
@@ -97,6 +135,47 @@ describeConsole("servers in the console", {}, (fixture) => {
       assert.ok(seconds > 600 && seconds < 1200, `${seconds} s of the hour`);
       await page.getByRole("button", { name: /show all$/ }).click();
       await page.getByRole("button", { name: /show all$/ }).waitFor({ state: "detached" });
+      await page.getByText(/^Actions in this time.* Create/).waitFor();
+    });
+  });
+
+  test("labels are edited, servers are filtered by one, and power actions are shown as commands", async () => {
+    const path = { id: fixture.scene.server };
+    await story(fixture.brume.token, async (page) => {
+      await page.goto(`/console/servers/${path.id}?tab=settings`);
+      await page.getByLabel("Labels").fill("stage=production, team=web");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved").waitFor();
+      await page.goto("/console/servers");
+      await page.getByLabel("Labels").selectOption("team=web");
+      await page.getByText(/^1 of \d+$/).waitFor();
+      await page.getByRole("button", { name: "More: web-1" }).click();
+      await page.getByRole("menuitem", { name: "Commands" }).click();
+      await page.getByText(`brume server shutdown ${path.id}`).waitFor();
+      await page.getByLabel("Action", { exact: true }).selectOption("PowerReboot");
+      await page.getByText(`brume server reset ${path.id}`).waitFor();
+    });
+    assert.deepEqual((await fixture.brume.client.readServer({ path })).Labels, { stage: "production", team: "web" });
+  });
+
+  test("the console pane gets the height that one sets, and keeps it", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
+      const edge = page.getByRole("separator", { name: "Height of the console" });
+      const before = Number(await edge.getAttribute("aria-valuenow"));
+      await edge.focus();
+      await page.keyboard.press("ArrowUp");
+      await page.keyboard.press("ArrowUp");
+      const box = (await edge.boundingBox()) ?? assert.fail("no edge");
+      await page.mouse.move(box.x + box.width / 2, box.y + 4);
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width / 2, box.y - 36, { steps: 3 });
+      await page.mouse.up();
+      const height = before - 64 - 40;
+      assert.equal(Number(await edge.getAttribute("aria-valuenow")), height);
+      await page.reload();
+      await page.locator(".terminal").first().waitFor();
+      assert.equal(Math.round((await page.locator(".terminal").first().boundingBox())?.height ?? 0), height);
     });
   });
 

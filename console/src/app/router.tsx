@@ -26,7 +26,7 @@ const servers = createRoute({
   getParentRoute: () => root,
   path: "/servers",
   staticData: { scope: "server:read" },
-  validateSearch: texts("q", "state", "group"),
+  validateSearch: texts("q", "state", "group", "label"),
   component: lazyRouteComponent(() => import("../features/servers/list.tsx"), "ServerList"),
 });
 const serverCreate = createRoute({

@@ -5,8 +5,12 @@ import { Codes, Skeleton } from "../ui/feedback.tsx";
 import { Panel } from "../ui/page.tsx";
 import type { Equivalent, Request } from "./equivalent.ts";
 
+/** Requests that are shown of a long list. */
+const mostShown = 20;
+
 interface RequestPanelProps {
-  readonly request: Request;
+  /** One, or those of several objects. */
+  readonly request: Request | readonly Request[];
   /** Only its title is shown until it is opened. */
   readonly isFolded?: boolean;
   /** Default: this request. */
@@ -21,7 +25,16 @@ export function RequestPanel({ request, isFolded = false, title }: RequestPanelP
     let isLeft = false;
     const show = async (): Promise<void> => {
       const { equivalentsOf } = await import("./equivalent.ts");
-      if (!isLeft) setCodes(equivalentsOf(JSON.parse(text) as Request, location.origin));
+      const requests = [JSON.parse(text) as Request | readonly Request[]].flat();
+      if (isLeft) return;
+      const all = requests.slice(0, mostShown).map((one) => equivalentsOf(one, location.origin));
+      const more = requests.length > mostShown ? `\n# + ${requests.length - mostShown}` : "";
+      setCodes(
+        (all[0] ?? []).map(({ name }, index) => ({
+          name,
+          text: `${all.map((codes) => codes[index]?.text).join("\n")}${name === "TypeScript" ? more.replace("#", "//") : more}`,
+        })),
+      );
     };
     void show();
     return () => {

@@ -9,6 +9,13 @@ interface Series {
   readonly values: readonly (number | null)[];
 }
 
+/** A moment that the chart shows as a vertical line. */
+export interface Mark {
+  /** Seconds since 1970. */
+  readonly time: number;
+  readonly label: string;
+}
+
 interface ChartProps {
   readonly label: string;
   /** Language and region. */
@@ -16,6 +23,7 @@ interface ChartProps {
   /** Seconds since 1970. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
+  readonly marks?: readonly Mark[];
   /** Is called with the two ends of a drag, in seconds since 1970. */
   readonly onZoom: (from: number, to: number) => void;
 }
@@ -23,6 +31,9 @@ interface ChartProps {
 const height = 190;
 /** Pixels. A shorter drag is a click. */
 const leastDrag = 8;
+const none: readonly Mark[] = [];
+/** Pixels between the labels of two marks. */
+const labelSpace = 90;
 const strokes = ["--chart-1", "--chart-2"];
 
 const colour = (name: string): string => {
@@ -35,11 +46,12 @@ const colour = (name: string): string => {
   return value;
 };
 
-export function Chart({ label, locale, times, series, onZoom }: ChartProps) {
+export function Chart({ label, locale, times, series, marks = none, onZoom }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
   const zoom = useRef(onZoom);
   zoom.current = onZoom;
+  const marked = useRef(marks);
   const timeName = useTexts().activity.time;
   const names = series.map(({ name }) => name).join("\n");
   useEffect(() => {
@@ -60,6 +72,7 @@ export function Chart({ label, locale, times, series, onZoom }: ChartProps) {
         height,
         cursor: { sync: { key: "brume" }, points: { size: 6 }, y: false, drag: { x: true, y: false, setScale: false } },
         hooks: {
+          draw: [(plot) => drawMarks(plot, marked.current, axis.stroke, font)],
           setSelect: [
             (plot) => {
               const { left, width } = plot.select;
@@ -105,7 +118,41 @@ export function Chart({ label, locale, times, series, onZoom }: ChartProps) {
   useEffect(() => {
     plot.current?.setData([[...times], ...series.map(({ values }) => [...values])]);
   }, [times, series]);
+  useEffect(() => {
+    marked.current = marks;
+    plot.current?.redraw(false);
+  }, [marks]);
   return <div className="chart" ref={box} role="img" aria-label={`${label}. ${summaryOf(series)}`} />;
+}
+
+/** Draws the marks that are in the range of the chart. Labels that would cover each other are left out. */
+function drawMarks(plot: uPlot, marks: readonly Mark[], stroke: string, font: string): void {
+  const { ctx, bbox, scales } = plot;
+  const { min, max } = scales["x"] ?? {};
+  if (typeof min !== "number" || typeof max !== "number") return;
+  const scale = devicePixelRatio;
+  let free = bbox.left;
+  ctx.save();
+  ctx.strokeStyle = stroke;
+  ctx.fillStyle = stroke;
+  ctx.lineWidth = scale;
+  ctx.setLineDash([3 * scale, 3 * scale]);
+  ctx.textAlign = "left";
+  ctx.textBaseline = "top";
+  ctx.font = font.replace(/\d+(?=px)/, (size) => String(Number(size) * scale));
+  for (const { time, label } of marks.toSorted((a, b) => a.time - b.time)) {
+    if (time < min || time > max) continue;
+    const x = Math.round(plot.valToPos(time, "x", true));
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    const isNearEnd = x + labelSpace * scale > bbox.left + bbox.width;
+    ctx.textAlign = isNearEnd ? "right" : "left";
+    if (x >= free) ctx.fillText(label, x + (isNearEnd ? -4 : 4) * scale, bbox.top + 2 * scale);
+    if (x >= free) free = x + labelSpace * scale;
+  }
+  ctx.restore();
 }
 
 /** Returns the last value of each series, for screen readers. */

@@ -17,24 +17,29 @@ import { PageHead, State } from "../../ui/page.tsx";
 import { BulkBar } from "./bulk.tsx";
 import { PowerMenu } from "./power.tsx";
 
+/** Labels that the filter offers. */
+const mostLabels = 200;
 const stateNames = ["on", "off", "New", "Deleting", "Failed", "Blocked"] as const;
 
 const matchesState = ({ State: state, IsPowerOn }: Server, wanted: string): boolean =>
   wanted === "on" || wanted === "off" ? state === "Active" && IsPowerOn === (wanted === "on") : state === wanted;
+
+const labelsOf = ({ Labels }: Pick<Server, "Labels">): string[] =>
+  Object.entries(Labels).map(([key, value]) => (value === "" ? key : `${key}=${value}`));
 
 const matchesText = (server: Server, text: string): boolean =>
   [
     server.Name,
     server.Image,
     ...server.LinkedNetworks.flatMap(({ IP, NetworkName }) => [IP, NetworkName]),
-    ...Object.entries(server.Labels).map(([key, value]) => `${key}=${value}`),
+    ...labelsOf(server),
   ].some((part) => part.toLowerCase().includes(text));
 
 export function ServerList() {
   const t = useTexts();
   const format = useFormat();
   const go = useNavigate({ from: "/servers" });
-  const { q = "", state = "", group = "" } = useSearch({ from: "/servers" });
+  const { q = "", state = "", group = "", label = "" } = useSearch({ from: "/servers" });
   const mayWrite = useMay("server:write");
   const { data: servers, error, refetch } = useQuery(queriesOf(useData().client).servers());
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
@@ -45,9 +50,17 @@ export function ServerList() {
         (server) =>
           (group === "" || String(server.BatchID) === group) &&
           (state === "" || matchesState(server, state)) &&
+          (label === "" || labelsOf(server).includes(label)) &&
           (text === "" || matchesText(server, text)),
       ),
-    [servers, state, group, text],
+    [servers, state, group, label, text],
+  );
+  const labels = useMemo(
+    () =>
+      [...new Set([...(servers ?? []).flatMap(labelsOf), ...(label === "" ? [] : [label])])]
+        .sort()
+        .slice(0, mostLabels),
+    [servers, label],
   );
   const columns = useMemo<Column<Server>[]>(
     () => [
@@ -93,9 +106,9 @@ export function ServerList() {
         name: t.common.labels,
         width: "minmax(120px, 1fr)",
         cell: ({ Labels }) =>
-          Object.entries(Labels).map(([key, value]) => (
-            <span key={key} className="tag">
-              {value === "" ? key : `${key}=${value}`}
+          labelsOf({ Labels }).map((one) => (
+            <span key={one} className="tag">
+              {one}
             </span>
           )),
       },
@@ -125,12 +138,12 @@ export function ServerList() {
     ],
     [t, format, mayWrite],
   );
-  const search = (change: { q?: string; state?: string; group?: string }): void => {
+  const search = (change: { q?: string; state?: string; group?: string; label?: string }): void => {
     void go({ search: (before) => ({ ...before, ...change }), replace: true });
   };
 
   if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
-  const isFiltered = q !== "" || state !== "" || group !== "";
+  const isFiltered = q !== "" || state !== "" || group !== "" || label !== "";
   return (
     <>
       <PageHead title={t.servers.title} count={servers && format.number(servers.length)}>
@@ -182,9 +195,22 @@ export function ServerList() {
                 </option>
               ))}
             </select>
+            {labels.length > 0 && (
+              <select
+                className="input"
+                aria-label={t.common.labels}
+                value={label}
+                onChange={(event) => search({ label: event.target.value })}
+              >
+                <option value="">{t.servers.anyLabel}</option>
+                {labels.map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            )}
             {group !== "" && <span className="tag">{t.servers.group(group)}</span>}
             {isFiltered && (
-              <Button kind="quiet" onClick={() => search({ q: "", state: "", group: "" })}>
+              <Button kind="quiet" onClick={() => search({ q: "", state: "", group: "", label: "" })}>
                 {t.servers.clearFilter}
               </Button>
             )}

@@ -1,6 +1,7 @@
 /** Four charts of a server on one time axis. The pointer shows the same moment in all of them; a drag zooms all. */
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
 import { useData } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
@@ -21,6 +22,8 @@ const ranges = {
 type Range = keyof typeof ranges;
 /** Seconds that a drag selects at least. */
 const leastZoom = 60;
+/** Actions that are named below the charts. */
+const mostListed = 5;
 /** The last second that a date can have. */
 const lastSecond = 8_640_000_000_000;
 const rangeNames = Object.keys(ranges) as Range[];
@@ -37,8 +40,20 @@ export function ServerMetrics({ id }: { id: number }) {
   const { data, error, refetch } = useQuery(
     zoom === null ? reads.metrics(id, seconds, step) : reads.metricsBetween(id, zoom.from, zoom.to, stepOf(zoom)),
   );
+  const actions = useQuery(reads.actions(id)).data;
+  const marks = useMemo(
+    () =>
+      (actions ?? []).map(({ Type, StartDate }) => ({
+        time: Date.parse(StartDate) / 1000,
+        label: t.servers.actions[Type],
+      })),
+    [actions, t],
+  );
   if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   const times = data?.Times.map((time) => Date.parse(time) / 1000) ?? [];
+  const [first = 0, last = 0] = [times[0], times.at(-1)];
+  // In the order of time, as the charts show them.
+  const within = marks.filter(({ time }) => time >= first && time <= last).toReversed();
   const isEmpty = data !== undefined && Object.values(data.Series).every((all) => all.every((one) => one === null));
   const charts =
     data === undefined
@@ -88,6 +103,7 @@ export function ServerMetrics({ id }: { id: number }) {
                 label={title}
                 locale={format.locale}
                 times={times}
+                marks={marks}
                 onZoom={(from, to) =>
                   void go({
                     search: {
@@ -103,6 +119,20 @@ export function ServerMetrics({ id }: { id: number }) {
             </Panel>
           ))}
         </div>
+      )}
+      {within.length > 0 && !isEmpty && (
+        <p className="muted small">
+          {t.metrics.actions}{" "}
+          {within
+            .slice(-mostListed)
+            .map(({ time, label }) => `${format.time(iso(time))} ${label}`)
+            .join(" · ")}
+        </p>
+      )}
+      {within.length > 0 && !isEmpty && (
+        <Link to="/servers/$id" params={{ id: String(id) }} search={{ tab: "actions" }}>
+          {t.metrics.allActions}
+        </Link>
       )}
     </div>
   );

@@ -5,8 +5,11 @@ import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
+import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
 import { useTexts } from "../../texts/texts.tsx";
+import { Dialog, DialogHead } from "../../ui/dialog.tsx";
+import { SelectField } from "../../ui/field.tsx";
 import type { IconName } from "../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
 import { CopyServer, TakeImage } from "./copies.tsx";
@@ -50,7 +53,7 @@ export function DeleteServer({ server, onClose }: { server: Server; onClose: () 
   );
 }
 
-type Open = "delete" | "copy" | "image";
+type Open = "delete" | "copy" | "image" | "commands";
 
 export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge?: boolean }) {
   const t = useTexts();
@@ -66,9 +69,31 @@ export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge
         <PowerItems server={server} onOpen={setOpen} />
       </Menu>
       {open === "delete" && <DeleteServer server={server} onClose={close} />}
+      {open === "commands" && <Commands server={server} onClose={close} />}
       {open === "copy" && <CopyServer server={server} onClose={close} />}
       {open === "image" && <TakeImage server={server} onClose={close} />}
     </>
+  );
+}
+
+/** The power actions as command, curl and TypeScript. */
+function Commands({ server, onClose }: { server: Server; onClose: () => void }) {
+  const t = useTexts();
+  const [type, setType] = useState<RequestType>(server.IsPowerOn ? "ShutDownGuestOS" : "PowerOn");
+  const title = t.servers.commandsTitle(server.Name);
+  return (
+    <Dialog label={title} kind="wide" onClose={onClose}>
+      <div className="inner">
+        <DialogHead title={title} onClose={onClose} />
+        <SelectField
+          label={t.server.action}
+          value={type}
+          options={powerActions.map(([name]) => [name, t.servers.actions[name]])}
+          onChange={({ target }) => setType(target.value as RequestType)}
+        />
+        <RequestPanel request={{ operation: "startAction", path: { id: server.ID }, body: { Type: type } }} />
+      </div>
+    </Dialog>
   );
 }
 
@@ -88,6 +113,9 @@ function PowerItems({ server, onOpen }: { server: Server; onOpen: (open: Open) =
           {t.servers.actions[type]}
         </MenuItem>
       ))}
+      <MenuItem icon="terminal" onSelect={() => onOpen("commands")}>
+        {t.servers.commands}
+      </MenuItem>
       <hr />
       <MenuItem icon="copy" why={whyNot(server, "Copy", t)} onSelect={() => onOpen("copy")}>
         {t.copies.copy}

@@ -6,6 +6,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
+import { Resizable } from "../../ui/resizable.tsx";
 import { ScreenBox, type ScreenHandle } from "../../ui/screenbox.tsx";
 import { useTicket } from "./ticket.ts";
 
@@ -56,23 +57,25 @@ export function GraphicalConsole({ server }: { server: Server }) {
           )}
         </span>
       </div>
-      {url === null ? (
-        <div className="terminal screen" />
-      ) : (
-        <ScreenBox
-          handle={screen}
-          url={url}
-          label={t.terminal.screenLabel}
-          onOpen={() => {
-            setOpen(true);
-            screen.current?.focus();
-          }}
-          onClose={() => {
-            setOpen(false);
-            setUrl(null);
-          }}
-        />
-      )}
+      <Resizable label={t.terminal.height} name="brume-screen-height" height={640}>
+        {url === null ? (
+          <div className="terminal screen" />
+        ) : (
+          <ScreenBox
+            handle={screen}
+            url={url}
+            label={t.terminal.screenLabel}
+            onOpen={() => {
+              setOpen(true);
+              screen.current?.focus();
+            }}
+            onClose={() => {
+              setOpen(false);
+              setUrl(null);
+            }}
+          />
+        )}
+      </Resizable>
       <p className="muted small">{t.terminal.screenHint}</p>
       <RequestPanel isFolded request={{ operation: "openConsole", path: { id: server.ID }, body: { Type: "Vnc" } }} />
     </div>

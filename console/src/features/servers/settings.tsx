@@ -6,6 +6,7 @@ import { type SubmitEvent, useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
+import { labelText, readLabels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
@@ -27,12 +28,24 @@ export function ServerSettings({ server }: { server: Server }) {
   const { client } = useData();
   const { Name, IsProtected, CPU, RAM, HDD } = server;
   const [form, setForm] = useState({ Name, IsProtected, CPU, RAM, HDD });
+  const [labels, setLabels] = useState(() => labelText(server.Labels));
   const { run, isBusy, error } = useChange(
     (body: ServerEdit) => client.updateServer({ path: { id: server.ID }, body }),
-    { done: () => t.server.saved },
+    {
+      done: () => t.server.saved,
+      // A disk does not shrink, and another size may restart the guest.
+      undo: (_, { Labels }) =>
+        Labels &&
+        (() => client.updateServer({ path: { id: server.ID }, body: { Name, IsProtected, Labels: server.Labels } })),
+    },
   );
   const faults = faultsOf(error);
   const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path: { id: server.ID }, body });
+  const named = {
+    Name: form.Name,
+    IsProtected: form.IsProtected,
+    ...(labels !== labelText(server.Labels) && { Labels: readLabels(labels) }),
+  };
   const save = (body: ServerEdit) => (event: SubmitEvent) => {
     event.preventDefault();
     run(body).catch(() => undefined);
@@ -41,7 +54,7 @@ export function ServerSettings({ server }: { server: Server }) {
     <div className="stack">
       <div className="columns">
         <Panel title={t.server.rename}>
-          <form className="stack" onSubmit={save({ Name: form.Name, IsProtected: form.IsProtected })}>
+          <form className="stack" onSubmit={save(named)}>
             <TextField
               label={t.common.name}
               required
@@ -50,12 +63,19 @@ export function ServerSettings({ server }: { server: Server }) {
               fault={faults["/Name"]}
               onChange={(event) => setForm({ ...form, Name: event.target.value })}
             />
+            <TextField
+              label={t.common.labels}
+              placeholder="stage=test, team=web"
+              value={labels}
+              fault={Object.entries(faults).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
+              onChange={(event) => setLabels(event.target.value)}
+            />
             <Check
               label={t.server.protect}
               checked={form.IsProtected}
               onChange={(event) => setForm({ ...form, IsProtected: event.target.checked })}
             />
-            <RequestPanel isFolded request={requestOf({ Name: form.Name, IsProtected: form.IsProtected })} />
+            <RequestPanel isFolded request={requestOf(named)} />
             <div className="line">
               <Button type="submit" isBusy={isBusy}>
                 {t.common.save}

@@ -6,6 +6,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
+import { Resizable } from "../../ui/resizable.tsx";
 import { TerminalBox, type TerminalHandle } from "../../ui/terminalbox.tsx";
 import { useTicket } from "./ticket.ts";
 
@@ -58,7 +59,9 @@ export function SerialConsole({ server }: { server: Server }) {
           </Button>
         )}
       </div>
-      <TerminalBox handle={terminal} label={t.terminal.label} onInput={send} />
+      <Resizable label={t.terminal.height} name="brume-console-height" height={520}>
+        <TerminalBox handle={terminal} label={t.terminal.label} onInput={send} />
+      </Resizable>
       <p className="muted small">{t.terminal.hint}</p>
       <RequestPanel
         isFolded

@@ -10,6 +10,9 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     create: "Создать сервер",
     filter: "Имя, адрес или метка",
     anyState: "Любое состояние",
+    anyLabel: "Любая метка",
+    commands: "Команды",
+    commandsTitle: (name) => `Питание ${name} командами`,
     emptyTitle: "Серверов пока нет",
     emptyAbout: "Сервер — виртуальная машина со своим адресом. Он запускается из образа за секунды.",
     noMatch: "Нет подходящих серверов.",
@@ -22,12 +25,31 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
       PowerOn: "Включить",
       ShutDownGuestOS: "Завершить работу",
       PowerReboot: "Сбросить",
-      delete: "Удалить",
-      deleteTitle: (n) =>
-        count(n, { one: `Удалить ${n} сервер`, few: `Удалить ${n} сервера`, other: `Удалить ${n} серверов` }),
+      Labels: "Метки",
+      titles: {
+        PowerOn: (n) =>
+          count(n, { one: `Включить ${n} сервер`, few: `Включить ${n} сервера`, other: `Включить ${n} серверов` }),
+        ShutDownGuestOS: (n) =>
+          count(n, {
+            one: `Завершить работу ${n} сервера`,
+            other: `Завершить работу ${n} серверов`,
+          }),
+        PowerReboot: (n) =>
+          count(n, { one: `Сбросить ${n} сервер`, few: `Сбросить ${n} сервера`, other: `Сбросить ${n} серверов` }),
+        Labels: (n) => count(n, { one: `Метки ${n} сервера`, other: `Метки ${n} серверов` }),
+        Delete: (n) =>
+          count(n, { one: `Удалить ${n} сервер`, few: `Удалить ${n} сервера`, other: `Удалить ${n} серверов` }),
+      },
+      addLabels: "Задать метки",
+      removeLabels: "Удалить ключи",
+      progress: (done, all) => `Готово: ${done} из ${all}`,
+      phases: { waiting: "Ждёт", sending: "Отправка", running: "Выполняется", done: "Готово", failed: "Ошибка" },
+      leftOut: "Пропущен",
+      more: (n) => count(n, { one: `и ещё ${n} сервер`, few: `и ещё ${n} сервера`, other: `и ещё ${n} серверов` }),
+      stop: "Остановить",
       deleteAbout: "Их диски и адреса будут потеряны. Отменить это нельзя.",
-      done: (n) => `Принято запросов: ${n}`,
-      failed: (n) => `Отклонено запросов: ${n}`,
+      done: (n) => `Готово серверов: ${n}`,
+      failed: (n) => `ошибок: ${n}`,
       word: "удалить",
     },
     states: {
@@ -104,6 +126,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     bandwidth: "Скорость",
     keys: "Ключи SSH",
     protected: "Защищён",
+    action: "Действие",
     noActions: "Действий ещё не было.",
     cancelAction: "Отменить",
     danger: "Опасная зона",
@@ -115,7 +138,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     rebuilding: (name) => `${name} пересоздаётся`,
     resize: "Изменить размер",
     resizeAbout: "Гость с поддержкой растёт на ходу; иначе он перезапускается. Диск можно только увеличить.",
-    rename: "Имя и защита",
+    rename: "Имя, метки и защита",
     protect: "Защитить от удаления и пересоздания",
     saved: "Сохранено",
     previousBoot: "Прошлая загрузка",
@@ -148,6 +171,8 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     imageTitle: (name) => `Образ ${name}`,
   },
   metrics: {
+    actions: "Действия за это время, пунктиром:",
+    allActions: "Все действия",
     range: "Период",
     unzoom: (from, to) => `${from} – ${to}: показать всё`,
     ranges: { h1: "1 час", h6: "6 часов", d1: "24 часа", d7: "7 дней", d30: "30 дней" },
@@ -163,6 +188,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     none: "Измерений ещё нет. Первое появится в течение десяти секунд после запуска.",
   },
   terminal: {
+    height: "Высота консоли",
     connect: "Подключиться",
     disconnect: "Отключиться",
     connected: "Подключено",
