@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { anyText } from "../../../../test/support/texts.ts";
 import {
   asciiName,
   type DomainName,
@@ -172,7 +173,7 @@ test("property: owner and target are parsed again from their response forms", ()
 });
 
 test("property: any text is a valid name or an error with a reason", () => {
-  const text = fc.oneof(fc.string({ unit: "binary", maxLength: 80 }), fc.string({ maxLength: 300 }), anyName);
+  const text = fc.oneof(anyText(80), fc.string({ maxLength: 300 }), anyName);
   fc.assert(
     fc.property(text, fc.boolean(), (one, wildcard) => {
       const outcome = asciiName(one, wildcard);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostNamePattern } from "@brume/api/serverinput.ts";
 import fc from "fast-check";
+import { anyText } from "../../../../test/support/texts.ts";
 import { hostNameOf, numberedHostName } from "./hostname.ts";
 
 test("other characters become one hyphen, none at the ends", () => {
@@ -22,7 +23,7 @@ test("other characters become one hyphen, none at the ends", () => {
 test("every name gives a valid host name or none", () => {
   const pattern = new RegExp(hostNamePattern, "u");
   fc.assert(
-    fc.property(fc.string({ unit: "binary", maxLength: 80 }), fc.integer({ min: 1 }), (name, id) => {
+    fc.property(anyText(80), fc.integer({ min: 1 }), (name, id) => {
       assert.match(hostNameOf(name) ?? numberedHostName(id), pattern);
     }),
   );

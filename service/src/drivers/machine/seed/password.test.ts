@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
+import { anyText } from "../../../../../test/support/texts.ts";
 import { hashPassword, renderSalt } from "./password.ts";
 
 test("the specification's examples", () => {
@@ -14,7 +15,7 @@ test("the specification's examples", () => {
 const openssl = spawnSync("openssl", ["version"]).error ? "openssl is not installed" : false;
 
 test("any password and salt hash as openssl hashes them", { skip: openssl }, () => {
-  const line = fc.string({ unit: "binary", minLength: 1, maxLength: 100 }).filter((text) => !/[\0\r\n]/.test(text));
+  const line = anyText(100, 1).filter((text) => !/[\0\r\n]/.test(text));
   const lines = fc.array(line, { minLength: 5, maxLength: 5 });
   fc.assert(
     fc.property(lines, fc.uint8Array({ minLength: 1, maxLength: 16 }), (passwords, random) => {

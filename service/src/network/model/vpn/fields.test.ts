@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
+import { anyText } from "../../../../../test/support/texts.ts";
 import {
   createSharedKey,
   type FieldValue,
@@ -166,7 +167,7 @@ test("an accepted value is canonical, and nothing throws", () => {
     '"',
   );
   const text = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 60 }),
+    anyText(60),
     fc.array(piece).map((parts) => parts.join("")),
   );
   for (const read of [readBlocks, readPeer, readHostPort, readIdentity, readKey])

@@ -8,6 +8,7 @@ import type { FieldError } from "@brume/api/errors.ts";
 import { Tunnel, type TunnelInput, Vpn } from "@brume/api/vpn.ts";
 import fc from "fast-check";
 import { Check } from "typebox/value";
+import { anyText } from "../../../../../test/support/texts.ts";
 import { ApiError } from "../../../base/error.ts";
 import { renderConnection, renderSecret } from "../../../drivers/router/ipsec/strongswan.ts";
 import { ipsecDialects, renderPeerConfig, wireguardDialects } from "../../../drivers/router/model/peerconfig.ts";
@@ -130,7 +131,7 @@ test("sending back a response changes nothing, with or without keys, and every t
 
 test("no text causes an unexpected error, and errors before the transaction are errors in it too", () => {
   const odd = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 40 }),
+    anyText(40),
     fc.constantFrom(
       "",
       "any",
