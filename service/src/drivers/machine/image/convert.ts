@@ -4,8 +4,7 @@
  */
 import { chown, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import type { Exec } from "../../exec.ts";
-import { createDiskTools, fileLimit, type ToolUse } from "../disk/tool.ts";
+import { type DiskTools, fileLimit, type ToolUse } from "../disk/tool.ts";
 import { type Disk, gigabyte } from "./header.ts";
 import { ImageError } from "./manifest.ts";
 
@@ -25,7 +24,7 @@ async function createOutput(path: string): Promise<void> {
  * insufficient, and the reason of `signal`.
  */
 export async function convertDisk(
-  exec: Exec,
+  tools: DiskTools,
   folder: string,
   from: string,
   disk: Disk,
@@ -36,7 +35,6 @@ export async function convertDisk(
   const available = Math.max(0, bavail * bsize - reserve);
   const source = `driver=${disk.format},file.driver=file,file.filename=${from.replaceAll(",", ",,")}`;
   await createOutput(join(folder, to));
-  const tools = createDiskTools(exec);
   const use: ToolUse = {
     folder,
     readable: [from],
@@ -64,12 +62,12 @@ export async function convertDisk(
  * Returns how a VM boots from the qcow2 `disk` in `folder`: by UEFI if its first sector contains no BIOS code but a protective MBR (GPT,
  * UEFI specification 5.2.3), otherwise by BIOS.
  */
-export async function findBoot(exec: Exec, folder: string, disk: string): Promise<"disk" | "uefi"> {
+export async function findBoot(tools: DiskTools, folder: string, disk: string): Promise<"disk" | "uefi"> {
   const path = join(folder, "sector");
   await createOutput(path);
   const argv = ["dd", "-f", "qcow2", "-O", "raw", "bs=512", "count=1", `if=${disk}`, "of=sector"];
   const use = { folder, readable: [disk], writable: ["sector"], bytes: 2 ** 20, uid, timeout: 10_000 };
-  await createDiskTools(exec).run(["qemu-img", ...argv], use);
+  await tools.run(["qemu-img", ...argv], use);
   const file = await open(path, "r");
   try {
     const { buffer } = await file.read(Buffer.alloc(512), 0, 512, 0);

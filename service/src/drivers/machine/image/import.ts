@@ -8,6 +8,7 @@ import { chmod, copyFile, link, lstat, rename, rm, stat, statfs } from "node:fs/
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Exec } from "../../exec.ts";
+import type { DiskTools } from "../disk/tool.ts";
 import type { Family } from "../interface.ts";
 import { convertDisk, findBoot } from "./convert.ts";
 import { type DownloadOptions, downloadFile, parseSource } from "./download.ts";
@@ -29,8 +30,9 @@ export interface ImportSource {
   readonly guest?: Renewal | null;
 }
 
-/** Options of a download, and the time of creation. */
+/** Options of a download, the programs that read disks, and the time of creation. */
 export interface MakeOptions extends DownloadOptions {
+  readonly tools: DiskTools;
   /** Creation time of the image in milliseconds since 1970. */
   readonly now: number;
 }
@@ -76,7 +78,6 @@ export const freeSpace = async (folder: string): Promise<number> => {
 
 /** Checks and converts the file `foreign` in the draft, and publishes the image. */
 async function finish(
-  exec: Exec,
   images: string,
   draft: string,
   spec: ImportSource,
@@ -87,7 +88,7 @@ async function finish(
   const disk = await inspectDisk(foreign);
   await chmod(foreign, 0o644);
   const file = `disk-${version}.qcow2`;
-  await convertDisk(exec, draft, "foreign", disk, file, options.signal);
+  await convertDisk(options.tools, draft, "foreign", disk, file, options.signal);
   await rm(foreign);
   const image: GuestImage = {
     name: spec.name,
@@ -96,7 +97,7 @@ async function finish(
     os: spec.os,
     minRam: spec.minRam,
     hdd: Math.max(spec.hdd, Math.ceil(disk.size / gigabyte)),
-    boot: await findBoot(exec, draft, file),
+    boot: await findBoot(options.tools, draft, file),
     format: "qcow2",
     files: { disk: file },
     version,
@@ -125,7 +126,7 @@ export async function downloadImage(
     await downloadFile(url, path, await freeSpace(draft), options);
     await checkSum(path, expected, `"${url.href}"`, options);
     await rename(path, join(draft, "foreign"));
-    return finish(exec, images, draft, spec, [expected.sum.slice(0, 16), url.href], options);
+    return finish(images, draft, spec, [expected.sum.slice(0, 16), url.href], options);
   });
 }
 
@@ -181,7 +182,7 @@ export async function importFile(
     const sum = await digestFile(copy, "sha256", options.signal);
     if (sha256 !== null && sum !== sha256.toLowerCase())
       throw new ImageError("checksum", `The sha256 of "${file}" is ${sum}; expected ${sha256.toLowerCase()}.`);
-    return finish(exec, images, draft, spec, [sum.slice(0, 16), file], options);
+    return finish(images, draft, spec, [sum.slice(0, 16), file], options);
   });
 }
 
@@ -213,6 +214,6 @@ export async function importUpload(
     const sum = await digestFile(foreign, "sha256", options.signal);
     if (sha256 !== null && sum !== sha256.toLowerCase())
       throw new ImageError("checksum", `The sha256 of the uploaded file is ${sum}; expected ${sha256.toLowerCase()}.`);
-    return finish(exec, images, draft, spec, [sum.slice(0, 16), "upload"], options);
+    return finish(images, draft, spec, [sum.slice(0, 16), "upload"], options);
   });
 }

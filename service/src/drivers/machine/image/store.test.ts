@@ -19,6 +19,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { exec } from "../../exec.ts";
+import { createDiskTools } from "../disk/tool.ts";
 import type { CatalogueEntry } from "./catalogue.ts";
 import { downloadFile, isPublicAddress, parseSource } from "./download.ts";
 import { createImageStore, type ImageStore } from "./store.ts";
@@ -34,6 +35,7 @@ let server: Server;
 let origin = "";
 let store: ImageStore;
 const now = 1_795_000_000_000;
+const tools = createDiskTools(exec);
 const allows = (address: string) => address === "127.0.0.1";
 
 const sum = (bytes: Buffer | string, hash = "sha256") => createHash(hash).update(bytes).digest("hex");
@@ -46,7 +48,7 @@ const entry = (file: string, sums: string, hash: CatalogueEntry["hash"] = "sha25
   guest: "cloud-init",
 });
 const storeWith = (...entries: CatalogueEntry[]) =>
-  createImageStore({ exec, images, imports, uploads, now: () => now, allows, catalogue: entries });
+  createImageStore({ exec, tools, images, imports, uploads, now: () => now, allows, catalogue: entries });
 
 /** Calls `work` every millisecond while the response is writable: a client that has left must not keep the process alive. */
 function whileOpen(response: ServerResponse, work: (timer: NodeJS.Timeout) => void): void {
@@ -386,7 +388,7 @@ test("reuses the draft of a killed process, or sweeps it when it is old", async 
 });
 
 test("adopts images of another folder if their version differs", async () => {
-  const other = createImageStore({ exec, images: join(folder, "other"), imports, uploads, now: () => now });
+  const other = createImageStore({ exec, tools, images: join(folder, "other"), imports, uploads, now: () => now });
   writeFileSync(join(imports, "own"), makeDisk("own"));
   const image = await other.import(spec("shared"), { file: "own", sha256: null });
   assert.deepEqual(await store.adopt(join(folder, "other")), [image]);

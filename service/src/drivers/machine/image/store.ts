@@ -5,6 +5,7 @@
 import { copyFile, link, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Exec } from "../../exec.ts";
+import { createDiskTools, type DiskTools } from "../disk/tool.ts";
 import type { ImageOrigin, TransferOptions } from "../interface.ts";
 import { type CatalogueEntry, catalogue } from "./catalogue.ts";
 import { parseSource } from "./download.ts";
@@ -44,6 +45,8 @@ export interface ImageStore {
 /** Dependencies of `createImageStore`. */
 export interface StoreOptions {
   readonly exec: Exec;
+  /** By default those of `exec`. They find at their first use what they need. */
+  readonly tools?: DiskTools;
   readonly images: string;
   readonly imports: string;
   /** Folder of uploaded files. */
@@ -70,6 +73,7 @@ async function requireSpace(folder: string, bytes: number): Promise<void> {
 
 export function createImageStore(options: StoreOptions): ImageStore {
   const { exec, images, imports, uploads, now } = options;
+  const tools = options.tools ?? createDiskTools(exec);
   const entries = options.catalogue ?? catalogue;
   const running = new Map<string, Transfer>();
 
@@ -77,6 +81,7 @@ export function createImageStore(options: StoreOptions): ImageStore {
     const controller = new AbortController();
     const listeners = new Set<TransferOptions>();
     const promise = make({
+      tools,
       now: now(),
       ...(options.allows && { allows: options.allows }),
       signal: controller.signal,
