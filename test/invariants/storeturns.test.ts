@@ -1,7 +1,7 @@
 /** Writes leave turns of the event loop to reads, on both databases. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Reader, rest, type Store } from "../../service/src/store/db.ts";
+import { journal, type Reader, rest, type Store } from "../../service/src/store/db.ts";
 import { databases, startDatabase } from "../support/databases.ts";
 import { insertEvent } from "../support/writer.ts";
 
@@ -70,4 +70,30 @@ turnInvariant("a long write that rests leaves turns to reads, which see nothing 
   assert.ok(seen.length > 3, `${seen.length} reads`);
   assert.ok(seen.slice(0, -1).every((subjects) => subjects.length === 0));
   assert.deepEqual(await readSubjects(store.read), range(10));
+});
+
+test("sqlite: the journal rows of a long write leave turns to reads", async () => {
+  const database = await startDatabase("sqlite");
+  const put = journal("event", ["type", "date", "project_id", "resource", "resource_id", "data"]);
+  const row = { type: "test", date: 0, project_id: 1, resource: "test", data: "x".repeat(2000) };
+  const others = { parent_id: null, token_id: null, request_id: null };
+  try {
+    let turns = 0;
+    let isOver = false;
+    const count = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    await database.store.write(async (tx) => {
+      for (const resource_id of range(20_000)) put(tx, { ...row, ...others, resource_id });
+      setImmediate(count);
+    });
+    isOver = true;
+    // The commit itself waits for the disk in other turns, but SQLite writes 40 MB before it.
+    const rows = await readSubjects(database.store.read);
+    assert.equal(rows.length, 20_000);
+    assert.ok(turns > 5, `${turns} turns`);
+  } finally {
+    await database.close();
+  }
 });

@@ -10,24 +10,16 @@ import { requireQuota } from "../account/model/rules.ts";
 import { ApiError } from "../base/error.ts";
 import { runAtOnce } from "../base/turn.ts";
 import type { RecordSet, ZoneChange } from "../drivers/nameserver/interface.ts";
-import { rest, type Tx } from "../store/db.ts";
+import { rest, runResting, type Tx } from "../store/db.ts";
 import type { RecordChange } from "./model/change.ts";
 import { absolute } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
 import { checkZone, describeConflict } from "./model/rules.ts";
-import {
-  automaticNs,
-  automaticSoa,
-  groupRecords,
-  recordSets,
-  servedOwner,
-  setKey,
-  spellingsOf,
-} from "./model/served.ts";
+import { automaticNs, automaticSoa, groupRecords, servedOwner, setKey, spellingsOf } from "./model/served.ts";
 import { showRow, storedOf } from "./model/show.ts";
 import { listNeighbours, nodeOf } from "./neighbours.ts";
 import * as table from "./table.ts";
-import { appendVersion, type VersionChange } from "./version.ts";
+import { appendLongVersion, appendVersion, type VersionChange } from "./version.ts";
 
 /** The author of a change; `now` in ms since 1970. */
 export interface Author {
@@ -96,19 +88,20 @@ export async function applyChanges(
   const changes = await writeAll(tx, domain.id, effective, serial, by.now);
   table.stepDomain.send(tx, after);
   if (!visible) return { domain: after, changes, step: null };
-  appendVersion(tx, after, changes, by);
-  return { domain: after, changes, step: stepOf(domain, after, neighbours, changes, nameServers) };
+  await appendLongVersion(tx, after, changes, by);
+  const step = await runResting(tx, stepOf(domain, after, neighbours, changes, nameServers));
+  return { domain: after, changes, step };
 }
 
-/** Returns the step of the zone from the domain before the changes to that after them. */
-function stepOf(
+/** Returns, with yields, the step of the zone from the domain before the changes to that after them. */
+function* stepOf(
   { ascii, serial: base }: table.OwnedDomain,
   { serial }: table.OwnedDomain,
   neighbours: readonly table.RecordRow[],
   changes: readonly VersionChange[],
   nameServers: readonly string[],
-): ZoneChange {
-  const sets = changedSets(ascii, neighbours, changes, nameServers);
+): Generator<void, ZoneChange> {
+  const sets = yield* changedSets(ascii, neighbours, changes, nameServers);
   return { zone: ascii, base, serial, soa: automaticSoa(ascii, nameServers), sets };
 }
 
@@ -131,7 +124,8 @@ export function createRecord(
   const row = { ...newRow(domain.id, change, serial, by.now), id: change.id };
   const changes: VersionChange[] = [{ op: "Create", before: null, after: row }];
   appendVersion(tx, after, changes, by);
-  return { domain: after, changes, row, step: stepOf(domain, after, neighbours, changes, nameServers) };
+  const step = runAtOnce(stepOf(domain, after, neighbours, changes, nameServers));
+  return { domain: after, changes, row, step };
 }
 
 /** Returns the row of a new record. */
@@ -227,33 +221,42 @@ async function write(
   return { op: "Create", before: null, after: { ...row, id } };
 }
 
-/** Returns the record sets that the changes touch, complete; a deleted set has no data. */
-function changedSets(
+/** Returns, with yields, the record sets that the changes touch, complete; a deleted set has no data. */
+function* changedSets(
   zone: string,
   neighbours: readonly table.RecordRow[],
   changes: readonly VersionChange[],
   nameServers: readonly string[],
-): RecordSet[] {
+): Generator<void, RecordSet[]> {
   const touched = new Map<string, StoredRecord>();
   const rows = [...neighbours];
-  for (const { before, after } of changes)
+  for (const { before, after } of changes) {
+    yield;
     for (const row of [before, after]) {
       if (row === null) continue;
       const record = storedOf(row);
       touched.set(setKey(record), record);
       if (row === after) rows.push(row);
     }
+  }
   const records = rows.sort((a, b) => a.id - b.id).map(storedOf);
+  yield;
   const spellings = spellingsOf(records);
-  const sets = recordSets(records, zone);
-  return [...touched].map(([key, record]) => {
+  const sets = yield* groupRecords(records, zone);
+  const changed: RecordSet[] = [];
+  for (const [key, record] of touched) {
+    yield;
     const set = sets.get(key);
-    if (set !== undefined) return set;
     const { type, ttl } = record;
-    if (type === "NS" && record.owner === "@") return automaticNs(zone, nameServers);
-    const owner = servedOwner(record).toLowerCase();
-    return { owner: absolute(spellings.get(owner) ?? owner, zone), type: recordSpecs[type], ttl, data: [] };
-  });
+    if (set !== undefined) changed.push(set);
+    else if (type === "NS" && record.owner === "@") changed.push(automaticNs(zone, nameServers));
+    else {
+      const owner = servedOwner(record).toLowerCase();
+      const spelled = absolute(spellings.get(owner) ?? owner, zone);
+      changed.push({ owner: spelled, type: recordSpecs[type], ttl, data: [] });
+    }
+  }
+  return changed;
 }
 
 /** Returns the same as `renderZone`, at once. */

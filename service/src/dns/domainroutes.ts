@@ -12,7 +12,7 @@ import { requestReconcile } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import { json } from "../http/reply.ts";
-import { type Reader, rest, runResting } from "../store/db.ts";
+import { type Reader, reserveIds, rest, runResting } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
 import { nextSerial, renderZone } from "./apply.ts";
 import type { Fetched } from "./migrate.ts";
@@ -21,13 +21,13 @@ import { type DomainName, readDomainName } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
 import { describeConflict, findConflicts } from "./model/rules.ts";
 import { automaticSoa, servedOwner, sortKey } from "./model/served.ts";
-import { domainTag, maxInEvent, printedOf, showDomain, showLongDomain } from "./model/show.ts";
+import { domainTag, maxInEvent, printedOf, printLongDomain, showDomain, showLongDomain } from "./model/show.ts";
 import { readZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { printZone } from "./model/zonefile/print.ts";
 import { requireFreeName } from "./names.ts";
 import type { DnsContext } from "./recordroutes.ts";
 import * as table from "./table.ts";
-import { appendVersion } from "./version.ts";
+import { appendLongVersion } from "./version.ts";
 import { largeZone, streamJson, streamZoneFile } from "./zonestream.ts";
 
 type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "deleteDomain";
@@ -43,6 +43,9 @@ function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; Zone
     errors.push(fieldError("/Migrate", "fields_conflict", "Migrate must not be true if ZoneFile is given."));
   return errors;
 }
+
+/** Records stored together: it takes less than a slice. */
+const storedTogether = 256;
 
 const zoneFileType = "text/dns; charset=us-ascii";
 
@@ -224,23 +227,25 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
           labels: body.Labels === undefined ? (domainLabels ?? "{}") : JSON.stringify(body.Labels),
           version: 1,
         });
+        const ids = records.length === 0 ? [] : await reserveIds(tx, "record", records.length);
         const rows: table.RecordRow[] = [];
-        for (const record of records) {
-          const newRow = {
+        for (let from = 0; from < records.length; from += storedTogether) {
+          const some = records.slice(from, from + storedTogether).map((record, index) => ({
             ...record,
+            id: ids[from + index] ?? 0,
             domain_id: row.id,
             node: sortKey(servedOwner(record)),
             serial: row.serial,
             created: now,
             labels: labels?.get(record) ?? "{}",
             version: 1,
-          };
-          const id = await table.insertRecord.insert(tx, newRow);
-          rows.push({ ...newRow, id: dryRun ? 0 : id });
+          }));
+          table.insertRecords(tx, some);
+          for (const each of some) rows.push(dryRun ? { ...each, id: 0 } : each);
           await rest(tx);
         }
         const changes = rows.map((after) => ({ op: "Create" as const, before: null, after }));
-        appendVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
+        await appendLongVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
         await requestReconcile(tx, delegation, row.id);
         await rest(tx);
 
@@ -248,8 +253,10 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
         const shownRows = dryRun ? rows.map((record) => ({ ...record, domain_id: 0 })) : rows;
         const answer = await runResting(tx, showLongDomain(shown, shownRows, anySerial, nameServers));
         const zone = await runResting(tx, renderZone(row, rows, nameServers));
+        const text = records.length <= maxInEvent ? null : await runResting(tx, printLongDomain(answer));
         return {
           answer,
+          ...(text !== null && { text: { type: json, body: text } }),
           tag: domainTag(shown),
           changes: [changeOf("domain.created", null, answer)],
           async refresh(ms) {

@@ -14,6 +14,8 @@ export const nodeOf = (record: StoredRecord): string => sortKey(servedOwner(reco
 
 /** Nodes read together: it takes less than a slice. */
 const nodesTogether = 512;
+/** Records whose places are computed together. */
+const placesTogether = 200;
 /** Rows read together. */
 const rowsTogether = 1000;
 
@@ -65,7 +67,8 @@ export async function listNeighbours(
   const nodes = new Set<string>();
   const removed = new Set<number>();
   const ranges: ConflictQuery[] = [];
-  for (const change of requested) {
+  for (const [index, change] of requested.entries()) {
+    if (index % placesTogether === placesTogether - 1) await rest(tx);
     if (change.op !== "Create") {
       removed.add(change.row.id);
       nodes.add(change.row.node);
@@ -86,7 +89,7 @@ export async function listAround(
   const nodes = new Set<string>();
   const ranges: ConflictQuery[] = [];
   for (const [index, record] of records.entries()) {
-    if (index % rowsTogether === rowsTogether - 1) await rest(tx);
+    if (index % placesTogether === placesTogether - 1) await rest(tx);
     addPlaces(record, nodes, ranges);
   }
   if (nodes.size + ranges.length > domain.record_count / 2) return listAll(tx, domain.id);

@@ -29,14 +29,20 @@ export interface DnsContext {
   readonly fetchZone: FetchZone;
 }
 
+/** Returns the event and audit entry of a changed record, from its API form. */
+export function recordEvent(
+  change: Applied["changes"][number],
+  { Before, After }: ReturnType<typeof showChange>,
+  domain: Pick<table.DomainRow, "id">,
+): ResourceChange {
+  const what = { Create: "created", Update: "changed", Delete: "deleted" } as const;
+  const id = change.after?.id ?? change.before?.id ?? 0;
+  return { type: `record.${what[change.op]}`, id, parent: domain.id, before: Before, after: After } as const;
+}
+
 /** Returns one event and audit entry per changed record. */
 export const emitRecordEvents = ({ domain, changes }: Applied): ResourceChange[] =>
-  changes.map((change) => {
-    const { Before, After } = showChange(change, domain);
-    const what = { Create: "created", Update: "changed", Delete: "deleted" } as const;
-    const id = change.after?.id ?? change.before?.id ?? 0;
-    return { type: `record.${what[change.op]}`, id, parent: domain.id, before: Before, after: After } as const;
-  });
+  changes.map((change) => recordEvent(change, showChange(change, domain), domain));
 
 /**
  * Returns the `refresh` of a change: it publishes the step and waits up to `ms`. Responses are written as if the step were served. If it is

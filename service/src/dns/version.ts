@@ -2,7 +2,7 @@
 import { formatDate } from "@brume/api/common.ts";
 import type { DnsRecord, Version } from "@brume/api/dns.ts";
 import { countFitting } from "../http/list.ts";
-import type { Reader, Tx } from "../store/db.ts";
+import { type Reader, rest, type Tx } from "../store/db.ts";
 import * as versions from "./changetable.ts";
 import { showRow } from "./model/show.ts";
 import type * as table from "./table.ts";
@@ -29,25 +29,58 @@ const pastOf = (row: table.RecordRow | null): PastRecord | null => {
   return { id, type, owner, ttl, value, created, labels };
 };
 
+/** Who made a version, and when (ms since 1970). */
+interface VersionAuthor {
+  readonly token: number;
+  readonly request: string;
+  readonly now: number;
+}
+
 /** Stores the version of the present serial in the transaction of its changes. */
 export function appendVersion(
   tx: Tx,
   domain: Pick<table.DomainRow, "id" | "serial">,
   changes: readonly VersionChange[],
-  by: { readonly token: number; readonly request: string; readonly now: number },
+  by: VersionAuthor,
 ): void {
-  const past: PastChange[] = changes.map(({ op, before, after }) => ({
-    op,
-    before: pastOf(before),
-    after: pastOf(after),
-  }));
+  putTexts(tx, domain, [printPast(changes)], by);
+}
+
+/** Changes whose text is created together. */
+const printedTogether = 200;
+
+/** Does the same for many changes, in slices. */
+export async function appendLongVersion(
+  tx: Tx,
+  domain: Pick<table.DomainRow, "id" | "serial">,
+  changes: readonly VersionChange[],
+  by: VersionAuthor,
+): Promise<void> {
+  const texts: string[] = [];
+  for (let from = 0; from < changes.length; from += printedTogether) {
+    if (from > 0) await rest(tx);
+    texts.push(printPast(changes.slice(from, from + printedTogether)));
+  }
+  putTexts(tx, domain, texts, by);
+}
+
+/** Returns the changes as JSON, without the brackets of the list. */
+const printPast = (changes: readonly VersionChange[]): string =>
+  changes.map(({ op, before, after }) => JSON.stringify({ op, before: pastOf(before), after: pastOf(after) })).join();
+
+function putTexts(
+  tx: Tx,
+  domain: Pick<table.DomainRow, "id" | "serial">,
+  texts: readonly string[],
+  by: VersionAuthor,
+): void {
   versions.putVersion(tx, {
     domain_id: domain.id,
     serial: domain.serial,
     date: by.now,
     token_id: by.token,
     request_id: by.request,
-    changes: JSON.stringify(past),
+    changes: `[${texts.join()}]`,
   });
 }
 

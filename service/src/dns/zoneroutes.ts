@@ -3,21 +3,22 @@ import type { ChangeInput as ChangeField, ChangesetResult, Version } from "@brum
 import type { FieldError } from "@brume/api/errors.ts";
 import { mergeQuotas, type Quotas, requireQuota } from "../account/model/rules.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
-import type { Caller, ChangeResult, Handlers, Request } from "../http/handler.ts";
+import type { Caller, ChangeResult, Handlers, Request, ResourceChange } from "../http/handler.ts";
 import { defaultLimit, mostParts } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
+import { json } from "../http/reply.ts";
 import { flushJournals, type Reader, rest, runResting, type Tx } from "../store/db.ts";
 import { canSeeRecord, getDomain, requireFullDomainAccess, requireRecordAccess } from "./access.ts";
 import { applyChanges, showChange } from "./apply.ts";
 import * as versions from "./changetable.ts";
 import type { RecordChange } from "./model/change.ts";
-import { compareRecords, type Difference } from "./model/difference.ts";
+import { compareRecords, type Difference, findDifferences } from "./model/difference.ts";
 import { checkFields, ownerField, readRecord, type StoredRecord } from "./model/record.ts";
 import { describeConflict, findConflicts } from "./model/rules.ts";
 import { domainTag, storedOf } from "./model/show.ts";
 import { readZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { listAll, listAround } from "./neighbours.ts";
-import { authorOf, awaitPublish, type DnsContext, emitRecordEvents, hideNewIds } from "./recordroutes.ts";
+import { authorOf, awaitPublish, type DnsContext, hideNewIds, recordEvent } from "./recordroutes.ts";
 import * as table from "./table.ts";
 import { type PastRecord, readVersions, showVersion, stateAt } from "./version.ts";
 
@@ -125,6 +126,9 @@ function* requireNoConflict(
   if (faults.length > 0) throw zoneFileError(faults);
 }
 
+/** Changes whose texts are created together. */
+const shownTogether = 100;
+
 export function zoneRoutes(context: DnsContext): Handlers<Names> {
   /** Applies the changes and returns the result with its events. */
   async function apply(
@@ -138,16 +142,28 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
     const result = await applyChanges(tx, domain, requested, by, context.nameServers, options);
     const applied = { ...result, changes: hideNewIds(result.changes, request.dryRun) };
     const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
-    const answer: ChangesetResult = {
+    // Thousands of records: their texts are created in slices.
+    const Records: ChangesetResult["Records"][number][] = [];
+    const texts: string[] = [];
+    const events: ResourceChange[] = [];
+    for (const [index, change] of applied.changes.entries()) {
+      if (index % shownTogether === shownTogether - 1) await rest(tx);
+      const shown = showChange(change, applied.domain);
+      Records.push(shown);
+      texts.push(JSON.stringify(shown));
+      events.push(recordEvent(change, shown, applied.domain));
+    }
+    const summary = {
       Serial: applied.domain.serial,
       Created: count("Create"),
       Updated: count("Update"),
       Deleted: count("Delete"),
-      Records: applied.changes.map((change) => showChange(change, applied.domain)),
     };
-    const summary = { ...answer, Records: undefined };
+    const body = `${JSON.stringify(summary).slice(0, -1)},"Records":[${texts.join()}]}`;
+    const answer: ChangesetResult = { ...summary, Records };
     return {
       answer,
+      text: { type: json, body },
       changes: [
         {
           type: "domain.changed",
@@ -157,7 +173,7 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
           after: summary,
           silent: true,
         },
-        ...emitRecordEvents(applied),
+        ...events,
       ],
       refresh: awaitPublish(context, applied, () => answer),
     };
@@ -193,7 +209,7 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
         // Unless the file marks the NS set at the top, the stored NS records there are kept.
         const compared = zone.definesTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
         const wanted = zone.records.map((record) => ({ record, labels: zone.labels.get(record) ?? null }));
-        const differences = compareRecords(compared, wanted, { keep });
+        const differences = await runResting(tx, findDifferences(compared, wanted, { keep }));
         await rest(tx);
         await runResting(tx, requireNoConflict(domain, present, differences, zone.lines));
         const changes = changesOf(differences, { at: "/ZoneFile", pointer: "" });

@@ -5,8 +5,8 @@
 import type { OperationName } from "@brume/api/contract.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { append, type NewEvent } from "../engine/event.ts";
-import { rest, type Store } from "../store/db.ts";
+import { append } from "../engine/event.ts";
+import { rest, type Store, type Tx } from "../store/db.ts";
 import { type Bound, subjectOf } from "./bind.ts";
 import type { Exchange } from "./exchange.ts";
 import type { AuditRow, Caller, ChangeResult, Request, ResourceChange } from "./handler.ts";
@@ -36,26 +36,36 @@ class DryRunEnd extends Error {
 
 const resourceOf = (type: string): string => type.slice(0, type.indexOf("."));
 
-function eventsOf(
+/** Objects whose texts are created together. */
+const printedTogether = 100;
+
+/** Appends the events of the changes, in slices. */
+async function appendEvents(
+  tx: Tx,
   changes: readonly ResourceChange[],
   caller: Caller,
   requestId: string,
   now: number,
   print: Print,
-): NewEvent[] {
-  return changes
-    .filter(({ silent }) => silent !== true)
-    .map(({ type, id, parent, project, after }) => ({
-      type,
-      date: now,
-      project: project ?? caller.projectId,
-      resource: resourceOf(type),
-      id,
-      parent,
-      token: caller.tokenId,
-      request: requestId,
-      data: print(after),
-    }));
+): Promise<void> {
+  for (let from = 0; from < changes.length; from += printedTogether) {
+    if (from > 0) await rest(tx);
+    const events = changes
+      .slice(from, from + printedTogether)
+      .filter(({ silent }) => silent !== true)
+      .map(({ type, id, parent, project, after }) => ({
+        type,
+        date: now,
+        project: project ?? caller.projectId,
+        resource: resourceOf(type),
+        id,
+        parent,
+        token: caller.tokenId,
+        request: requestId,
+        data: print(after),
+      }));
+    await append(tx, events);
+  }
 }
 
 /** Creates the audit row of a request. `change` is its first changed object, if there is one. */
@@ -109,7 +119,7 @@ export async function executeChange(
     // A change of thousands of objects has texts of megabytes.
     await rest(tx);
     const now = clock.now();
-    await append(tx, eventsOf(outcome.changes, caller, exchange.id, now, print));
+    await appendEvents(tx, outcome.changes, caller, exchange.id, now, print);
     await rest(tx);
     // Parts of a long content are no changes of an object, and would displace other rows.
     if (bound.operation.content !== true || outcome.changes.length > 0)
@@ -135,7 +145,8 @@ export async function executeChange(
     const refreshing = outcome.refresh?.(wait);
     const answer = refreshing && (await (wait > 0 ? context.stop.race(refreshing) : refreshing));
     if (answer !== undefined) {
-      reply = show({ ...outcome, answer });
+      const { text: _, ...others } = outcome;
+      reply = show({ ...others, answer });
       await claim?.amend(reply, outcome.tasks ?? []);
     }
   } catch (error) {

@@ -222,7 +222,7 @@ export function createWriter({ kind, connected, queries, log, health }: WriterOp
     // A part of a batch has written, even if it wrote nothing itself.
     const isDurable = together.size > 0 || outcomes.some((outcome) => outcome.isDurable);
     const writing = Promise.all([
-      writeEntries(kind, connection, entries),
+      writeEntries(kind, connection, entries, life),
       ...finished.map((each) => each()),
       ...outcomes.map((outcome) => outcome.finished()),
     ]);

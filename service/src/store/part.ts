@@ -10,9 +10,24 @@ import type { DatabaseKind, Journal, Row, Session } from "./session.ts";
 const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
 
 /** Writes the journal entries and empties the list. The lock keeps the ids of all processes in the order of commits. */
-export async function writeEntries(kind: DatabaseKind, connection: WriteConnection, entries: Entry[]): Promise<void> {
+export async function writeEntries(
+  kind: DatabaseKind,
+  connection: WriteConnection,
+  entries: Entry[],
+  life: Life,
+): Promise<void> {
   if (entries.length === 0) return;
   const statements = statementsOf(entries.splice(0), kind);
+  if (kind === "sqlite") {
+    for (const { sql, values, name } of statements) {
+      await connection.run(sql, values, name);
+      if (life.turn.isOver()) {
+        life.rested = true;
+        await life.turn.next();
+      }
+    }
+    return;
+  }
   await Promise.all([
     connection.lock("journal"),
     ...Array.from(statements, ({ sql, values, name }) => connection.run(sql, values, name)),
@@ -112,8 +127,8 @@ export class PartSession implements Session {
   }
   flush(): Promise<void> {
     return this.#act("flush", async (connection) => {
-      await writeEntries(this.kind, connection, this.#earlier);
-      await writeEntries(this.kind, connection, this.entries);
+      await writeEntries(this.kind, connection, this.#earlier, this.#life);
+      await writeEntries(this.kind, connection, this.entries, this.#life);
     });
   }
   send(sql: string, values: readonly unknown[], name?: string): void {

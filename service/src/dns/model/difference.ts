@@ -1,5 +1,6 @@
 /** Computes the changes that turn one list of records into another. Records are identified by type, owner and value. */
 
+import { runAtOnce } from "../../base/turn.ts";
 import type { RecordRow } from "../table.ts";
 import { recordKey, type StoredRecord } from "./record.ts";
 
@@ -26,22 +27,34 @@ export type Difference =
 const differs = (row: RecordRow, { owner, ttl, value }: StoredRecord): boolean =>
   row.ttl !== ttl || row.owner !== owner || row.value !== value;
 
-/** Returns the changes from `present` to `desired`. With `keep` nothing is deleted. Takes linear time. */
-export function compareRecords(
+/** Returns the same as `findDifferences`, at once. */
+export const compareRecords = (...input: Parameters<typeof findDifferences>): Difference[] =>
+  runAtOnce(findDifferences(...input));
+
+/** Records between two yields. */
+const recordsTogether = 200;
+
+/** Returns the changes from `present` to `desired`, with yields. With `keep` nothing is deleted. Takes linear time. */
+export function* findDifferences(
   present: readonly RecordRow[],
   desired: readonly DesiredRecord[],
   { keep = false } = {},
-): Difference[] {
-  const rows = new Map(present.map((row) => [recordKey(row), row]));
+): Generator<void, Difference[]> {
+  const rows = new Map<string, RecordRow>();
+  for (const [index, row] of present.entries()) {
+    if (index % recordsTogether === 0) yield;
+    rows.set(recordKey(row), row);
+  }
   const differences: Difference[] = [];
-  desired.forEach(({ record, labels }, index) => {
+  for (const [index, { record, labels }] of desired.entries()) {
+    if (index % recordsTogether === 0) yield;
     const key = recordKey(record);
     const row = rows.get(key);
     rows.delete(key);
     if (row === undefined) differences.push({ op: "Create", record, labels: labels ?? "{}", index });
     else if (differs(row, record) || (labels !== null && labels !== row.labels))
       differences.push({ op: "Update", row, record, labels: labels ?? row.labels, index });
-  });
+  }
   if (!keep) for (const row of rows.values()) differences.push({ op: "Delete", row });
   return differences;
 }

@@ -69,6 +69,21 @@ export function* showLongDomain(
   };
 }
 
+/** Returns a domain as JSON, with yields. */
+export function* printLongDomain(domain: Domain): Generator<void, string> {
+  const texts: string[] = [];
+  for (const record of domain.LinkedRecords) {
+    texts.push(JSON.stringify(record));
+    yield;
+  }
+  // The fields before it have no quotation marks.
+  const [before = "", after = ""] = JSON.stringify({ ...domain, LinkedRecords: [] }).split(
+    /(?<="LinkedRecords":\[)/,
+    2,
+  );
+  return before + texts.join() + after;
+}
+
 /** Maximum number of records in an event of a domain. With more, `LinkedRecords` of the event is empty. */
 export const maxInEvent = 1000;
 
