@@ -1,5 +1,6 @@
 /** Stories of the console about images, the audit log, webhooks, projects and the host. */
 import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { deleteLink, listLinksOfServer } from "../../service/src/network/table.ts";
 import { deleteServer } from "../../service/src/server/table.ts";
@@ -28,6 +29,43 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await page.getByLabel("Type gold to confirm").fill("gold");
       await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByRole("row", { name: /^gold/ }).waitFor({ state: "detached" });
+    });
+  });
+
+  test("a file is uploaded with its progress, paused, and continued after a reload with the same file only", async () => {
+    const disk = randomBytes(3_000_000);
+    disk.fill(0, 0, 512);
+    const fileOf = (buffer: Buffer) => ({ name: "mine.raw", mimeType: "application/octet-stream", buffer });
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/images");
+      await page.getByRole("button", { name: "Add image" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "This computer" }).click();
+      await dialog.getByLabel("Disk image").setInputFiles(fileOf(disk));
+      await dialog.getByText("brume image upload FILE --name mine").waitFor();
+      const sum = createHash("sha256").update(disk).digest("hex");
+      assert.equal(await dialog.getByLabel("SHA-256").inputValue(), sum);
+      // The content is held back, so that the upload is still running at the pause.
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      await page.route("**/image/*/content", async (route) => {
+        await released;
+        // The request may have ended with the pause.
+        await route.continue().catch(() => undefined);
+      });
+      await dialog.getByRole("button", { name: "Add image" }).click();
+      await page.getByText("Uploading: 0 %").waitFor();
+      await page.getByRole("button", { name: "Pause mine" }).click();
+      await page.getByText("Paused: 0 %").waitFor();
+      await page.reload();
+      const input = page.getByLabel("Choose the same file to continue");
+      await input.setInputFiles(fileOf(randomBytes(3_000_000)));
+      await page.getByText("This is another file").waitFor();
+      release();
+      await page.getByLabel("Choose the same file to continue").setInputFiles(fileOf(disk));
+      await page.getByRole("row", { name: /^mine (?:Ready|Failed)/ }).waitFor();
+      const image = (await fixture.brume.client.listImages()).find(({ Name }) => Name === "mine");
+      assert.match(image?.Error?.detail ?? "", /servers are simulated/);
+      await fixture.brume.client.deleteImage({ path: { id: image?.ID ?? 0 } });
     });
   });
 

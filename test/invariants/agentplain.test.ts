@@ -76,13 +76,14 @@ function driversThat(act: () => unknown): Drivers {
           ? Reflect.get(target, name, receiver)
           : async () => act(),
     });
-  const { machines, images, consoles, router, contents } = simulated;
+  const { machines, images, consoles, router, contents, uploads } = simulated;
   return {
     machines: acting(machines),
     images: acting(images),
     consoles: acting(consoles),
     router: acting(router),
     contents: acting(contents),
+    uploads: acting(uploads),
   };
 }
 

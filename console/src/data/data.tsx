@@ -9,6 +9,7 @@ import { type Cell, createCell } from "./cell.ts";
 import { createConsoleClient } from "./client.ts";
 import { applyEvents } from "./patch.ts";
 import { type Connection, type EventStream, startStream } from "./stream.ts";
+import { createUploads, type Uploads } from "./uploads.ts";
 
 /** `unknown`: not read yet. */
 export type SignedIn = "unknown" | "in" | "out";
@@ -16,6 +17,7 @@ export type SignedIn = "unknown" | "in" | "out";
 export interface Data {
   readonly client: Client;
   readonly queries: QueryClient;
+  readonly uploads: Uploads;
   readonly signedIn: Cell<SignedIn>;
   readonly connection: Cell<Connection>;
   /** The latest events, the newest first. */
@@ -46,7 +48,10 @@ export function createData(): Data {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let stream: EventStream | null = null;
 
+  const client = createConsoleClient(() => onSignedOut());
+  const uploads = createUploads(client);
   const stop = (): void => {
+    uploads.stop();
     stream?.close();
     stream = null;
     clearTimeout(timer);
@@ -85,8 +90,9 @@ export function createData(): Data {
   };
 
   return {
-    client: createConsoleClient(onSignedOut),
+    client,
     queries,
+    uploads,
     signedIn,
     connection,
     recent,

@@ -106,8 +106,33 @@ function typescript(request: Request): string {
   return `await brume.${operation}(${text === "{}" ? "" : text});`;
 }
 
+/** Returns the requests of an upload in each form. */
+function uploadOf({ body = {} }: Request, origin: string): Equivalent[] {
+  const { Size: _size, Sha256: _sum, ...rest } = body;
+  const size = `{Size: $size} + ${JSON.stringify(rest)}`;
+  const token = '-H "Authorization: Bearer $BRUME_TOKEN"';
+  const [name = "", ...flags] = cli({ operation: "createImage", body: rest }).split(" ").slice(3);
+  return [
+    { name: "CLI", text: ["brume image upload FILE --name", name, ...flags].join(" ") },
+    {
+      name: "curl",
+      text: [
+        `ID=$(jq -n --argjson size $(stat -c %s FILE) ${word(size)} |`,
+        `  curl -sS ${origin}/image ${token} --json @- | jq .ID)`,
+        `curl -T FILE ${origin}/image/$ID/content ${token}`,
+      ].join("\n"),
+    },
+    { name: "TypeScript", text: `await brume.uploadImage(${JSON.stringify(rest)}, await openAsBlob("FILE"));` },
+  ];
+}
+
 /** Returns the request in each form. */
-export const equivalentsOf = (request: Request, origin: string): Equivalent[] => [
+export const equivalentsOf = (request: Request, origin: string): Equivalent[] =>
+  request.operation === "createImage" && request.body?.["Size"] !== undefined
+    ? uploadOf(request, origin)
+    : formsOf(request, origin);
+
+const formsOf = (request: Request, origin: string): Equivalent[] => [
   { name: "CLI", text: cli(request) },
   { name: "curl", text: curl(request, origin) },
   { name: "TypeScript", text: typescript(request) },

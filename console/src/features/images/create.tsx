@@ -1,19 +1,23 @@
-/** Creates an image: from the disk of a server, from an address, or from a file in the import folder of the host. */
+/** Creates an image: from the disk of a server, from an address, from a file of this computer, or from a file in the import folder of the host. */
 import { families } from "@brume/api/catalog.ts";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useData } from "../../data/data.tsx";
+import { digestFile } from "../../data/digest.ts";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { useTexts } from "../../texts/texts.tsx";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Segments } from "../../ui/feedback.tsx";
-import { SelectField, TextField } from "../../ui/field.tsx";
+import { Field, SelectField, TextField } from "../../ui/field.tsx";
 
-type Source = "url" | "server" | "file";
+type Source = "url" | "upload" | "server" | "file";
 
 export function CreateImage({ server, onClose }: { server?: number; onClose: () => void }) {
   const t = useTexts();
-  const { client } = useData();
+  const format = useFormat();
+  const { client, uploads } = useData();
+  const [chosen, setChosen] = useState<File | null>(null);
+  const [read, setRead] = useState(0);
   const servers = useQuery(queriesOf(client).servers()).data ?? [];
   const [source, setSource] = useState<Source>(server === undefined ? "url" : "server");
   const [form, setForm] = useState({
@@ -31,10 +35,32 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
   const body = {
     server: { Name, ServerID: Number(ServerID) },
     url: { Name, Url, Sha256, ...described },
+    upload: { Name, Size: chosen?.size ?? 0, Sha256, ...described },
     file: { Name, File, ...(Sha256 !== "" && { Sha256 }), ...described },
   }[source];
   const isComplete =
-    Name !== "" && { server: ServerID !== "", url: Url !== "" && Sha256 !== "", file: File !== "" }[source];
+    Name !== "" &&
+    {
+      server: ServerID !== "",
+      url: Url !== "" && Sha256 !== "",
+      upload: chosen !== null && Sha256 !== "",
+      file: File !== "",
+    }[source];
+  // The file that is read now; a later choice ends it.
+  useEffect(() => {
+    if (chosen === null) return undefined;
+    const controller = new AbortController();
+    digestFile(chosen, setRead, controller.signal).then(
+      (Digest) => setForm((before) => ({ ...before, Sha256: Digest })),
+      () => undefined,
+    );
+    return () => controller.abort();
+  }, [chosen]);
+  const choose = (file: File): void => {
+    setRead(0);
+    setChosen(file);
+    set({ Sha256: "", ...(Name === "" && { Name: file.name.replace(/\.(qcow2|raw|img|iso)$/i, "").slice(0, 64) }) });
+  };
   return (
     <FormDialog
       title={t.images.create}
@@ -44,6 +70,10 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
       isComplete={isComplete}
       send={(options) => client.createImage({ body }, options)}
       done={(image) => t.images.started(image.Name)}
+      onDone={(image) => {
+        if (chosen !== null && source === "upload") uploads.start(image, chosen, true);
+        onClose();
+      }}
       onClose={onClose}
     >
       {(fault) => (
@@ -52,6 +82,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
             label={t.images.source}
             value={source}
             options={[
+              ["upload", t.images.sources.upload],
               ["url", t.images.sources.url],
               ["server", t.images.sources.server],
               ["file", t.images.sources.file],
@@ -76,6 +107,29 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
               options={[["", "–"], ...servers.map(({ ID, Name: name }) => [String(ID), name] as const)]}
               onChange={({ target }) => set({ ServerID: target.value })}
             />
+          )}
+          {source === "upload" && (
+            <Field
+              label={t.images.uploadFile}
+              hint={
+                chosen === null || Sha256 !== ""
+                  ? t.images.uploadHint
+                  : t.images.reading(format.number(Math.floor(read * 100)))
+              }
+              fault={fault("/Size")}
+            >
+              {(ids) => (
+                <input
+                  {...ids}
+                  className="input"
+                  type="file"
+                  onChange={({ target }) => {
+                    const file = target.files?.[0];
+                    if (file !== undefined && file.size > 0) choose(file);
+                  }}
+                />
+              )}
+            </Field>
           )}
           {source === "url" && (
             <TextField
@@ -102,8 +156,9 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
             <>
               <TextField
                 label="SHA-256"
-                hint={t.images.digestHint}
+                hint={source === "upload" ? t.images.digestOfFile : t.images.digestHint}
                 spellCheck={false}
+                readOnly={source === "upload"}
                 fault={fault("/Sha256")}
                 value={Sha256}
                 onChange={({ target }) => set({ Sha256: target.value.trim() })}

@@ -15,6 +15,7 @@ import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Meter, PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { CreateImage } from "./create.tsx";
+import { UploadState } from "./upload.tsx";
 
 const tones: Readonly<Record<Image["State"], Tone>> = {
   Active: "good",
@@ -54,10 +55,12 @@ export function ImageList() {
       {
         id: "state",
         name: t.common.state,
-        width: "150px",
+        width: "minmax(190px, 1fr)",
         isMain: true,
-        cell: ({ State: state, Progress, Error: failure }) =>
-          state === "New" ? (
+        cell: ({ State: state, Progress, Error: failure, ...image }) =>
+          state === "Uploading" ? (
+            <UploadState image={image} />
+          ) : state === "New" ? (
             <div className="stack tight">
               <span className="small number">{t.images.progress(format.number(Progress))}</span>
               <Meter label={t.images.states.New} value={Progress} limit={100} isProgress />
