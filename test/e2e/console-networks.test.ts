@@ -105,7 +105,10 @@ describeConsole("the console of networks", {}, (fixture) => {
       assert.notEqual((await stored()).Firewall.ConfirmBy, null);
       await page.goto("/console/dns");
       await page.getByRole("timer").getByText("Roll-back in 0:").waitFor();
-      await page.getByRole("button", { name: "Keep the rules" }).click();
+      await page.getByRole("button", { name: "Commands: Keep the rules" }).click();
+      await page.getByText(/brume firewall (set|confirm) \d+/).waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Keep the rules", exact: true }).click();
       await page.getByText("The rules are confirmed").waitFor();
       await page.getByRole("timer").waitFor({ state: "detached" });
     });

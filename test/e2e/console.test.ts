@@ -213,6 +213,7 @@ describeConsole("the console", {}, (fixture) => {
       await page.getByLabel("Purpose").selectOption("certificate");
       await page.getByLabel("Domain", { exact: true }).selectOption("example.com");
       await page.getByText("only in example.com, names _acme-challenge*").waitFor();
+      await page.getByText(/^It cannot see servers, .*change networks/).waitFor();
       await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
       await page.getByText("Copy the token now").first().waitFor();
       const value = (await page.getByRole("dialog").locator("pre").textContent()) ?? "";
@@ -229,6 +230,24 @@ describeConsole("the console", {}, (fixture) => {
         await robots.getByRole("heading", { name: "Sign in to Brume" }).waitFor();
       });
     });
+  });
+
+  test("a session of another browser is ended from the list", async () => {
+    const { Token, ID } = await fixture.brume.client.createToken({ body: { Name: "lost", Scopes: ["dns:read"] } });
+    await story(Token, async (lost) => {
+      await lost.goto("/console/dns");
+      await lost.getByRole("link", { name: "example.com" }).waitFor();
+      await story(fixture.brume.token, async (page) => {
+        await page.goto("/console/access?tab=sessions");
+        await page.getByRole("row", { name: /lost/ }).getByRole("button", { name: "End" }).click();
+        await page.getByRole("dialog").getByText("This request").click();
+        await page.getByText(/brume session delete \d+/).waitFor();
+        await page.getByRole("dialog").getByRole("button", { name: "End", exact: true }).click();
+        await page.getByText("The session has ended").waitFor();
+      });
+      await lost.getByRole("heading", { name: "Sign in to Brume" }).waitFor();
+    });
+    await fixture.brume.client.deleteToken({ path: { id: ID } });
   });
 
   test("events appear as they happen, and can be paused", async () => {

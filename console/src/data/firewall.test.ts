@@ -8,6 +8,7 @@ import {
   diffRules,
   editRule,
   moveRule,
+  movesOf,
   type Rule,
   requestOf,
   shadowedRules,
@@ -56,6 +57,18 @@ test("the difference of any two sets contains both in order", () => {
       );
     }),
   );
+});
+
+test("a rule that only moved is marked in both lines, and a changed one is not", () => {
+  const lines = diffRules([rule(1), rule(2), rule(3)], [rule(2), rule(3), rule(1), rule(4)]);
+  assert.deepEqual(
+    [...movesOf(lines)].toSorted(([a], [b]) => a - b),
+    [
+      [0, 3],
+      [3, 1],
+    ],
+  );
+  assert.deepEqual([...movesOf(diffRules([rule(1)], [rule(2)]))], []);
 });
 
 test("a new rule gets a key of its own, and only TCP and UDP keep ports", () => {

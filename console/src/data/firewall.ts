@@ -131,6 +131,19 @@ export function diffRules(before: readonly Rule[], after: readonly Rule[]): Diff
   return [...lines, ...after.flatMap((_, index) => (index >= now.length - tail ? line("keep", after, index) : []))];
 }
 
+/** Returns for each line of a rule that only moved, by its index, the number of the rule in the other set. */
+export function movesOf(lines: readonly DiffLine[]): ReadonlyMap<number, number> {
+  const removed = new Map<string, { readonly index: number; readonly number: number }[]>();
+  for (const [index, { kind, rule, number }] of lines.entries())
+    if (kind === "remove") removed.set(textOf(rule), [...(removed.get(textOf(rule)) ?? []), { index, number }]);
+  const moves = new Map<number, number>();
+  for (const [index, { kind, rule, number }] of lines.entries()) {
+    const from = kind === "add" ? removed.get(textOf(rule))?.shift() : undefined;
+    if (from !== undefined) moves.set(index, from.number).set(from.index, number);
+  }
+  return moves;
+}
+
 /** Returns pairs of positions of the longest common subsequence. */
 function commonOrder(old: readonly string[], now: readonly string[]): (readonly [number, number])[] {
   if (old.length > mostCompared || now.length > mostCompared) return [];

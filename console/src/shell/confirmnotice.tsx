@@ -6,8 +6,10 @@ import { useEffect, useState } from "react";
 import { useChange } from "../data/change.ts";
 import { useData, useMay } from "../data/data.tsx";
 import { queriesOf } from "../data/queries.ts";
+import { RequestPanel } from "../data/requestpanel.tsx";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
+import { Dialog, DialogHead } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 
 export function ConfirmNotices() {
@@ -28,15 +30,14 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
   const format = useFormat();
   const { client } = useData();
   const mayWrite = useMay("network:write");
+  const [isShown, setShown] = useState(false);
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 500);
     return () => clearInterval(timer);
   }, []);
-  const { run, isBusy } = useChange(
-    () => client.configureFirewall({ path: { id: network.Id }, body: { Confirm: true } }),
-    { done: () => t.firewall.kept },
-  );
+  const request = { path: { id: network.Id }, body: { Confirm: true } };
+  const { run, isBusy } = useChange(() => client.configureFirewall(request), { done: () => t.firewall.kept });
   return (
     <div className="notice stays">
       <Icon name="wait" />
@@ -53,6 +54,23 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
         <Button size="small" kind="primary" isBusy={isBusy} onClick={() => void run(undefined).catch(() => undefined)}>
           {t.firewall.keep}
         </Button>
+      )}
+      {mayWrite && (
+        <Button
+          size="small"
+          kind="quiet"
+          icon="terminal"
+          aria-label={`${t.servers.commands}: ${t.firewall.keep}`}
+          onClick={() => setShown(true)}
+        />
+      )}
+      {isShown && (
+        <Dialog label={t.firewall.keep} kind="wide" onClose={() => setShown(false)}>
+          <div className="inner">
+            <DialogHead title={t.firewall.keep} onClose={() => setShown(false)} />
+            <RequestPanel request={{ operation: "configureFirewall", ...request }} />
+          </div>
+        </Dialog>
       )}
     </div>
   );

@@ -1,5 +1,5 @@
 /** Builds a token: a purpose fills in its rights, and a sentence shows what it can do. The value is shown once. */
-import { type Scope, scopes } from "@brume/api/operation.ts";
+import { grants, type Scope, scopes } from "@brume/api/operation.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
@@ -56,6 +56,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
   };
   if (secret !== null) return <SecretDialog title={t.access.secretTitle} secret={secret} onClose={onClose} />;
   const sentence = held.map((scope) => t.access.cans[scope] ?? scope).join(", ");
+  const denied = scopes.filter((scope) => !grants(held, scope)).map((scope) => t.access.cans[scope] ?? scope);
   const domainName = domains.find(({ ID }) => String(ID) === domain)?.Name ?? "";
   return (
     <FormDialog
@@ -141,6 +142,11 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
               <strong>{t.access.can}</strong> {held.length === 0 ? t.access.canNothing : sentence}
               {isRestricted && ` ${t.access.onlyDomain(domainName, pattern)}`}
             </p>
+            {denied.length > 0 && !held.includes("account:admin") && (
+              <p>
+                <strong>{t.access.cannot}</strong> {denied.join(", ")}
+              </p>
+            )}
           </Note>
         </>
       )}

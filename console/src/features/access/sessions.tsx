@@ -1,8 +1,8 @@
 /** The browsers that are signed in: of the own token, for administrators of all tokens of the project. */
 import type { Session } from "@brume/api/session.ts";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
-import { useChange } from "../../data/change.ts";
+import { useMemo, useState } from "react";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
@@ -17,12 +17,7 @@ export function Sessions() {
   const format = useFormat();
   const { client, queries } = useData();
   const { data: sessions, error, refetch } = useQuery(queriesOf(client).sessions());
-  const end = useChange((id: number) => client.deleteSession({ path: { id } }), {
-    done: () => t.access.ended,
-    // Tokens without account:admin receive no events of sessions.
-    onDone: () => void queries.invalidateQueries({ queryKey: ["session"] }),
-  });
-  const { run } = end;
+  const [ending, setEnding] = useState<Session | null>(null);
   const columns = useMemo<Column<Session>[]>(
     () => [
       {
@@ -63,15 +58,15 @@ export function Sessions() {
         width: "90px",
         isMain: true,
         isRight: true,
-        cell: ({ ID, IsCurrent }) =>
-          IsCurrent ? null : (
-            <Button size="small" onClick={() => void run(ID).catch(() => undefined)}>
+        cell: (session) =>
+          session.IsCurrent ? null : (
+            <Button size="small" onClick={() => setEnding(session)}>
               {t.access.endSession}
             </Button>
           ),
       },
     ],
-    [t, format, run],
+    [t, format],
   );
   if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   return (
@@ -87,6 +82,20 @@ export function Sessions() {
           idOf={({ ID }) => ID}
           nameOf={({ Name }) => Name}
         />
+      )}
+      {ending !== null && (
+        <ConfirmRequest
+          title={t.access.endTitle(ending.Name || `#${ending.ID}`)}
+          action={t.access.endSession}
+          request={{ operation: "deleteSession", path: { id: ending.ID } }}
+          send={() => client.deleteSession({ path: { id: ending.ID } })}
+          done={() => t.access.ended}
+          // Tokens without account:admin receive no events of sessions.
+          onDone={() => void queries.invalidateQueries({ queryKey: ["session"] })}
+          onClose={() => setEnding(null)}
+        >
+          <p>{t.access.endAbout}</p>
+        </ConfirmRequest>
       )}
     </>
   );

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
-import { type DiffLine, diffRules, type RuleSet, requestOf, ruleSetOf, setText } from "../../data/firewall.ts";
+import { type DiffLine, diffRules, movesOf, type RuleSet, requestOf, ruleSetOf, setText } from "../../data/firewall.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
@@ -93,6 +93,12 @@ function RuleDiff({ before, after }: { before: RuleSet; after: RuleSet }) {
   const t = useTexts();
   const sentence = useSentence();
   const lines = diffRules(before.Rules, after.Rules);
+  const moves = movesOf(lines);
+  const moved = ({ kind }: DiffLine, index: number): string => {
+    const other = moves.get(index);
+    if (other === undefined) return "";
+    return ` ${kind === "add" ? t.firewall.movedFrom(other) : t.firewall.movedTo(other)}`;
+  };
   const isNear = (index: number): boolean =>
     lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== "keep");
   const settings = ({ Enabled, DefaultRuleAction }: RuleSet): string =>
@@ -108,6 +114,7 @@ function RuleDiff({ before, after }: { before: RuleSet; after: RuleSet }) {
         line.kind !== "keep" || isNear(index) ? (
           <div key={index} className={line.kind}>
             {sign[line.kind]} {textOf(line)}
+            <strong>{moved(line, index)}</strong>
           </div>
         ) : (
           (index === 0 || isNear(index - 1)) && (

@@ -88,6 +88,7 @@ export const access = {
     lasts: "Valid for",
     durations: { d30: "30 days", d90: "90 days", y1: "1 year", ever: "No limit" },
     can: "This token can",
+    cannot: "It cannot",
     canNothing: "nothing yet: select at least one scope.",
     cans: {
       "server:read": "see servers, images and keys",
@@ -114,6 +115,8 @@ export const access = {
     keysEmpty: "No SSH keys yet",
     deleteKey: (name: string) => `Delete key ${name}`,
     deleteKeyAbout: "Servers that already have it keep it.",
+    endTitle: (name: string) => `End the session ${name}`,
+    endAbout: "Its browser is signed out with its next request. The token stays valid.",
     endSession: "End",
     address: "Address",
     browser: "Browser",

@@ -59,6 +59,8 @@ export const firewall = {
     decides: "decides on the test packet",
     reviewTitle: "Apply these rules",
     reviewAbout: "The whole set is replaced in one step. Connections that it does not allow are closed.",
+    movedTo: (number: number) => `moved to ${number}`,
+    movedFrom: (number: number) => `moved from ${number}`,
     noDiff: "The service stores the same rules as before.",
     settings: (enabled: string, verdict: string) => `Firewall ${enabled}, otherwise ${verdict}`,
     on: "on",

@@ -88,6 +88,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
     lasts: "Срок",
     durations: { d30: "30 дней", d90: "90 дней", y1: "1 год", ever: "Без срока" },
     can: "Этот токен может",
+    cannot: "Нельзя",
     canNothing: "пока ничего: выберите хотя бы одно право.",
     cans: {
       "server:read": "видеть серверы, образы и ключи",
@@ -114,6 +115,8 @@ export const access: Pick<Texts, "activity" | "access"> = {
     keysEmpty: "Ключей SSH пока нет",
     deleteKey: (name) => `Удалить ключ ${name}`,
     deleteKeyAbout: "На серверах, где он уже есть, он остаётся.",
+    endTitle: (name) => `Завершить сеанс ${name}`,
+    endAbout: "Браузер выходит при следующем запросе. Токен продолжает действовать.",
     endSession: "Завершить",
     address: "Адрес",
     browser: "Браузер",

@@ -64,6 +64,8 @@ export const firewall: Pick<Texts, "firewall"> = {
     decides: "решает о проверяемом пакете",
     reviewTitle: "Применить эти правила",
     reviewAbout: "Весь набор заменяется за один шаг. Соединения, которые он не разрешает, закрываются.",
+    movedTo: (number) => `перемещено на ${number}`,
+    movedFrom: (number) => `перемещено с ${number}`,
     noDiff: "Сервис хранит те же правила, что и раньше.",
     settings: (enabled, verdict) => `Межсетевой экран ${enabled}, иначе ${verdict}`,
     on: "включён",
