@@ -13,7 +13,7 @@ import { openSealer } from "./account/key.ts";
 import { parseAddresses } from "./base/address.ts";
 import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
-import { limitNewSpace, releaseMemory } from "./base/memory.ts";
+import { limitHeap, releaseMemory, releaseWhenIdle } from "./base/memory.ts";
 import { ensureSecretFile } from "./base/secretfile.ts";
 import type { ShownSetting } from "./config/report.ts";
 import type { Config } from "./config.ts";
@@ -60,7 +60,8 @@ export async function startService(
   config: Config,
   { log, folder, tls, onTls, introduces, settings, openHost }: Surroundings,
 ): Promise<void> {
-  limitNewSpace();
+  limitHeap();
+  releaseWhenIdle();
   for (const name of config.unknown) log("warn", `${name} is set, but Brume has no setting of this name.`);
   await mkdir(folder, { recursive: true, mode: 0o700 }).catch(throwNaming("BRUME_DATA"));
   const kept = config.token === null ? ensureSecretFile(folder, "token") : null;

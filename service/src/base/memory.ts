@@ -1,7 +1,6 @@
 /**
- * Gives the free memory of this thread's JavaScript heap back to the system. V8 keeps what a large piece of work needed once, such as the
- * load of a million records at a start, because it expects more of it. Node has no call for that, only the function that V8 offers to
- * tests.
+ * Keeps the memory of the process near what it needs. V8 expects more of the work that it saw last, such as an import, and keeps free memory
+ * for it. Node has no calls for that, only flags of V8 and the function that V8 offers to tests.
  */
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -9,24 +8,31 @@ import { runInNewContext } from "node:vm";
 /** Heaps up to this size in bytes are left as they are. */
 const WORTHWHILE = 100 * 2 ** 20;
 
-type Collect = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
+type Flavor = "regular" | "last-resort";
+type Collect = (options: { type: "major"; execution: "sync"; flavor: Flavor }) => void;
 
-/** Collects garbage and releases free memory, if the heap is large. It takes 0.1 to 0.3 s, in which the thread does nothing else. */
-export function releaseMemory(): void {
-  if (process.memoryUsage().heapTotal < WORTHWHILE) return;
+function collectGarbage(flavor: Flavor): void {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as Collect;
   setFlagsFromString("--no-expose-gc");
-  collect({ type: "major", execution: "sync", flavor: "last-resort" });
+  collect({ type: "major", execution: "sync", flavor });
+}
+
+/** Collects garbage and releases free memory, if the heap is large. It takes 0.1 to 0.3 s, in which the thread does nothing else. */
+export function releaseMemory(): void {
+  if (process.memoryUsage().heapTotal >= WORTHWHILE) collectGarbage("last-resort");
 }
 
 /** Bytes from which on the space of new objects no longer grows: two halves of 16 MB. V8 would let it grow to 128 MB, and keep that. */
 const mostNew = 32 * 2 ** 20;
 /** Milliseconds between two checks. The space doubles at most once per collection of new objects. */
 const checkPeriod = 50;
+/** Percent by which the heap grows before the next collection of all objects; by default up to 300. */
+const growth = 50;
 
-/** Keeps the space of new objects small from now on, in all threads. It holds what a request needs, also that for a large one. */
-export function limitNewSpace(): void {
+/** Keeps the heaps of all threads small from now on: the space of new objects, which holds what a large request needs, and all garbage. */
+export function limitHeap(): void {
+  setFlagsFromString(`--heap-growing-percent=${growth}`);
   let isFixed = false;
   const check = (): void => {
     const size = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space")?.space_size ?? 0;
@@ -35,4 +41,32 @@ export function limitNewSpace(): void {
     setFlagsFromString(`--semi-space-growth-factor=${isFixed ? 1 : 2}`);
   };
   setInterval(check, checkPeriod).unref();
+}
+
+/** Part of a period in which the thread may be busy and still counts as idle. */
+const idle = 0.2;
+/** Heaps of up to this many bytes in use are released: it takes 2 ms for each MB. */
+const mostReleased = 40 * 2 ** 20;
+/** Factor, and bytes in addition, by which the heap must have grown since it was released. */
+const grown = { factor: 1.5, more: 16 * 2 ** 20 };
+
+/**
+ * Gives the memory that a burst of work needed back to the system, when the thread has been idle for a period in milliseconds. It stops the
+ * thread for up to 80 ms of processor time; larger heaps only get the shorter collection, which keeps their memory for later.
+ */
+export function releaseWhenIdle(period = 5000): void {
+  let before = performance.eventLoopUtilization();
+  let limit = WORTHWHILE / 2;
+  const check = (): void => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    if (utilization > idle || process.memoryUsage().heapTotal < limit) return;
+    collectGarbage("regular");
+    setImmediate(() => {
+      if (process.memoryUsage().heapUsed <= mostReleased) collectGarbage("last-resort");
+      limit = process.memoryUsage().heapTotal * grown.factor + grown.more;
+    });
+  };
+  setInterval(check, period).unref();
 }
