@@ -2,7 +2,8 @@
  * Compares the service as one process with the service as agent and control plane: milliseconds from the start to the first response of
  * the API, CPU time of all processes until then, and their memory (PSS) a few seconds later. Each run has network, mount and process
  * namespaces of its own, with real engines and a new data folder. The second start is measured, when compiled code is cached. Both
- * kinds alternate. It runs the built service, as `npm start` does. `npm run bench -- processes`, as root.
+ * kinds alternate. It runs the built service, as `npm start` does. Then it compares requests: CPU time of all processes for each, which
+ * other work of the host changes less than the time on the clock. It fails if a limit is missed. `npm run bench -- processes`, as root.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -17,9 +18,14 @@ interface Figures {
   readonly memory: number;
   /** Memory after the very first start, when no compiled code is cached. */
   readonly firstMemory: number;
+  /** CPU time in microseconds of one request that reads a list, and of one that creates a record. */
+  readonly read: number;
+  readonly write: number;
 }
 
 const [role = "3", processes = ""] = process.argv.slice(2);
+/** Requests of each kind; their CPU time is counted in units of 10 ms. */
+const requests = 700;
 if (role === "run") {
   console.log(JSON.stringify(await measure(processes)));
   process.exit();
@@ -41,12 +47,14 @@ const least = (kind: string, of: keyof Figures): number => Math.min(...(all[kind
 console.log(`processes of the service, best of ${role} rounds`);
 console.table(
   Object.fromEntries(
-    (["first", "cpu", "memory", "firstMemory"] as const).map((of) => [
+    (["first", "cpu", "memory", "firstMemory", "read", "write"] as const).map((of) => [
       {
         first: "first response, ms",
         cpu: "CPU time until then, ms",
         memory: "memory, MB",
         firstMemory: "memory after the very first start, MB",
+        read: "CPU time of a read, µs",
+        write: "CPU time of a write, µs",
       }[of],
       {
         "one process": least("1", of).toFixed(0),
@@ -57,6 +65,17 @@ console.table(
     ]),
   ),
 );
+
+/** What two processes may cost: milliseconds, megabytes, and ratios of CPU time. */
+const limits = [
+  { name: "first response", value: least("2", "first") - least("1", "first"), most: 300 },
+  { name: "memory", value: least("2", "memory") - least("1", "memory"), most: 60 },
+  { name: "CPU time of a read, ratio", value: least("2", "read") / least("1", "read"), most: 1.05 },
+  { name: "CPU time of a write, ratio", value: least("2", "write") / least("1", "write"), most: 1.05 },
+];
+for (const { name, value, most } of limits)
+  console.log(`${value <= most ? "kept  " : "MISSED"} ${name}: ${value.toFixed(2)}, at most ${most}`);
+if (limits.some(({ value, most }) => !(value <= most))) process.exitCode = 1;
 
 /** Starts the service twice and measures the second start. */
 async function measure(kind: string): Promise<Figures> {
@@ -89,9 +108,26 @@ async function start(kind: string, folder: string): Promise<Omit<Figures, "first
   const cpu = sum(cpuOf);
   await sleep(4000);
   const memory = sum(memoryOf);
+  const token = readFileSync(join(folder, "token"), "utf8").trim();
+  const send = async (path: string, body?: object): Promise<void> => {
+    const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+    const sent = { headers, ...(body && { method: "POST", body: JSON.stringify(body) }) };
+    const response = await fetch(`http://127.0.0.1:18080${path}`, sent);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${text.slice(0, 200)}`);
+  };
+  /** Returns the CPU time of one call in microseconds. */
+  const costOf = async (call: (at: number) => Promise<void>): Promise<number> => {
+    for (let at = 0; at < requests / 4; at++) await call(-1 - at);
+    const before = sum(cpuOf);
+    for (let at = 0; at < requests; at++) await call(at);
+    return ((sum(cpuOf) - before) * 1000) / requests;
+  };
+  const read = await costOf(() => send("/server"));
+  const write = await costOf((at) => send("/dns", { Name: `d${at + requests}.example` }));
   child.kill("SIGTERM");
   await ended;
-  return { first, cpu, memory };
+  return { first, cpu, memory, read, write };
 }
 
 /** Sums a figure over the processes of the service, without the engines. */

@@ -120,7 +120,7 @@ export async function openHost(
       },
       now: systemClock.now,
     }),
-    uploads: createUploads({ folder: join(dataFolder, "uploads"), now: systemClock.now }),
+    uploads: shown(createUploads({ folder: join(dataFolder, "uploads"), now: systemClock.now }), "uploads"),
     blocks: [...pools.flatMap((pool) => pool.blocks), ...(simulate ? [] : await listRouted(driverOptions.exec, tag))],
     description: {
       tag,

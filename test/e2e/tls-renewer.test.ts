@@ -47,11 +47,7 @@ const authority: Authority = {
   },
 };
 
-async function open(
-  tokens: Map<string, string> | null = null,
-  names = wanted.names,
-  disk: Disk | undefined = undefined,
-): Promise<Renewer> {
+async function open(tokens: Map<string, string> | null = null, names = wanted.names, disk?: Disk): Promise<Renewer> {
   renewer = await openRenewer({
     wanted: { ...wanted, names },
     authority,
