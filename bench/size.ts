@@ -181,6 +181,11 @@ async function at(scale: number): Promise<Figures> {
       async (index) => (await post("/publicnetwork", { Name: `new-${index}` })).ms,
     );
 
+    await repeated("import of 10 records into the zone", 20, async (index) => {
+      const ZoneFile = Array.from({ length: 10 }, (_, at) => `new-${index}-${at} 300 IN A 192.0.2.1`).join("\n");
+      return (await send(brume, "PUT", "/dns/1/zonefile", { body: { ZoneFile }, headers: json })).ms;
+    });
+
     const Rules = Array.from({ length: 10_000 }, (_, index) => ({
       Name: `rule ${index}`,
       Action: "Allow",

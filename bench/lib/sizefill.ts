@@ -186,6 +186,6 @@ const quotas = JSON.stringify({
   RAM: many,
   HDD: many,
   PublicNetworks: many,
-  RecordsPerDomain: 1_000_000,
+  RecordsPerDomain: 1_100_000,
   FirewallRules: 10_000,
 });
