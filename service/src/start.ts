@@ -202,6 +202,7 @@ export async function startService(
         dns,
         domain: first?.ascii ?? null,
         dataFolder: config.dataFolder === resolve("data") ? null : config.dataFolder,
+        hasTokenFile: kept !== null,
       }),
     );
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });

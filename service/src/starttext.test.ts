@@ -8,6 +8,7 @@ const started = {
   dns: "[::1]:5353",
   domain: null,
   dataFolder: null,
+  hasTokenFile: true,
 };
 
 test("the text has the addresses, and commands for them", () => {
@@ -21,6 +22,10 @@ test("commands are for a domain that exists, and for another data folder", () =>
   const text = startText({ ...started, domain: "shop.example", dataFolder: "/srv/my data" });
   assert.match(text, / shop\.example SOA/);
   assert.match(text, /export BRUME_DATA='\/srv\/my data'/);
+  assert.match(
+    startText({ ...started, hasTokenFile: false }),
+    /export BRUME_URL='http:\/\/127\.0\.0\.1:8080' BRUME_TOKEN="\$BRUME_TOKEN"/,
+  );
 });
 
 test("the token is not printed again, and not without a terminal", () => {

@@ -23,10 +23,12 @@ export interface Started {
   readonly domain: string | null;
   /** Folder of the data, if it is not the one that the command `brume` finds by itself. */
   readonly dataFolder: string | null;
+  /** The token is a file in this folder; otherwise it is in the variable `BRUME_TOKEN`. */
+  readonly hasTokenFile: boolean;
 }
 
 /** Returns the text that the start prints. */
-export function startText({ url, token, dns, domain, dataFolder }: Started): string {
+export function startText({ url, token, dns, domain, dataFolder, hasTokenFile }: Started): string {
   const colon = dns.lastIndexOf(":");
   const server = `@${dns.slice(0, colon).replace(/[[\]]/g, "")} -p ${dns.slice(colon + 1)}`;
   return [
@@ -40,7 +42,8 @@ export function startText({ url, token, dns, domain, dataFolder }: Started): str
     "",
     "Try it in a second terminal. If the command brume is not found there, use npx brume in the folder of the clone.",
     "",
-    ...(dataFolder === null ? [] : [`  export BRUME_DATA=${quoteShell(dataFolder)}`]),
+    ...(hasTokenFile ? [] : [`  export BRUME_URL=${quoteShell(url)} BRUME_TOKEN="$BRUME_TOKEN"`]),
+    ...(hasTokenFile && dataFolder !== null ? [`  export BRUME_DATA=${quoteShell(dataFolder)}`] : []),
     "  brume server create web-1 --ram 256 --hdd 1 --wait-for guest",
     ...(domain === null
       ? ["  brume domain create example.com --ip 192.0.2.10", `  dig +short ${server} example.com`]

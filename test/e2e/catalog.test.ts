@@ -150,7 +150,7 @@ onSqlite("the catalog", (harness) => {
       const { DateCreate, ...rest } = response.json as Image;
       assert.equal(
         JSON.stringify(rest),
-        '{"ID":1,"Name":"brume-tiny","DisplayName":"Brume Tiny Linux","DCLocation":null,"Hdd":1,"Family":"Linux","IsAvailableISP":false,"IsISPLiteEnabled":false,"IsISPBusinessEnabled":false,"Type":"GoldServer","LinkedSshKeys":[],"OperatingSystemType":"Linux","TechName":"brume-tiny","State":"Active","MinRAM":128,"Error":null,"ServerID":null,"Progress":100,"Identity":null,"Labels":{}}',
+        '{"ID":1,"Name":"brume-tiny","DisplayName":"Brume Tiny Linux","DCLocation":null,"Hdd":1,"Family":"Linux","IsAvailableISP":false,"IsISPLiteEnabled":false,"IsISPBusinessEnabled":false,"Type":"GoldServer","LinkedSshKeys":[],"OperatingSystemType":"Linux","TechName":"brume-tiny","State":"Active","MinRAM":128,"Error":null,"ServerID":null,"Progress":100,"Identity":null,"Upload":null,"Labels":{}}',
       );
       assert.ok(DateCreate);
       assert.equal((await harness.client.readImage({ path: { id: 2 } })).State, "Available");

@@ -73,7 +73,7 @@ onSqlite("requests", (harness) => {
       assert.equal(options.headers.get("access-control-allow-methods"), options.headers.get("allow"));
       assert.equal(
         options.headers.get("access-control-allow-headers"),
-        "Authorization, Content-Type, Idempotency-Key, If-Match, Prefer, Last-Event-ID, X-Request-Id",
+        "Authorization, Content-Range, Content-Type, Idempotency-Key, If-Match, Prefer, Last-Event-ID, X-Request-Id",
       );
       assert.equal(options.headers.get("access-control-max-age"), "86400");
     });

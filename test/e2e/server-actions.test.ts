@@ -255,7 +255,7 @@ onSqliteFirst(
         const made = await fixture.server({ HDD: 10 });
         const disk = async () =>
           (await harness.brume.machines.observe()).machines.find(({ id }) => id === made.ID)?.disks.map(({ gb }) => gb);
-        harness.brume.machines.fail("ensureRunning", 5);
+        harness.brume.machines.fail("ensureRunning", 5, "before", made.ID);
         const resize = await harness.client.updateServer({ path: { id: made.ID }, body: { CPU: 8, HDD: 20 } });
         assert.deepEqual(
           resize.Steps.map(({ Name }) => Name),

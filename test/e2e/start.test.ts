@@ -54,11 +54,18 @@ async function start(folder: string, options: { terminal?: boolean; token?: stri
 
 const tokenIn = (folder: string) => readFileSync(join(folder, "token"), "utf8").trim();
 
-/** Runs the first printed line with `curl`. */
+/** Runs the printed lines that set variables, and the one about domains, in a new shell. */
 function paste(printed: string, env: NodeJS.ProcessEnv): string {
-  const line = printed.split("\n").find((each) => each.trim().startsWith("curl "));
-  assert.ok(line !== undefined, printed);
-  return spawnSync("sh", ["-c", line], { encoding: "utf8", env }).stdout;
+  const lines = printed.split(/\r?\n/).filter((each) => /^ {2}(export |brume domain )/.test(each));
+  assert.ok(lines.length === 2, printed);
+  const script = [`brume() { ${quoted(process.execPath)} ${quoted(join(root, "cli/src/main.ts"))} "$@"; }`, ...lines];
+  const known = { PATH: env["PATH"], ...(env["BRUME_TOKEN"] !== undefined && { BRUME_TOKEN: env["BRUME_TOKEN"] }) };
+  const { stdout, stderr } = spawnSync("sh", ["-c", script.join("\n")], {
+    encoding: "utf8",
+    env: known,
+    cwd: tmpdir(),
+  });
+  return stdout + stderr;
 }
 
 test("with BRUME_REQUIRE_ENGINES the service does not start with simulated engines", () => {
@@ -112,7 +119,7 @@ test("without a terminal the token is not printed, and the printed lines work", 
       const printed = await run.end();
       assert.ok(!printed.includes(tokenIn(folder)), printed);
       assert.ok(printed.includes(`Token  ${place}${join(folder, "token")}\n`), printed);
-      assert.match(answer, /"Name":"example\.com"/);
+      assert.match(answer, /example\.com +Active/);
     }
   } finally {
     rmSync(join(folder, ".."), { recursive: true, force: true });
@@ -140,7 +147,7 @@ test("a token from BRUME_TOKEN is never printed", async () => {
     const printed = await run.end();
     assert.ok(!printed.includes(token), printed);
     assert.match(printed, /Token {2}the value of BRUME_TOKEN/);
-    assert.match(answer, /"Name":"example\.com"/);
+    assert.match(answer, /example\.com +Active/);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

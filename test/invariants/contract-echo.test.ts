@@ -106,7 +106,8 @@ onEveryDatabase("an object that was read", (harness) => {
   };
 
   test("every edit has an entry", () => {
-    const edits = Object.entries(contract).filter(([, { method }]) => method === "PUT");
+    // The content of an image is bytes, and is not read back.
+    const edits = Object.entries(contract).filter(([, op]) => op.method === "PUT" && !("content" in op));
     assert.deepEqual(Object.keys(echoes).sort(), edits.map(([name]) => name).sort());
   });
 

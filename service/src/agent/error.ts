@@ -80,9 +80,12 @@ const isTrue = (error: Error, name: string): boolean => (error as unknown as Rec
 export function toWire(error: unknown): WireError {
   const { message } = error instanceof Error ? error : new Error(String(error));
   const facts = error instanceof Error ? error : new Error();
+  // The agent's own texts about an input name only the input and what was expected.
+  const isOfInput = error instanceof AgentError && error.code === "input_invalid";
+  const plain = isOfInput ? null : plainCause(message, "see the log of the host");
   return {
     code: error instanceof AgentError ? error.code : "driver_failed",
-    detail: (plainCause(message, "see the log of the host") ?? message).slice(0, mostCharacters),
+    detail: (plain ?? message).slice(0, mostCharacters),
     ...(isTrue(facts, "final") && { final: true }),
     ...(isTrue(facts, "isSilence") && { isSilence: true }),
     ...(error instanceof AgentError && error.applied !== undefined && { applied: error.applied }),

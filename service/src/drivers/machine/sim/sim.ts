@@ -63,8 +63,8 @@ export interface SimOptions {
 
 /** The driver, with controls for tests. */
 export interface SimulatedMachines extends MachineDriver {
-  /** Makes the next `times` calls of this method reject, before or after their work. */
-  fail(call: Call, times?: number, when?: "before" | "after"): void;
+  /** Makes the next `times` calls of this method reject, before or after their work; with `server` only those for this one. */
+  fail(call: Call, times?: number, when?: "before" | "after", server?: number): void;
   /** Delays all calls of this method by this number of milliseconds. */
   delay(call: Call, milliseconds: number): void;
   /** Makes all calls of this method wait until the returned function is called. */
@@ -106,12 +106,13 @@ export function createSim(options: SimOptions): SimulatedMachines {
   const queue = createQueue(boots, now);
   const bootSlots = new Map<number, () => void>();
   const listeners = new Set<(event: PowerEvent) => void>();
-  const failures = new Map<Call, { times: number; when: "before" | "after" }>();
+  const failures = new Map<Call, { times: number; when: "before" | "after"; server: number | undefined }>();
   const waits = new Map<Call, () => Promise<void>>();
 
-  function failIfRequested(call: Call, when: "before" | "after"): void {
+  function failIfRequested(call: Call, when: "before" | "after", ids: readonly number[]): void {
     const failure = failures.get(call);
     if (failure === undefined || failure.when !== when || failure.times === 0) return;
+    if (failure.server !== undefined && !ids.includes(failure.server)) return;
     failure.times--;
     throw new Error(`simulated failure of ${call}`);
   }
@@ -119,10 +120,10 @@ export function createSim(options: SimOptions): SimulatedMachines {
   const run = <Result>(call: Call, ids: readonly number[], work: () => Result | Promise<Result>): Promise<Result> =>
     locks.run(ids, async () => {
       await waits.get(call)?.();
-      failIfRequested(call, "before");
+      failIfRequested(call, "before", ids);
       const result = await work();
       state.save(ids);
-      failIfRequested(call, "after");
+      failIfRequested(call, "after", ids);
       return result;
     });
 
@@ -358,7 +359,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
       run("ensureImported", [], () => ({ refused: "Images cannot be imported: servers are simulated." })),
     checkOrigin: () => run("checkOrigin", [], () => null),
     close: () => locks.settle(),
-    fail: (call, times = 1, when = "before") => void failures.set(call, { times, when }),
+    fail: (call, times = 1, when = "before", server) => void failures.set(call, { times, when, server }),
     delay: (call, milliseconds) => void waits.set(call, () => new Promise((done) => setTimeout(done, milliseconds))),
     hold(call) {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -85,3 +85,7 @@ export function createDhcpConfine(exec: Exec): ConfineDhcp {
     return needs === null ? command : dhcpRoot(needs, mounts, command);
   };
 }
+
+/** Returns whether this host permits private roots. Without them, the daemons see the files of the host. */
+export const permitsPrivateRoots = async (exec: Exec): Promise<boolean> =>
+  (await findRoot(exec, ["setpriv"], [], dhcpRoot)()) !== null;

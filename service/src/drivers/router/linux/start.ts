@@ -16,6 +16,7 @@ import type { Limits } from "../nft/connectionlimits.ts";
 import { createSim } from "../sim/sim.ts";
 import { chooseHolder, type DeviceKind } from "../wireguard/device.ts";
 import { createWireguard } from "../wireguard/wireguard.ts";
+import { permitsPrivateRoots } from "./confine.ts";
 import { type Capabilities, detect } from "./detect.ts";
 import { claimHost, type Pool } from "./installations.ts";
 import { createLinux } from "./linux.ts";
@@ -124,7 +125,12 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     runFolder,
     offers,
     detail: `host: ${engines.join(", ")}`,
-    lines: describe(capabilities, offers, holder),
+    lines: [
+      ...describe(capabilities, offers, holder),
+      ...((await permitsPrivateRoots(exec))
+        ? []
+        : ["          without private roots: dnsmasq, charon and wireguard-go see the files of this host"]),
+    ],
   };
 }
 
