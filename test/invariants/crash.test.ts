@@ -133,7 +133,7 @@ test("sqlite: a full database fails the whole group of writes, and only that gro
     await store.write((tx) => insertEvent(tx, 1));
     await limit(1);
     const large = "x".repeat(100_000);
-    const group = [1, 2, 3].map((i) => store.write((tx) => insertEvent(tx, i, i === 2 ? large : null)));
+    const group = [1, 2, 3].map((i) => store.write((tx) => insertEvent(tx, i, i === 1 ? large : null)));
     for (const { status, reason } of (await Promise.allSettled(group)) as PromiseRejectedResult[]) {
       assert.equal(status, "rejected");
       assert.ok(reason instanceof StorageError);

@@ -254,12 +254,19 @@ storeInvariant("writers with the same lock run one after the other", async (stor
 
 storeInvariant("writers in a deadlock both succeed", async (store, { kind, open }) => {
   let tries = 0;
+  let holders = 0;
+  const bothHold = Promise.withResolvers<void>();
   const work = (at: Store, keys: readonly [string, string]): Promise<unknown> =>
     at.write(async (tx) => {
       tries += 1;
       await lock(tx, keys[0]);
-      // Time for the other writer to take its first lock. A single writer needs none.
-      if (kind === "postgres") await sql`select pg_sleep(0.1)`.execute(tx);
+      if (kind === "postgres") {
+        // The lock is held when the next statement has ended. Then this writer waits for the first lock of the other one.
+        await sql`select 1`.execute(tx);
+        holders += 1;
+        if (holders === 2) bothHold.resolve();
+        await bothHold.promise;
+      }
       await lock(tx, keys[1]);
       await insertEvent(tx, 1);
     });
