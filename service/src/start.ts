@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { getServers } from "node:dns";
 import { mkdir, writeFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureFirst } from "./account/first.ts";
 import { openSealer } from "./account/key.ts";
@@ -35,6 +35,9 @@ import { databaseName, lockFile, openSqlite } from "./store/sqlite.ts";
 
 /** File of the saved zones. */
 const savedZonesName = "zones";
+/** Folder of the data that the command `brume` of this clone finds without settings. The control plane has another working folder. */
+const defaultData = fileURLToPath(new URL("../../data", import.meta.url));
+
 /** Seconds that running requests and steps get after SIGTERM. */
 const graceSeconds = 10;
 
@@ -201,7 +204,7 @@ export async function startService(
         token: tokenInForce ? hintOfToken(config.dataFolder, kept) : "token 1 was deleted; use another token",
         dns,
         domain: first?.ascii ?? null,
-        dataFolder: config.dataFolder === resolve("data") ? null : config.dataFolder,
+        dataFolder: config.dataFolder === defaultData ? null : config.dataFolder,
         hasTokenFile: kept !== null,
       }),
     );

@@ -245,7 +245,7 @@ test("a kill at any step of writing leaves no half file, and the next process co
     await until(() => isDead() || killed.served.pair() === first);
     if (!isDead()) now += 61 * day;
     await until(() => isDead() || killed.served.pair() === second);
-    // A removed attempt is the last step. On a slow machine it comes later, and a killed process never ends.
+    // A removed attempt is the last step. It may come later than this, and a killed process never ends.
     await rest();
     let hasEnded = false;
     if (!isDead()) void close().then(() => (hasEnded = true));

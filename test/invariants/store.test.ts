@@ -252,30 +252,6 @@ storeInvariant("writers with the same lock run one after the other", async (stor
   assert.deepEqual(await readSubjects(store.read), [stores.length * 30]);
 });
 
-storeInvariant("writers in a deadlock both succeed", async (store, { kind, open }) => {
-  let tries = 0;
-  let holders = 0;
-  const bothHold = Promise.withResolvers<void>();
-  const work = (at: Store, keys: readonly [string, string]): Promise<unknown> =>
-    at.write(async (tx) => {
-      tries += 1;
-      await lock(tx, keys[0]);
-      if (kind === "postgres") {
-        // The lock is held when the next statement has ended. Then this writer waits for the first lock of the other one.
-        await sql`select 1`.execute(tx);
-        holders += 1;
-        if (holders === 2) bothHold.resolve();
-        await bothHold.promise;
-      }
-      await lock(tx, keys[1]);
-      await insertEvent(tx, 1);
-    });
-  const other = kind === "postgres" ? await open() : store;
-  await Promise.all([work(store, ["a", "b"]), work(other, ["b", "a"])]);
-  assert.equal(tries, kind === "postgres" ? 3 : 2);
-  assert.deepEqual(await readSubjects(store.read), [1, 1]);
-});
-
 storeInvariant("row locks have one notation and no effect in a store with a single writer", async (store) => {
   await store.write((tx) => insertEvent(tx, 7));
   const claimed = await store.write((tx) =>

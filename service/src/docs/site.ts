@@ -130,7 +130,11 @@ export function openSite({ root, consoleFolder, api }: SiteOptions): Site {
   /** The first paragraph of a document, as a summary. */
   const summaryOf = (file: string): string => {
     const [, paragraph = ""] = /^# .+\n+((?:(?!#|\||-|```).+\n)+)/m.exec(read(file)) ?? [];
-    const [sentence = ""] = /^[^]*?[.:](?=\s|$)/.exec(paragraph.replaceAll("\n", " ")) ?? [];
+    const plain = paragraph
+      .replaceAll("\n", " ")
+      .replace(/^\*\*[^*]+\*\*[:.] /, "")
+      .replaceAll("**", "");
+    const [sentence = ""] = /^[^]*?[.:](?=\s|$)/.exec(plain) ?? [];
     return prose(sentence.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1"));
   };
   /** Lists the codes of errors: their `type` leads here, and the script of the page opens the row of the code. */
