@@ -54,10 +54,9 @@ async function start(folder: string, options: { terminal?: boolean; token?: stri
 
 const tokenIn = (folder: string) => readFileSync(join(folder, "token"), "utf8").trim();
 
-/** Runs the printed lines that set variables, and the one about domains, in a new shell. */
+/** Runs the printed lines that set variables, and the one about domains, in a new shell. Returns what they print. */
 function paste(printed: string, env: NodeJS.ProcessEnv): string {
   const lines = printed.split(/\r?\n/).filter((each) => /^ {2}(export |brume domain )/.test(each));
-  assert.ok(lines.length === 2, printed);
   const script = [`brume() { ${quoted(process.execPath)} ${quoted(join(root, "cli/src/main.ts"))} "$@"; }`, ...lines];
   const known = { PATH: env["PATH"], ...(env["BRUME_TOKEN"] !== undefined && { BRUME_TOKEN: env["BRUME_TOKEN"] }) };
   const { stdout, stderr } = spawnSync("sh", ["-c", script.join("\n")], {

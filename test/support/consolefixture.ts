@@ -9,6 +9,7 @@ import { after, before, describe } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { consoleFolder, createConsoles, launchBrowser, type OpenConsole } from "./browser.ts";
 import { fillService, type Scene } from "./consolescene.ts";
+import { triesAll } from "./random.ts";
 import { createTestService, type TestService } from "./testservice.ts";
 
 interface Look {
@@ -107,7 +108,7 @@ async function changeLook(page: Page, isPhone: boolean): Promise<void> {
   await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
 }
 
-/** Opens each page, waits for its text and checks it: wide in light, and those of `onPhone` narrow in dark, one of them also after it was loaded so. */
+/** Opens each page, waits for its text and checks it: wide in light, and those of `onPhone` narrow in dark. The last of these, or with `TEST_RUNS=all` each, is also loaded so. */
 export async function checkPages(
   { story, brume }: ConsoleFixture,
   pages: readonly (readonly [path: string, text: string])[],
@@ -126,15 +127,15 @@ export async function checkPages(
       await changeLook(page, false);
     }
   });
-  const narrow = pages.filter(([path]) => onPhone(path)).at(-1);
-  if (narrow === undefined) return;
-  const [path, text] = narrow;
+  const narrow = pages.filter(([path]) => onPhone(path)).slice(triesAll ? 0 : -1);
   await story(
     brume.token,
     async (page) => {
-      await page.goto(path);
-      await page.getByText(text).filter({ visible: true }).first().waitFor();
-      await checkAccess(page);
+      for (const [path, text] of narrow) {
+        await page.goto(path);
+        await page.getByText(text).filter({ visible: true }).first().waitFor();
+        await checkAccess(page);
+      }
     },
     { width: 390, theme: "dark" },
   );

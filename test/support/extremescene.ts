@@ -19,7 +19,7 @@ export const extremeNames = [
 export async function fillExtremes({ client, machines }: TestService): Promise<PageIds> {
   const [longest] = extremeNames;
   const labels = {
-    "example.com/a-rather-long-key-of-a-label-that-nobody-would-choose": "v".repeat(63),
+    "example.com/a-rather-long-key-of-a-label-that-fills-all-its-places": "v".repeat(63),
     stage: "production",
     empty: "",
   };
