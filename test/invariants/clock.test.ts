@@ -94,8 +94,8 @@ for (const by of [-10 * days, 10 * days]) {
     begun.open();
     await end.reached;
     alarm.pass(1000);
-    for (let turns = 0; turns < 1000 && !told.includes("10 %"); turns++) await new Promise(setImmediate);
-    assert.ok(told.includes("10 %"), told.join());
+    // A commit takes as long as the database needs. If none follows, the time limit of the tests ends this one.
+    while (!told.includes("10 %")) await new Promise(setImmediate);
     end.open();
     await engine.idle();
     await engine.drain();
