@@ -6,6 +6,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
+import { createSerialQueue } from "../base/serialqueue.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/interface.ts";
 import { newestEventId } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
@@ -94,7 +95,7 @@ export function createZonePublisher({
   /** The revision that was saved. */
   let savedRevision = 0;
   let isClosed = false;
-  let queue: Promise<void> = Promise.resolve();
+  const comparisonQueue = createSerialQueue();
   let fullComparison: Promise<void> | null = null;
   let resolveLoaded = (): void => {};
   let resolveAdopted = (): void => {};
@@ -143,13 +144,6 @@ export function createZonePublisher({
     foreignBefore = foreign;
     return publisher.reconcileChanged();
   }
-
-  /** Runs comparisons one after the other. */
-  const enqueue = (work: () => Promise<void>): Promise<void> => {
-    const done = queue.then(work);
-    queue = done.catch(() => {});
-    return done;
-  };
 
   /** Returns 0 if the events are damaged: the zones must be served all the same. */
   async function newestEvent(): Promise<number> {
@@ -328,12 +322,12 @@ export function createZonePublisher({
       resolveLoaded = resolve;
     }),
     reconcile() {
-      fullComparison ??= enqueue(compareAll).finally(() => {
+      fullComparison ??= comparisonQueue.run(compareAll).finally(() => {
         fullComparison = null;
       });
       return fullComparison;
     },
-    reconcileChanged: () => enqueue(compareChanged),
+    reconcileChanged: () => comparisonQueue.run(compareChanged),
     async save() {
       if (maker === null || problem !== null || savedRevision === revision) return;
       const saving = revision;

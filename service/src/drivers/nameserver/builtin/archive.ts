@@ -1,5 +1,6 @@
 /** The saved zones of the server: those of an earlier run until they are served, and the file for the next one. */
 import { rm } from "node:fs/promises";
+import { createSerialQueue } from "../../../base/serialqueue.ts";
 import type { SavedState } from "../interface.ts";
 import { textOf } from "../wire/name.ts";
 import { restoreZones, saveZones } from "./saved.ts";
@@ -24,7 +25,7 @@ export interface Archive {
 export function createArchive(file: string | null, zones: Zones): Archive {
   let mark = "";
   let saved: Map<string, Zone> | null = null;
-  let last: Promise<void> = Promise.resolve();
+  const writes = createSerialQueue();
 
   async function write(newMark: string | null): Promise<void> {
     if (file === null) return;
@@ -59,10 +60,6 @@ export function createArchive(file: string | null, zones: Zones): Archive {
         if (index % STEP === STEP - 1) yield;
       }
     },
-    save(newMark) {
-      const done = last.then(() => write(newMark));
-      last = done.catch(() => {});
-      return done;
-    },
+    save: (newMark) => writes.run(() => write(newMark)),
   };
 }

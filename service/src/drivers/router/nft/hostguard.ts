@@ -4,6 +4,7 @@
  * host forwards elsewhere is closed too. Replies to connections from the host and DNS queries of edges are allowed. Edges may also reach a
  * port of the host that leads to another edge, for tunnels between two networks. The table exists while any network with an uplink exists.
  */
+import { createSerialQueue } from "../../../base/serialqueue.ts";
 import type { Exec } from "../../exec.ts";
 import type { NetworkSpec } from "../interface.ts";
 import { countVerdicts } from "../linux/snapshot.ts";
@@ -105,12 +106,7 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
   const table = hostTable(tag);
   const text = hostText(tag, opened);
   const users = new Set<number>();
-  let queue: Promise<unknown> = Promise.resolve();
-  const enqueue = <Result>(work: () => Promise<Result>): Promise<Result> => {
-    const turn = queue.then(work);
-    queue = turn.catch(() => {});
-    return turn;
-  };
+  const { run: inTurn } = createSerialQueue();
   const list = () => exec.run([...enter, "nft", "-s", "list", "table", "inet", table], { codes: [0, 1] });
   const load = (stdin: string) => exec.run([...enter, "nft", "-f", "-"], { stdin });
   const isAsWanted = (listing: string) =>
@@ -121,7 +117,7 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
   return {
     ensure(spec) {
       users.add(spec.id);
-      return enqueue(async () => {
+      return inTurn(async () => {
         const uplink = uplinkOf(tag, spec.id);
         const listing = await list();
         const isRight = isAsWanted(listing);
@@ -136,7 +132,7 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
     },
     release(network, last) {
       users.delete(network);
-      return enqueue(async () => {
+      return inTurn(async () => {
         const isLast = users.size === 0 && last();
         const gone = isLast ? [] : presentElements(await list(), uplinkOf(tag, network));
         if (isLast) await load(`add table inet ${table}\ndelete table inet ${table}\n`);
