@@ -34,7 +34,9 @@ await brume.close();
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 const base = median(times.get("node -e 0") ?? []);
-process.stdout.write("command                 median    of a bare start\n");
+process.stdout.write(
+  `Node itself needs ${base.toFixed(0)} ms on this host now: no command can be faster.\ncommand                 median    of a bare start\n`,
+);
 for (const [title, values] of times)
   process.stdout.write(
     `${title.padEnd(22)} ${median(values).toFixed(0).padStart(4)} ms   ${(median(values) / base).toFixed(1).padStart(5)}\n`,

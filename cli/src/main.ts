@@ -1,10 +1,8 @@
 /** The program `brume`: connects the command line to the process. It is the only module that reads the environment. */
-import { execFile, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { Host, Input, Output } from "./host.ts";
 import { request } from "./request.ts";
 import { run } from "./run.ts";
@@ -25,7 +23,9 @@ const outputOf = (stream: NodeJS.WriteStream): Output => ({
 });
 
 const input: Input = {
-  isTerminal: process.stdin.isTTY,
+  get isTerminal() {
+    return process.stdin.isTTY;
+  },
   async readAll() {
     const parts: Buffer[] = [];
     for await (const part of process.stdin) parts.push(part as Buffer);
@@ -68,14 +68,24 @@ const host: Host = {
   signal: stopped.signal,
   now: Date.now,
   fetch: request,
-  run: (program, args) =>
-    new Promise((resolve, reject) => {
+  async run(program, args) {
+    const { spawn } = await import("node:child_process");
+    return new Promise((resolve, reject) => {
       const child = spawn(program, args, { stdio: "inherit" });
       child.once("error", reject);
       child.once("exit", (code, signal) => resolve(code ?? (signal === null ? 1 : 128)));
-    }),
-  capture: async (program, args) => (await promisify(execFile)(program, [...args], { timeout: 30_000 })).stdout,
+    });
+  },
+  async capture(program, args) {
+    const [{ execFile }, { promisify }] = await Promise.all([import("node:child_process"), import("node:util")]);
+    return (await promisify(execFile)(program, [...args], { timeout: 30_000 })).stdout;
+  },
 };
 
-process.exitCode = await run(process.argv.slice(2), host);
-if (stopped.signal.aborted) process.exit();
+// The bundle is CommonJS, which has no await outside functions.
+async function main(): Promise<void> {
+  process.exitCode = await run(process.argv.slice(2), host);
+  if (stopped.signal.aborted) process.exit();
+}
+
+void main();

@@ -16,7 +16,8 @@ import { loaders, specialCommands } from "./special.ts";
 export function allCommands(): Command[] {
   const specialWords = new Set(specialCommands.map(({ words }) => words.join(" ")));
   const derived = operationCommands().filter(({ words }) => !specialWords.has(words.join(" ")));
-  return [...derived, ...specialCommands].toSorted((a, b) => (a.words.join(" ") < b.words.join(" ") ? -1 : 1));
+  const all = [...derived, ...specialCommands].map((command) => [command.words.join(" "), command] as const);
+  return all.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, command]) => command);
 }
 
 const commonNames = new Set([...commonFlags, ...changeFlags, yesFlag].map(({ name }) => name));
@@ -41,16 +42,16 @@ function splitHelp(argv: readonly string[]): { readonly args: string[]; readonly
 
 /** Runs the line. */
 export async function run(argv: readonly string[], host: Host): Promise<number> {
+  if (argv[0] === "--version" || argv[0] === "version") {
+    host.out.write(`brume ${host.version}\n`);
+    return 0;
+  }
   const commands = allCommands();
   const plain = createPrinter(host, readOptions(new Map()));
   const columns = Math.min(host.out.columns || 100, 120);
   let command: Command | null = null;
   let url = () => "http://localhost/";
   try {
-    if (argv[0] === "--version" || argv[0] === "version") {
-      host.out.write(`brume ${host.version}\n`);
-      return 0;
-    }
     const { args, isHelp } = splitHelp(argv);
     const line = parseLine(args, commands);
     if (!("command" in line)) {

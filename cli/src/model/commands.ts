@@ -4,7 +4,7 @@
  */
 import type { Operation } from "@brume/api/operation.ts";
 import { type Kind, kindOfField, kindOfMissing } from "./kinds.ts";
-import { contract, fieldsOf, kebab, operationOf, type Schema } from "./schema.ts";
+import { fieldsOf, kebab, operationNames, operationOf, type Schema } from "./schema.ts";
 import {
   actions,
   destructive,
@@ -128,7 +128,42 @@ function pathArguments(operation: Operation): Argument[] {
   });
 }
 
-function deriveCommand(name: string, operation: Operation): Command {
+/** What a command is, without its words. */
+type Derived = Omit<Command, "words" | "operation" | "body">;
+
+/** Returns a command that is derived when its fields are read: a command line needs one command, but the words of all. */
+function lazyCommand(
+  words: readonly string[],
+  operation: string,
+  derive: () => Derived,
+  body?: Readonly<Record<string, unknown>>,
+): Command {
+  let derived: Derived | null = null;
+  const read = () => (derived ??= derive());
+  return {
+    words,
+    operation,
+    ...(body !== undefined && { body }),
+    get summary() {
+      return read().summary;
+    },
+    get description() {
+      return read().description;
+    },
+    get args() {
+      return read().args;
+    },
+    get flags() {
+      return read().flags;
+    },
+    get destroys() {
+      return read().destroys;
+    },
+  };
+}
+
+function deriveCommand(name: string): Derived {
+  const operation = operationOf(name);
   const wording = fieldWording[name] ?? {};
   const args = pathArguments(operation);
   const flags: Flag[] = [];
@@ -161,12 +196,10 @@ function deriveCommand(name: string, operation: Operation): Command {
   if (operation.body === undefined || operation.method === "GET" || operation.method === "POST")
     take(operation.query, "query");
   return {
-    words: wordsOf(name),
     summary: operation.summary,
     description: operation.description ?? "",
     args: orderArguments(name, args),
     flags,
-    operation: name,
     destroys: operation.method === "DELETE" || destructive.has(name),
   };
 }
@@ -179,32 +212,24 @@ function orderArguments(name: string, args: Argument[]): Argument[] {
 }
 
 /** `brume server power-on NAME` and its siblings: the operation `startAction` with a fixed type. */
-function actionCommands(): Command[] {
-  const start = deriveCommand("startAction", operationOf("startAction"));
-  return actions.map(([verb, type, fields, summary]) => ({
-    ...start,
-    words: ["server", verb],
-    summary,
-    description: "",
-    flags: start.flags.filter(({ field }) => fields.includes(field)),
-    body: { Type: type },
-    destroys: false,
-  }));
-}
+const actionCommands = (): Command[] =>
+  actions.map(([verb, type, fields, summary]) => {
+    const derive = () => {
+      const start = deriveCommand("startAction");
+      const flags = start.flags.filter(({ field }) => fields.includes(field));
+      return { ...start, summary, description: "", flags, destroys: false };
+    };
+    return lazyCommand(["server", verb], "startAction", derive, { Type: type });
+  });
 
 const variantCommands = (): Command[] =>
-  variants.map(([name, line, body, summary]) => ({
-    ...deriveCommand(name, operationOf(name)),
-    words: line.split(" "),
-    summary,
-    description: "",
-    flags: [],
-    body,
-    destroys: false,
-  }));
+  variants.map(([name, line, body, summary]) => {
+    const derive = () => ({ ...deriveCommand(name), summary, description: "", flags: [], destroys: false });
+    return lazyCommand(line.split(" "), name, derive, body);
+  });
 
 /** Returns one command for each operation of the contract, and those with fixed fields. */
 export function operationCommands(): Command[] {
-  const derived = Object.entries(contract).map(([name, operation]) => deriveCommand(name, operation));
+  const derived = operationNames.map((name) => lazyCommand(wordsOf(name), name, () => deriveCommand(name)));
   return [...derived, ...actionCommands(), ...variantCommands()];
 }

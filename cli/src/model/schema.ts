@@ -22,8 +22,11 @@ export interface Schema {
   readonly "x-word"?: boolean;
 }
 
-/** Operations by operation id. The build replaces this table by its value (`scripts/build-cli.ts`). */
+/** Operations by operation id. The build replaces this table by its value, whose parts are read when they are used (`scripts/build-cli.ts`). */
 export const contract: Readonly<Record<string, Operation>> = values;
+
+/** All operation ids. */
+export const operationNames: readonly string[] = Object.keys(contract);
 
 /** Returns the operation. Throws for an unknown id. */
 export function operationOf(name: string): Operation {
