@@ -1,6 +1,6 @@
 /** Starts the programs that are measured and those that measure, each pinned to its own core if the host has two. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
 const cores = availableParallelism();
@@ -46,6 +46,15 @@ export function start(argv: readonly string[], env: Readonly<Record<string, stri
 export function processorTime(pid: number | undefined): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Returns the milliseconds that the threads of a process have run so far, as exact as the scheduler counts them. */
+export function runTime(pid: number): number {
+  const folder = `/proc/${pid}/task`;
+  return readdirSync(folder).reduce(
+    (sum, thread) => sum + Number(readFileSync(`${folder}/${thread}/schedstat`, "utf8").split(" ")[0]) / 1e6,
+    0,
+  );
 }
 
 /** Sends requests until `url` returns 200. Resolves to the milliseconds since the call. */

@@ -19,6 +19,7 @@ const key = Buffer.alloc(32, 7).toString("base64");
 const tunnel = { id: 3, enabled: true, mtu: 1400, localSubnets: ["10.64.0.8/29"], peerSubnets: ["192.0.2.0/24"] };
 const { id, mac, addresses, bandwidth, name } = port(1, "10.64.0.10");
 const portRow = [id, mac, addresses, bandwidth, name];
+const listKey = "00000000-0000-4000-8000-000000000001";
 const network = {
   ...image(),
   firewall: { enabled: true, allow: false, rules: [rule({ source: ["198.51.100.0/24"] })] },
@@ -100,7 +101,11 @@ export const inputs: Readonly<Record<string, readonly object[]>> = {
   "uploads.openUpload": [{ name: "own-9", from: 0, bytes: 10 }],
   "uploads.syncUpload": [{ name: "own-9", least: 0 }],
   "uploads.removeUpload": [{ name: "own-9" }],
-  "router.apply": [{ spec: network }],
+  "router.apply": [
+    { spec: network },
+    { spec: { ...network, ports: { key: listKey, from: null, rows: [portRow], removed: [] } } },
+    { spec: { ...network, ports: { key: listKey, from: listKey, rows: [portRow], removed: [2] } } },
+  ],
   "router.applyPorts": [{ change: { id: 7, from: 1, generation: 2, ports: [portRow], removed: [2] } }],
   "router.observePort": [{ network: 7, port: 1 }],
   "router.remove": [{ id: 7 }],

@@ -6,6 +6,7 @@ import { contract, type Drivers } from "./contract/contract.ts";
 import { sizes, type Verb } from "./contract/verb.ts";
 import { AgentError } from "./error.ts";
 import type { Plain } from "./plain.ts";
+import { createKeptPorts } from "./portlist.ts";
 
 /** What a running call can use besides its input. */
 export interface Call {
@@ -46,6 +47,7 @@ export interface BindOptions {
 /** Returns all verbs by path. */
 export function bindVerbs({ targets, deviceOf, refuse, plain }: BindOptions): ReadonlyMap<string, BoundVerb> {
   const found = new Map<string, BoundVerb>();
+  const kept = createKeptPorts();
   for (const [group, table] of Object.entries(contract))
     for (const [method, verb] of Object.entries(table) as [string, Verb][]) {
       const name = `${group}.${method}`;
@@ -62,7 +64,7 @@ export function bindVerbs({ targets, deviceOf, refuse, plain }: BindOptions): Re
           return checked;
         },
         async run(input, call) {
-          const args = verb.args.map((arg) => fromBody(input[arg], deviceOf));
+          const args = verb.args.map((arg) => fromBody(input[arg], deviceOf, kept));
           try {
             const result = await target[method]?.(...args, ...extraOf(verb, call));
             if (verb.generation) refuseOlder(name, input, result);

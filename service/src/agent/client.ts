@@ -7,13 +7,14 @@ import type { Log } from "../base/log.ts";
 import type { Contents, Uploads } from "../drivers/content/interface.ts";
 import type { Consoles, Images, Machines, MachinesStatus } from "../drivers/machine/interface.ts";
 import { deviceOf } from "../drivers/machine/qemu/name.ts";
-import type { Router } from "../drivers/router/interface.ts";
+import type { NetworkSpec, Router } from "../drivers/router/interface.ts";
 import { createCaller } from "./caller.ts";
 import { contract } from "./contract/contract.ts";
 import { type Description, sessionVerbs, type Welcome } from "./contract/session.ts";
 import { protocol, type Verb } from "./contract/verb.ts";
 import { AgentError } from "./error.ts";
 import { createFollower } from "./follower.ts";
+import { createSentPorts } from "./portlist.ts";
 import { createTransport, type Place } from "./transport.ts";
 
 /** Options of `connectAgent`. */
@@ -68,6 +69,8 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
       ]),
     );
   const requests = methodsOf("machines") as unknown as Omit<Machines, "onPower" | "onDevice" | "deviceOf">;
+  const networks = methodsOf("router") as unknown as Omit<Router, "close">;
+  const sentPorts = createSentPorts();
   const follower = createFollower({
     transport,
     headers: caller.headers,
@@ -102,7 +105,16 @@ export async function connectAgent(place: Place, options: ConnectOptions): Promi
     },
     images: methodsOf("images") as unknown as Images,
     consoles: methodsOf("consoles") as unknown as Consoles,
-    router: { ...(methodsOf("router") as unknown as Omit<Router, "close">), close: async () => {} },
+    router: {
+      ...networks,
+      apply: (spec, onRepair) =>
+        sentPorts.apply(spec, (ports) => networks.apply({ ...spec, ports } as unknown as NetworkSpec, onRepair)),
+      async remove(id) {
+        sentPorts.forget(id);
+        await networks.remove(id);
+      },
+      close: async () => {},
+    },
     contents: methodsOf("contents") as unknown as Contents,
     uploads: methodsOf("uploads") as unknown as Uploads,
     description: () => welcome.description,

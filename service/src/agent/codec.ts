@@ -3,10 +3,11 @@
  * ports and their states become rows, and the device of a port is left out, because the agent knows it from the id.
  */
 import type { MachineSpec, SeedFile } from "../drivers/machine/interface.ts";
-import type { NetworkSpec, NetworkStatus, Port, PortStatus, RouterStatus } from "../drivers/router/interface.ts";
+import type { NetworkStatus, Port, PortStatus, RouterStatus } from "../drivers/router/interface.ts";
 import type { Machine } from "./contract/machines.ts";
-import type { PortRow } from "./contract/router.ts";
+import type { PortList, PortRow } from "./contract/router.ts";
 import type { PortStatusRow } from "./contract/routerstatus.ts";
+import { type KeptPorts, toRow } from "./portlist.ts";
 
 /** Returns the value of an argument as it is sent. */
 export function toBody(value: unknown): unknown {
@@ -15,23 +16,25 @@ export function toBody(value: unknown): unknown {
     const machine = value as MachineSpec;
     return { ...machine, seed: machine.seed.map(({ name, content }) => ({ name, content: encode(content) })) };
   }
-  if ("ports" in value) return { ...value, ports: (value as Pick<NetworkSpec, "ports">).ports.map(toRow) };
+  // A list with a key consists of rows already.
+  if ("ports" in value && Array.isArray(value.ports))
+    return { ...value, ports: value.ports.map((port: Port | PortRow) => ("mac" in port ? toRow(port) : port)) };
   return value;
 }
 
-/** Returns the argument that the driver gets. `deviceOf` names the device of a port. */
-export function fromBody(value: unknown, deviceOf: (nic: number) => string): unknown {
+/** Returns the argument that the driver gets. `deviceOf` names the device of a port; `kept` has the lists of ports with a key. */
+export function fromBody(value: unknown, deviceOf: (nic: number) => string, kept: KeptPorts): unknown {
   if (typeof value !== "object" || value === null) return value;
   if ("seed" in value) {
     const machine = value as Machine;
     return { ...machine, seed: machine.seed.map(({ name, content }) => ({ name, content: decode(content) })) };
   }
   if ("ports" in value) {
-    const { ports } = value as { readonly ports: readonly PortRow[] };
+    const { id: network, ports } = value as { readonly id: number; readonly ports: PortList };
     const fromRow = ([id, mac, addresses, bandwidth, name]: PortRow): Port => {
       return { id, device: deviceOf(id), mac, addresses, bandwidth, name };
     };
-    return { ...value, ports: ports.map(fromRow) };
+    return { ...value, ports: kept(network, ports, fromRow) };
   }
   return value;
 }
@@ -55,8 +58,6 @@ export function fromAnswer(name: string, value: unknown): unknown {
   const networks = status.networks.map((network) => ({ ...network, ports: network.ports.map(fromStatusRow) }));
   return { ...status, networks };
 }
-
-const toRow = ({ id, mac, addresses, bandwidth, name }: Port): unknown => [id, mac, addresses, bandwidth, name];
 
 const toStatusRow = ({ id, attached, carrier, sent, received }: PortStatus): PortStatusRow => [
   id,

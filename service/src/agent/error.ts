@@ -17,6 +17,7 @@ export const errorCodes = {
   protocol_mismatch: { status: 400, retryable: false },
   stale_fence: { status: 409, retryable: false },
   stale_generation: { status: 409, retryable: false },
+  ports_unknown: { status: 409, retryable: true },
   aborted: { status: 409, retryable: true },
   deadline_exceeded: { status: 504, retryable: true },
   busy: { status: 429, retryable: true },

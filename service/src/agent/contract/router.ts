@@ -90,7 +90,18 @@ const PortRow = Type.Tuple([
 /** A port as it is sent. */
 export type PortRow = Static<typeof PortRow>;
 const generation = () => integer(0, Number.MAX_SAFE_INTEGER);
-const portRows = () => list(PortRow, { maxItems: 65_536 });
+/** Ports of one network. */
+export const mostPorts = 65_536;
+const portRows = () => list(PortRow, { maxItems: mostPorts });
+const removedPorts = () => list(id(), { maxItems: mostPorts });
+const portKey = () => Type.String({ pattern: "^[0-9a-f-]{36}$" });
+/** The ports of a network: rows, or a list with a key. `from`: key of the list that `rows` and `removed` change; null: `rows` are all ports. */
+const PortList = Type.Union([
+  only({ key: portKey(), from: nullable(portKey()), rows: portRows(), removed: removedPorts() }),
+  portRows(),
+]);
+/** The ports of a network as they are sent (`portlist.ts`). */
+export type PortList = Static<typeof PortList>;
 
 /** The desired state of a network. */
 export const Network = only({
@@ -106,7 +117,7 @@ export const Network = only({
   firewall: only({ enabled: boolean(), allow: boolean(), rules: list(Rule, { maxItems: 10_000 }) }),
   tunnels: list(Type.Union([Ipsec, Wireguard]), { maxItems: 1024 }),
   wireguard: nullable(only({ privateKey: key(), listenPort: integer(1, 65_535) })),
-  ports: portRows(),
+  ports: PortList,
   dhcp: only({ enabled: boolean(), router: nullable(ipv4()), dns: list(address(), { maxItems: 16 }) }),
   dnsForwarders: list(address(), { maxItems: 16 }),
   closed: list(addresses(), { maxItems: 4096 }),
@@ -134,7 +145,7 @@ export const routerVerbs = verbs({
         from: generation(),
         generation: generation(),
         ports: portRows(),
-        removed: list(id(), { maxItems: 65_536 }),
+        removed: removedPorts(),
       }),
     }),
     answer: boolean(),
