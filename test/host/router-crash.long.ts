@@ -12,24 +12,32 @@ import { firewall, image, port, rule } from "../support/networkspec.ts";
 
 if (hindrance !== null) console.log(`router driver, killed: not tried, ${hindrance}`);
 
-/** Returns an `Exec` that runs `commands` commands after `arm` and then fails every further one. */
+/** Returns an `Exec` that runs `commands` commands after `arm` and then fails every further one. `ended`: those that run have ended, as they have before the next service starts. */
 function killAfter(commands: number) {
   let left = Number.POSITIVE_INFINITY;
+  const running = new Set<Promise<unknown>>();
+  const track = <T>(command: Promise<T>): Promise<T> => {
+    running.add(command);
+    const end = () => void running.delete(command);
+    command.then(end, end);
+    return command;
+  };
   const live = () => {
     if (left-- <= 0) throw new Error("killed");
   };
   return {
     arm: () => void (left = commands),
     died: () => left < 0,
+    ended: () => Promise.allSettled(running),
     exec: {
       ...exec,
       async run(argv, options) {
         live();
-        return exec.run(argv, options);
+        return track(exec.run(argv, options));
       },
       async startDetached(argv, options) {
         live();
-        return exec.startDetached(argv, options);
+        return track(exec.startDetached(argv, options));
       },
     } satisfies Exec,
   };
@@ -40,6 +48,8 @@ const inOrder = (table: string): string =>
   table
     .trimEnd()
     .replace(/\}$/, "")
+    // The first one is in the same block as the name of the table.
+    .replace(/^.*\{\n/, "$&\n")
     .split("\n\n")
     .map((block) => block.trim())
     .sort()
@@ -165,6 +175,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
           (result) => (result === false ? "refused" : "done"),
           () => "failed",
         );
+        await killed.ended();
         if (!killed.died()) {
           assert.equal(outcome, "done");
           if (spec !== null) assert.equal(await state(), right);

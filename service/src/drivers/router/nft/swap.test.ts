@@ -24,13 +24,17 @@ test("a table is loaded inactive, and activated by a step that deletes nothing",
   const active = { name: "edge0", digest: digestOf(text) };
   const first = swap("edge", text, null, []);
   assert.deepEqual(first, {
-    first: "table inet edge0 {\n  flags dormant;\n  chain forward {\n    accept\n  }\n}\n",
+    first:
+      "create table inet edge0 { flags dormant; }\ntable inet edge0 {\n  flags dormant;\n  chain forward {\n    accept\n  }\n}\n",
     second: `add table inet edge0\nadd counter inet edge0 d_${active.digest}\n`,
     past: "",
     active,
   });
   const next = swap("edge", text, active, ["edge1"]);
-  assert.match(next.first, /^delete table inet edge1\ntable inet edge1 \{\n {2}flags dormant;\n/);
+  assert.match(
+    next.first,
+    /^delete table inet edge1\ncreate table inet edge1 \{ flags dormant; \}\ntable inet edge1 \{\n {2}flags dormant;\n/,
+  );
   assert.match(next.second, /^add table inet edge0 \{ flags dormant; \}$/m);
   assert.deepEqual(next.second.match(/^(?!add )./gm), null);
   assert.equal(next.past, "delete table inet edge0\n");

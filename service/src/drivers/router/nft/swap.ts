@@ -78,7 +78,8 @@ export function swap(kind: TableKind, text: string, old: Active | null, stale: r
   const digest = digestOf(text);
   const table = text.replace(
     /^add table .*\ndelete table .*\ntable \w+ \w+ \{\n {2}counter d_.*\n/,
-    `table ${family} ${name} {\n  flags dormant;\n`,
+    // A command of a killed service may still load the same table: then this one fails, instead of adding each rule twice.
+    `create table ${family} ${name} { flags dormant; }\ntable ${family} ${name} {\n  flags dormant;\n`,
   );
   const sleep =
     old === null ? [] : [sleepLine(kind, old.name, text.length > large), `add counter ${family} ${old.name} ${PAST}`];
