@@ -28,7 +28,7 @@ async function clear(client: Client): Promise<void> {
   const servers = await client.listServers();
   for (const { ID } of servers) {
     await client.updateServer({ path: { id: ID }, body: { IsProtected: false } });
-    await client.deleteServer({ path: { id: ID } }, { wait: 30 });
+    await client.deleteServer({ path: { id: ID } }, { wait: 60 });
   }
   for (const { ID } of await client.listDomains()) await client.deleteDomain({ path: { id: ID } });
   for (const { ID } of await client.listNetworks()) await client.deleteNetwork({ path: { id: ID } });
@@ -129,13 +129,13 @@ async function fill(client: Client, random: Random): Promise<void> {
       ...(networks.length > 0 &&
         random.chance(70) && { NetworkID: random.pick(networks), NetworkBandwidth: 10 + random.below(90) }),
     };
-    const { ID, LinkedNetworks } = await client.createServer({ body }, { wait: 30 });
+    const { ID, LinkedNetworks } = await client.createServer({ body }, { wait: 60 });
     const others = networks.filter((id) => id !== LinkedNetworks[0]?.NetworkID && random.chance(40));
     for (const NetworkID of others)
-      await client.startAction({ path: { id: ID }, body: { Type: "AddNetwork", NetworkID } }, { wait: 30 });
+      await client.startAction({ path: { id: ID }, body: { Type: "AddNetwork", NetworkID } }, { wait: 60 });
     if (random.chance(20)) {
       const NetworkLinkID = LinkedNetworks[0]?.LinkID ?? 0;
-      await client.startAction({ path: { id: ID }, body: { Type: "RemoveNetwork", NetworkLinkID } }, { wait: 30 });
+      await client.startAction({ path: { id: ID }, body: { Type: "RemoveNetwork", NetworkLinkID } }, { wait: 60 });
     }
   }
   for (const index of times(random, 2)) {

@@ -219,12 +219,12 @@ Domains:
 
 test("a server that could not be created is created again", async () => {
   const { client, machines } = brume;
-  machines.delay("ensureRunning", 300);
+  const release = machines.hold("ensureRunning");
   const { ID } = await client.createServer({ body: { Name: "late" } });
   const [action] = await client.listActions({ path: { id: ID } });
   await client.cancelAction({ path: { id: ID, actionID: action?.ID ?? 0 } });
+  release();
   await client.waitFor("readServer", { path: { id: ID } }, { until: ({ State }) => State === "Failed" });
-  machines.delay("ensureRunning", 0);
   const path = file("Servers: [{ Name: late, RAM: 256 }]\n");
   assert.match((await planOf(path)).out, /^± server late {2}\(its creation failed\)\n/);
   await applied(path);
@@ -238,16 +238,16 @@ test("a server that could not be created is created again", async () => {
 test("after Ctrl-C the next apply waits for what was started and does the rest", async () => {
   const path = file("Label: cut\nNetworks: [{ Name: a }]\nServers: [{ Name: s, Networks: [a] }]\n");
   const stop = new AbortController();
-  brume.machines.delay("ensureRunning", 500);
-  const cut = cli(["apply", "-f", path, "--yes"], {
-    signal: stop.signal,
-    onOut: (text) => text.includes("Create network a") && setTimeout(() => stop.abort(), 200),
-  });
+  const release = brume.machines.hold("ensureRunning");
+  const cut = cli(["apply", "-f", path, "--yes"], { signal: stop.signal });
+  const isStarted = (servers: readonly { readonly Name: string }[]) => servers.some(({ Name }) => Name === "s");
+  await brume.client.waitFor("listServers", {}, { until: isStarted });
+  stop.abort();
   assert.equal((await cut).code, 130);
   const next = await planOf(path);
   assert.match(next.out, /^… server s {2}\(it is being created\)\n/);
+  release();
   await applied(path);
-  brume.machines.delay("ensureRunning", 0);
   await requireNothing(path);
   assert.deepEqual(
     (await brume.client.listServers()).map(({ State }) => State),

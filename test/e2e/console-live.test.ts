@@ -41,7 +41,7 @@ describe("a live page", { timeout: 600_000 }, () => {
   test("answers while a thousand events arrive in a second, and shows the last state", async () => {
     const brume = await createTestService("sqlite", { consoleFolder });
     try {
-      const made = await brume.client.createServer({ body: { Name: "busy" } }, { wait: 20 });
+      const made = await brume.client.createServer({ body: { Name: "busy" } }, { wait: 60 });
       const [sample] = await brume.client.listEvents({ query: { newest: true, limit: 1, type: "server.changed" } });
       assert.ok(sample);
       const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });

@@ -242,7 +242,7 @@ describeConsole("the console of networks", {}, (fixture) => {
   test("hostile names are text", async () => {
     const Name = "'\"&amp;{{7*7}}${alert(1)}";
     const { brume } = fixture;
-    const { Id } = await brume.client.createPublicNetwork({ body: { Name } }, { wait: 20 });
+    const { Id } = await brume.client.createPublicNetwork({ body: { Name } }, { wait: 60 });
     const rule = { Action: "Deny", Name } as const;
     await brume.client.configureFirewall({ path: { id: Id }, body: { Rules: [rule], ConfirmWithin: 600 } });
     await story(brume.token, async (page) => {
@@ -253,7 +253,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.goto("/console/networks?tab=map");
       await page.getByRole("link", { name: Name }).waitFor();
     });
-    await brume.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
+    await brume.client.deletePublicNetwork({ path: { id: Id } }, { wait: 60 });
   });
 
   test("axe finds nothing, wide in light and narrow in dark, and nothing is too wide on a tablet", async () => {

@@ -165,7 +165,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
 
   test("an orphan appears on the page of the host and is adopted", async () => {
     const { client, store } = fixture.brume;
-    const { ID } = await client.createServer({ body: { Name: "precious" } }, { wait: 20 });
+    const { ID } = await client.createServer({ body: { Name: "precious" } }, { wait: 60 });
     await story(fixture.brume.token, async (page) => {
       await page.goto("/console/host");
       await page.getByText("Every disk on the host belongs to a server or image.").waitFor();

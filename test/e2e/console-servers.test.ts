@@ -47,7 +47,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByRole("checkbox", { name: "Select all" }).check();
       await page.getByRole("toolbar").getByRole("button", { name: "Power on" }).click();
       const [gone] = await client.listServers({ query: { name: "worker-3" } });
-      await client.deleteServer({ path: { id: gone?.ID ?? 0 } }, { wait: 20 });
+      await client.deleteServer({ path: { id: gone?.ID ?? 0 } }, { wait: 60 });
       await dialog.getByRole("button", { name: "Power on" }).click();
       await dialog.getByText("2 of 3 done · 1 failed").waitFor();
       await dialog

@@ -62,11 +62,11 @@ describeConsole("the console", {}, (fixture) => {
       const other = await page.context().newPage();
       await other.goto("/console/servers?q=live");
       await other.getByText("No server matches the filter.").waitFor();
-      const made = await fixture.brume.client.createServer({ body: { Name: "live-1" } }, { wait: 20 });
+      const made = await fixture.brume.client.createServer({ body: { Name: "live-1" } }, { wait: 60 });
       for (const tab of [page, other]) await tab.getByRole("link", { name: "live-1" }).waitFor();
       await fixture.brume.client.updateServer({ path: { id: made.ID }, body: { Name: "live-2" } });
       for (const tab of [page, other]) await tab.getByRole("link", { name: "live-2" }).waitFor();
-      await fixture.brume.client.deleteServer({ path: { id: made.ID } }, { wait: 20 });
+      await fixture.brume.client.deleteServer({ path: { id: made.ID } }, { wait: 60 });
       for (const tab of [page, other]) await tab.getByRole("link", { name: "live-2" }).waitFor({ state: "detached" });
     });
   });
@@ -89,7 +89,7 @@ describeConsole("the console", {}, (fixture) => {
   });
 
   test("a server is deleted only after its name was typed", async () => {
-    const made = await fixture.brume.client.createServer({ body: { Name: "doomed" } }, { wait: 20 });
+    const made = await fixture.brume.client.createServer({ body: { Name: "doomed" } }, { wait: 60 });
     await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/servers/${made.ID}?tab=settings`);
       await page.getByRole("button", { name: "Delete", exact: true }).click();

@@ -379,7 +379,7 @@ onEveryDatabase("domains", (harness) => {
     const { Serial, Queries, Answers } = await client.waitFor(
       "readDomainMetrics",
       { path },
-      { until: (now) => now.Queries >= 2, timeout: 30_000 },
+      { until: (now) => now.Queries >= 2, timeout: 120_000 },
     );
     assert.deepEqual([Serial, Queries], [domain.Serial, 2]);
     assert.deepEqual(Answers, [

@@ -161,12 +161,13 @@ onSqliteFirst(
       test("a running action is undone", async () => {
         const made = await fixture.server();
         harness.brume.machines.deafen(made.ID, true);
-        harness.brume.machines.delay("apply", 400);
+        const release = harness.brume.machines.hold("apply");
         const resize = await harness.client.updateServer({ path: path(made), body: { HDD: 20, CPU: 2 } });
         assert.equal(resize.State, "InProgress");
         const at = { id: made.ID, actionID: resize.ID };
-        const canceled = await harness.client.cancelAction({ path: at }, { wait: 60 });
-        harness.brume.machines.delay("apply", 0);
+        await harness.client.cancelAction({ path: at });
+        release();
+        const canceled = await fixture.ended(resize);
         harness.brume.machines.deafen(made.ID, false);
         assert.equal(canceled.State, "Canceled", JSON.stringify(canceled));
         const { CPU, HDD, IsPowerOn } = await fixture.read(made.ID);

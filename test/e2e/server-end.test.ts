@@ -58,10 +58,12 @@ onSqlite(
 
       test("a copy waits for earlier actions of its source", async () => {
         const source = await fixture.server();
-        harness.brume.machines.delay("ensureStopped", 300);
+        const release = harness.brume.machines.hold("ensureStopped");
         const stop = await fixture.order(source.ID, { Type: "PowerOff" });
-        const copy = await harness.client.copyServer({ path: path(source), body: {} }, { wait: 60 });
-        harness.brume.machines.delay("ensureStopped", 0);
+        const { ID } = await harness.client.copyServer({ path: path(source), body: {} });
+        assert.equal((await fixture.read(ID)).State, "New");
+        release();
+        const copy = await fixture.read(ID, ({ State }) => State !== "New");
         assert.deepEqual([copy.State, copy.Name], ["Active", `${source.Name}-copy`]);
         assert.equal((await fixture.ended(stop)).State, "Completed");
       });

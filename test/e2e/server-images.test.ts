@@ -48,10 +48,10 @@ onSqlite(
 
     test("has an ETag that its state does not change", async () => {
       const server = await fixture.server();
-      harness.brume.machines.delay("ensureImage", 1000);
+      const release = harness.brume.machines.hold("ensureImage");
       const image = await harness.client.createImage({ body: { Name: "tagged", ServerID: server.ID } });
       const early = await harness.client.raw.readImage({ path: path(image) });
-      harness.brume.machines.delay("ensureImage", 0);
+      release();
       await harness.client.waitFor("readImage", { path: path(image) }, { timeout: 120_000 });
       const late = await harness.client.raw.readImage({ path: path(image) });
       assert.deepEqual([early.answer.State, late.answer.State, late.answer.Progress], ["New", "Active", 100]);
@@ -112,12 +112,12 @@ onSqlite(
 
       test("an image that is deleted early is canceled", async () => {
         const server = await fixture.server();
-        harness.brume.machines.delay("ensureSnapshot", 300);
+        const release = harness.brume.machines.hold("ensureSnapshot");
         const image = await harness.client.createImage({ body: { Name: "late", ServerID: server.ID } });
         const stop = await fixture.order(server.ID, { Type: "PowerOff" });
         assert.equal(stop.State, "Postponed");
         await harness.client.deleteImage({ path: path(image) });
-        harness.brume.machines.delay("ensureSnapshot", 0);
+        release();
         assert.equal((await fixture.ended(stop)).State, "Completed");
         assert.deepEqual((await fixture.actions(server.ID)).map(stepsOf).flat().length, 5);
       });

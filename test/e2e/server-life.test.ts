@@ -193,12 +193,13 @@ onEveryDatabase(
       });
 
       test("a restart of the service in the middle changes nothing", async () => {
-        harness.brume.machines.delay("ensureDisk", 400);
+        const release = harness.brume.machines.hold("ensureDisk");
         const made = await harness.client.createServer({ body: { Name: "patient" } });
         const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
         assert.equal(waiting.State, "Postponed");
-        await harness.brume.restart();
-        harness.brume.machines.delay("ensureDisk", 0);
+        const restarted = harness.brume.restart();
+        release();
+        await restarted;
         assert.equal((await fixture.ended(waiting)).State, "Completed");
         const now = await fixture.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
         assert.deepEqual([now.State, now.IP], ["Active", made.IP]);

@@ -41,7 +41,7 @@ onEveryDatabase("pages of servers", (harness) => {
     await fixture.act(second, { Type: "PowerOff" });
     await fixture.read(second, ({ IsPowerOn }) => !IsPowerOn);
     await compare("powered off");
-    await client.rebuildServer({ path: { id: first }, body: {} }, { wait: 30 });
+    await client.rebuildServer({ path: { id: first }, body: {} }, { wait: 60 });
     await compare("rebuilt");
     const [rebuilt] = await client.listServers({ query: { limit: 1 } });
     assert.notEqual(rebuilt?.AdminPassword, open?.AdminPassword);

@@ -24,14 +24,14 @@ onSqlite("failing servers", (harness) => {
     assert.ok((await conditionsOf(id)).includes("NotResponding"));
     const metric = new RegExp(`^brume_server_condition\\{server="${id}",condition="NotResponding"\\} 1$`, "m");
     assert.match(await harness.client.readMetrics(), metric);
-    harness.brume.machines.delay("apply", 1500);
+    const release = harness.brume.machines.hold("apply");
     const running = await harness.client.updateServer({ path: { id }, body: { HDD: 40 } });
     const later = await harness.client.updateServer({ path: { id }, body: { HDD: 41 } });
     const reboot = await fixture.order(id, { Type: "PowerReboot" });
     const off = await fixture.order(id, { Type: "PowerOff" });
     assert.deepEqual([running.State, later.State, off.State], ["InProgress", "Postponed", "Postponed"]);
+    release();
     const ended = await fixture.ended(off);
-    harness.brume.machines.delay("apply", 0);
     assert.equal(ended.State, "Completed");
     const overtaken = await fixture.ended(reboot);
     assert.deepEqual([overtaken.State, overtaken.Error?.code], ["Canceled", "superseded"]);
@@ -46,7 +46,7 @@ onSqlite("failing servers", (harness) => {
     const { ID: id } = await fixture.server();
     harness.brume.machines.fail("apply", 2, "before");
     harness.brume.machines.deafen(id, true);
-    harness.brume.machines.delay("ensureRunning", 1500);
+    const release = harness.brume.machines.hold("ensureRunning");
     const action = await harness.client.startAction({ path: { id }, body: { Type: "RebootGuestOS", Timeout: 1 } });
     await harness.client.waitFor(
       "readAction",
@@ -58,7 +58,7 @@ onSqlite("failing servers", (harness) => {
       "action_not_allowed",
     );
     assert.match(error.message, /is being undone already/);
-    harness.brume.machines.delay("ensureRunning", 0);
+    release();
     harness.brume.machines.fail("apply", 0);
     assert.equal((await fixture.ended(action)).Error?.code, "guest_did_not_respond");
   });

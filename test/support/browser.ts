@@ -80,7 +80,7 @@ export function createConsoles(browser: Browser, brume: Pick<TestService, "url">
     const page = await context.newPage();
     await page.setViewportSize({ width, height: hasTouch ? 844 : 900 });
     await page.emulateMedia({ colorScheme: theme });
-    page.setDefaultTimeout(45_000);
+    page.setDefaultTimeout(120_000);
     const faults: string[] = [];
     page.on("pageerror", (error) => faults.push(String(error)));
     page.on("console", (message) => {

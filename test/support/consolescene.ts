@@ -35,12 +35,12 @@ export async function fillService(client: Client): Promise<Scene> {
             Labels: { stage: index < 2 ? "production" : "test" },
           },
         },
-        { wait: 20 },
+        { wait: 60 },
       ),
     );
   const [first, second] = servers;
   if (first === undefined || second === undefined) throw new Error("no server");
-  await client.startAction({ path: { id: second.ID }, body: { Type: "PowerOff" } }, { wait: 20 });
+  await client.startAction({ path: { id: second.ID }, body: { Type: "PowerOff" } }, { wait: 60 });
   const domain = await client.createDomain({ body: { Name: "example.com", ZoneFile: zone } });
   await client.createDomain({ body: { Name: "пример.example" } });
   const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 7)]).toString("base64");
@@ -49,7 +49,7 @@ export async function fillService(client: Client): Promise<Scene> {
   await client.createToken({
     body: { Name: "certificates", Scopes: ["dns:write"], DomainID: domain.ID, RecordPattern: "_acme-challenge*" },
   });
-  await client.createImage({ body: { Name: "web-golden", ServerID: first.ID } }, { wait: 20 });
+  await client.createImage({ body: { Name: "web-golden", ServerID: first.ID } }, { wait: 60 });
   const webhook = await client.createWebhook({ body: { Url: "http://127.0.0.1:9/hook", Types: ["domain.*"] } });
   await client.createDomain({ body: { Name: "shop.example" } });
   return { server: first.ID, domain: domain.ID, webhook: webhook.ID };

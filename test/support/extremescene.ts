@@ -25,10 +25,10 @@ export async function fillExtremes({ client, machines }: TestService): Promise<P
   };
   const made = [];
   for (const Name of extremeNames)
-    made.push(await client.createServer({ body: { Name, RAM: 256, HDD: 1, CPU: 1, Labels: labels } }, { wait: 20 }));
+    made.push(await client.createServer({ body: { Name, RAM: 256, HDD: 1, CPU: 1, Labels: labels } }, { wait: 60 }));
   const [first, second, third] = made;
   if (first === undefined || second === undefined || third === undefined) throw new Error("no server");
-  await client.startAction({ path: { id: second.ID }, body: { Type: "PowerOff" } }, { wait: 20 });
+  await client.startAction({ path: { id: second.ID }, body: { Type: "PowerOff" } }, { wait: 60 });
   machines.trouble(third.ID, "IoError");
   // One creation fails, and one waits until the service ends.
   const release = machines.hold("ensureDisk");
@@ -42,11 +42,11 @@ export async function fillExtremes({ client, machines }: TestService): Promise<P
 
   const { Id: network } = await client.createPublicNetwork(
     { body: { Name: longest, Bandwidth: 10_000, Labels: labels } },
-    { wait: 20 },
+    { wait: 60 },
   );
   const { ID: privateNetwork } = await client.createNetwork(
     { body: { Name: extremeNames[3], CIDR: "172.16.9.0/24", Labels: labels } },
-    { wait: 20 },
+    { wait: 60 },
   );
   await client.configureFirewall({
     path: { id: network },
@@ -94,7 +94,7 @@ export async function fillExtremes({ client, machines }: TestService): Promise<P
     });
     await client.createProject({ body: { Name } });
   }
-  await client.createImage({ body: { Name: longest, ServerID: first.ID } }, { wait: 20 });
+  await client.createImage({ body: { Name: longest, ServerID: first.ID } }, { wait: 60 });
   const webhook = await client.createWebhook({
     body: { Url: `http://127.0.0.1:9/${"path/".repeat(60)}`, Types: ["domain.*"] },
   });

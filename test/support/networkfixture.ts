@@ -135,7 +135,7 @@ export async function assertNotVisible({ client }: Caller, id: number): Promise<
     await refused(send(), "public_network_not_found");
 }
 
-export function createNetworkFixture(harness: Harness, clock: MovableClock, limit = 20_000): NetworkFixture {
+export function createNetworkFixture(harness: Harness, clock: MovableClock, limit = 120_000): NetworkFixture {
   let names = 0;
   let servers = 0;
   let waker: Promise<Caller> | undefined;

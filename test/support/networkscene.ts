@@ -10,25 +10,25 @@ export interface NetworkScene {
 export async function fillNetworks(client: Client): Promise<NetworkScene> {
   const { Id: network, CIDR } = await client.createPublicNetwork(
     { body: { Name: "shop", NetworkCapacity: "28", Bandwidth: 400, Labels: { stage: "production" } } },
-    { wait: 20 },
+    { wait: 60 },
   );
   const { ID: privateNetwork } = await client.createNetwork(
     { body: { Name: "storage", CIDR: "172.16.5.0/24" } },
-    { wait: 20 },
+    { wait: 60 },
   );
-  await client.createPublicNetwork({ body: { Name: "lab" } }, { wait: 20 });
+  await client.createPublicNetwork({ body: { Name: "lab" } }, { wait: 60 });
   const addresses: string[] = [];
   for (const [Name, NetworkID] of [
     ["front-1", network],
     ["front-2", network],
     ["store-1", privateNetwork],
   ] as const) {
-    const made = await client.createServer({ body: { Name, NetworkID } }, { wait: 20 });
+    const made = await client.createServer({ body: { Name, NetworkID } }, { wait: 60 });
     addresses.push(made.LinkedNetworks[0]?.IP ?? "");
     if (Name === "front-2")
       await client.startAction(
         { path: { id: made.ID }, body: { Type: "AddNetwork", NetworkID: privateNetwork } },
-        { wait: 20 },
+        { wait: 60 },
       );
   }
   const rule = { Action: "Allow", Protocol: "Tcp", Destination: "internal" } as const;

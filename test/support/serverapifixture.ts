@@ -9,7 +9,7 @@ import type { MovableClock } from "./networkfixture.ts";
 import { tiny } from "./testservice.ts";
 
 /** Longest wait, in seconds. */
-const timeout = 30;
+const timeout = 120;
 
 export interface ServerApiFixture {
   /** Creates a server with a unique name and waits until it is `Active`. */
