@@ -96,13 +96,14 @@ export function exchange(
     const end = (error: ExchangeError): void => {
       if (isOver) return;
       isOver = true;
+      clearTimeout(timer);
       signal.removeEventListener("abort", abort);
       socket.destroy();
       resolve(error);
     };
     const abort = () => end("silent");
+    let timer = setTimeout(abort, idleMs);
     signal.addEventListener("abort", abort);
-    socket.setTimeout(idleMs, abort);
     socket.on("error", () => end("unreachable"));
     socket.on("close", () => end("broken"));
     socket.on("connect", () => {
@@ -110,6 +111,8 @@ export function exchange(
       socket.write(Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 255), bytes]));
     });
     socket.on("data", (chunk: Buffer) => {
+      clearTimeout(timer);
+      timer = setTimeout(abort, idleMs);
       pending = Buffer.concat([pending, chunk]);
       while (!isOver && pending.length >= 2 && pending.length >= 2 + pending.readUInt16BE(0)) {
         const message = readMessage(pending.subarray(2, 2 + pending.readUInt16BE(0)));

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import fc from "fast-check";
 import type { DnsServer } from "./exchange.ts";
 import { fetchZone } from "./migrate.ts";
@@ -88,8 +88,16 @@ const soa: Answer = {
   data: { mname: "ns1.example.net", rname: "host.example.net", serial: 1, refresh: 1, retry: 1, expire: 1, minimum: 1 },
 };
 const known: Behaviour["answer"] = (_, type) => (type === "SOA" ? { answers: [soa] } : {});
-const fetchFrom = (behaviour: Behaviour, deadlineMs = 5000) =>
-  withServer(behaviour, (server) => fetchZone("example.com", { deadlineMs, servers: [server] }));
+const deadlineMs = 100_000;
+/** Fetches the zone. No time passes but what the server lets pass by `mock.timers.tick`. */
+async function fetchFrom(behaviour: Behaviour) {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    return await withServer(behaviour, (server) => fetchZone("example.com", { deadlineMs, servers: [server] }));
+  } finally {
+    mock.timers.reset();
+  }
+}
 
 test("a transferred zone is imported completely, except unsupported records", async () => {
   const zone: Answer[] = [
@@ -167,20 +175,26 @@ test("without a transfer, the top and common names are queried", async () => {
   assert.deepEqual(records.map(({ type, owner, ttl, value }) => `${owner} ${ttl} ${type} ${value}`).sort(), found);
 });
 
+/** Lets the time pass in which a transfer may be silent, when the client has read what was sent. */
+const bore = (): void => void setImmediate(() => setImmediate(() => mock.timers.tick(deadlineMs / 5)));
 const rude: Record<string, NonNullable<Behaviour["transfer"]>> = {
   "closes the connection": (socket) => socket.destroy(),
-  "sends garbage": (socket) => socket.write(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n")),
+  "sends garbage": (socket) => socket.write(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"), bore),
   "answers another question": (socket, query) => {
     const bytes = codec.encode({ ...query, id: query.id ^ 1, type: "response", flags: 0, answers: [soa, soa] });
     socket.write(Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 255), bytes]));
   },
   "does not begin with the SOA": [[{ name: "a.example.com", type: "A", data: "10.0.0.9" }, soa, soa]],
-  "never comes to the end": [[soa, { name: "a.example.com", type: "A", data: "10.0.0.9" }]],
-  "sends nothing": () => {},
+  "never comes to the end": (socket, query) => {
+    const answers = [soa, { name: "a.example.com", type: "A", data: "10.0.0.9" }];
+    const bytes = codec.encode({ ...query, type: "response", flags: 0x0400, answers });
+    socket.write(Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 255), bytes]), bore);
+  },
+  "sends nothing": bore,
 };
 for (const [how, transfer] of Object.entries(rude))
   test(`after a transfer that ${how}, the names are queried`, async () => {
-    const { state, records } = await fetchFrom({ answer: names, transfer }, 2000);
+    const { state, records } = await fetchFrom({ answer: names, transfer });
     assert.equal(state, "Completed");
     assert.deepEqual(records.map(({ type, owner, ttl, value }) => `${owner} ${ttl} ${type} ${value}`).sort(), found);
   });
@@ -216,8 +230,18 @@ test("an unreachable server is a result, not an exception", async () => {
   const refused = await fetchFrom({ answer: () => ({ rcode: 5 }) });
   assert.deepEqual([refused.state, refused.records.length], ["Failed", 0]);
   assert.equal(refused.detail, "No name server of example.com responded for it.");
-  assert.equal((await fetchFrom({ answer: () => null }, 100)).state, "Failed");
-  const half = await fetchFrom({ answer: (_, type) => (type === "SOA" ? { answers: [soa] } : null) }, 300);
+  /** No answer; with the first query the time of the fetch passes. */
+  const createSilence = () => {
+    let isOver = false;
+    return (): null => {
+      if (!isOver) setImmediate(() => mock.timers.tick(deadlineMs));
+      isOver = true;
+      return null;
+    };
+  };
+  assert.equal((await fetchFrom({ answer: createSilence() })).state, "Failed");
+  const silence = createSilence();
+  const half = await fetchFrom({ answer: (_, type) => (type === "SOA" ? { answers: [soa] } : silence()) });
   assert.equal(
     half.detail,
     "The name servers of example.com refused the transfer and did not respond to queries in time.",
