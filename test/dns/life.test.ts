@@ -72,7 +72,7 @@ test("a server that is closed while its thread is down does not restart", async 
     return thread;
   });
   await threads[0]?.terminate();
-  for (let i = 0; i < 200 && threads.length < 2; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (threads.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
   assert.equal(threads.length, 2);
   await server.close();
   await new Promise<void>((resolve) => threads[1]?.once("exit", () => resolve()));
@@ -120,22 +120,24 @@ test("queries get responses while a zone of a hundred thousand records loads", a
   const sets = Array.from({ length: 100_000 }, (_, i) =>
     set(`n${i}.big.example`, "A", `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`),
   );
-  let loading = true;
-  const load = server.publish([image("big.example", 1, sets)]).finally(() => {
-    loading = false;
-  });
+  // The thread of the test may get no processor until the zone is loaded: then the next serial is loaded.
   let during = 0;
-  while (loading) {
-    const answer = await dnsClient.exchange(query("a.small.example", 1));
-    assert.equal(decode(answer as Buffer).rcode, "NOERROR");
-    if (loading) {
-      const big = decode((await dnsClient.exchange(query("n1.big.example", 1))) as Buffer);
-      assert.ok(big.rcode === "REFUSED" || big.answers.length === 1, "the complete zone or nothing");
-      during++;
+  for (let serial = 1; during === 0; serial++) {
+    let loading = true;
+    const load = server.publish([image("big.example", serial, sets)]).finally(() => {
+      loading = false;
+    });
+    while (loading) {
+      const answer = await dnsClient.exchange(query("a.small.example", 1));
+      assert.equal(decode(answer as Buffer).rcode, "NOERROR");
+      if (loading) {
+        const big = decode((await dnsClient.exchange(query("n1.big.example", 1))) as Buffer);
+        assert.ok(big.rcode === "REFUSED" || big.answers.length === 1, "the complete zone or nothing");
+        during++;
+      }
     }
+    assert.deepEqual(await load, [serial]);
   }
-  assert.deepEqual(await load, [1]);
-  assert.ok(during > 0);
   assert.equal(
     decode((await dnsClient.exchange(query("n99999.big.example", 1))) as Buffer).answers[0]?.data,
     "10.1.134.159",

@@ -12,7 +12,7 @@ import { decode, openDnsClient, query } from "../support/dnsclient.ts";
 import { serviceProgram } from "../support/program.ts";
 import { freePort } from "./knot.ts";
 
-test("queries are answered before the engines of the host are ready", { timeout: 120_000 }, async () => {
+test("queries are answered before the engines of the host are ready", async () => {
   const folder = await mkdtemp(join(tmpdir(), "brume-start-"));
   await fill(folder, 3, 5);
   const port = await freePort();
@@ -46,9 +46,7 @@ test("queries are answered before the engines of the host are ready", { timeout:
   }
 });
 
-test("a stop saves the zones, and the next start serves them without reading the records", {
-  timeout: 120_000,
-}, async () => {
+test("a stop saves the zones, and the next start serves them without reading the records", async () => {
   const folder = await mkdtemp(join(tmpdir(), "brume-start-"));
   await fill(folder, 3, 5);
   /** Starts the service, stops it by a signal when a name has an address, and returns this address. */

@@ -1,5 +1,6 @@
 /** Closing the server: no new requests, running requests finish, and the audit is stored. */
 import assert from "node:assert/strict";
+import type { Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { dial } from "../support/httpsocket.ts";
@@ -33,7 +34,7 @@ test("a running request finishes and gets its response; then the connection ends
     line.send(post('{"Name":"last"}'));
     await running;
     let closed = false;
-    const closing = library.http.close(5000).finally(() => {
+    const closing = library.http.close(60_000).finally(() => {
       closed = true;
     });
     await sleep(400);
@@ -64,11 +65,13 @@ test("a response that only waits for its effect is sent at once", () =>
 
 test("while stopping, requests get 503, and health still responds", () =>
   ending(async (library) => {
+    const accepted: Socket[] = [];
+    library.http.server.on("connection", (socket: Socket) => accepted.push(socket));
     const lines = [await dial(library.port), await dial(library.port), await dial(library.port)] as const;
     // The first bytes of a request keep a connection from being idle.
     for (const line of lines) line.send("GET ");
-    await sleep(30);
-    const closing = library.http.close(5000);
+    while (accepted.filter(({ bytesRead }) => bytesRead === 4).length < 3) await sleep(5);
+    const closing = library.http.close(60_000);
     lines[0].send(get("/book").slice(4));
     lines[1].send(get("/readyz").slice(4));
     lines[2].send(get("/healthz").slice(4));
@@ -99,10 +102,15 @@ test("streams end, idle connections do not delay the end, and rejections are sti
 
 test("a request that does not finish in time is disconnected", () =>
   ending(async (library) => {
-    library.prepare = () => new Promise(() => {});
+    const running = new Promise<void>((begun) => {
+      library.prepare = () => {
+        begun();
+        return new Promise(() => {});
+      };
+    });
     const line = await dial(library.port);
     line.send(post('{"Name":"never"}'));
-    await sleep(50);
+    await running;
     await library.http.close(300);
     assert.equal(await line.rest(), "");
     assert.equal(await library.countBooks(), 0);

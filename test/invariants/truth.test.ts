@@ -277,6 +277,7 @@ onEveryDatabase("consistency", (harness) => {
         seen.add(generation);
       }
     });
+    await until(() => seen.size > 0);
     for (let generation = 1; generation <= 25; generation++) {
       const Changes = ids.map((ID, i) => ({ Op: "Update" as const, ID, IP: address(i, generation) }));
       await harness.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });

@@ -86,7 +86,7 @@ test("after the starter process is killed, running calls fail, detached children
   const lasting = await exec.startDetached(["sleep", "60"], { output: join(folder, "log") });
   const starter = exec.find(Number(await exec.run(["sh", "-c", "echo $PPID"])));
   assert.ok(starter && starter.pid !== process.pid);
-  const waiting = failure(exec.run(["sleep", "5"]));
+  const waiting = failure(exec.run(["sleep", "60"]));
   exec.signal(starter, "SIGKILL");
   assert.match((await waiting).message, /has ended/);
   assert.equal(await exec.run(["echo", "on"]), "on\n");

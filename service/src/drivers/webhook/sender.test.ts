@@ -154,11 +154,16 @@ test("redirections are responses, slow and endless ones are ended, and a lost co
     response.on("drain", pour);
     pour();
   };
-  await withServer(listener, { time: 500 }, async (port, sender) => {
-    const send = (path: string) => sender.send(message(`http://127.0.0.1:${port}${path}`), never);
-    assert.deepEqual(await send("/away"), { status: 302, error: "The endpoint returned status 302." });
-    assert.deepEqual(await send("/slow"), { status: null, error: "The endpoint did not respond within 0.5 seconds." });
-    assert.deepEqual(await send("/endless"), { status: 200, error: null });
-    assert.match((await send("/lost")).error ?? "", /^Could not reach the endpoint: /);
+  const send = (port: number, sender: ReturnType<typeof createSender>, path: string) =>
+    sender.send(message(`http://127.0.0.1:${port}${path}`), never);
+  await withServer(listener, { time: 100 }, async (port, sender) => {
+    const slow = { status: null, error: "The endpoint did not respond within 0.1 seconds." };
+    assert.deepEqual(await send(port, sender, "/slow"), slow);
+  });
+  await withServer(listener, { time: 60_000 }, async (port, sender) => {
+    const moved = { status: 302, error: "The endpoint returned status 302." };
+    assert.deepEqual(await send(port, sender, "/away"), moved);
+    assert.deepEqual(await send(port, sender, "/endless"), { status: 200, error: null });
+    assert.match((await send(port, sender, "/lost")).error ?? "", /^Could not reach the endpoint: /);
   });
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { closeSync } from "node:fs";
+import { closeSync, readFileSync, readlinkSync } from "node:fs";
 import { test } from "node:test";
 import { type Client, clientAt } from "../answer/ratelimit.ts";
 import { createLatency } from "../builtin/latency.ts";
@@ -143,13 +143,18 @@ test("a long queue is read to its end without another datagram, and the overload
   assert.deepEqual([overload.isActive, overload.dropped > 0], [false, true]);
 });
 
+/** Returns the port of a UDP socket over IPv4, from the kernel's table of sockets. */
+function portOf(fd: number): number {
+  const inode = /\d+/.exec(readlinkSync(`/proc/self/fd/${fd}`))?.[0];
+  const lines = readFileSync("/proc/self/net/udp", "utf8").split("\n");
+  const columns = lines.map((line) => line.trim().split(/\s+/)).find((each) => each[9] === inode);
+  return Number.parseInt(columns?.[1]?.split(":")[1] ?? "", 16);
+}
+
 test("a batch receives waiting datagrams up to its size, and drops those that cannot be sent", async (t) => {
-  const other = createSocket("udp4");
-  await new Promise<void>((resolve) => other.bind(0, "127.0.0.1", resolve));
-  const { port } = other.address();
-  await new Promise<void>((resolve) => other.close(resolve));
-  const fd = mmsg.bind("127.0.0.1", port);
+  const fd = mmsg.bind("127.0.0.1", 0);
   t.after(() => closeSync(fd));
+  const port = portOf(fd);
   const batch = mmsg.batch(fd);
   assert.equal(batch.receive(), 0);
   const { socket: asker, settled } = await client(t, "127.0.0.1", port);
