@@ -66,14 +66,15 @@ export interface DnsClient {
   close(): void;
 }
 
-/** Creates a UDP client of one server. Queries may run concurrently. */
-export async function openDnsClient(address: string): Promise<DnsClient> {
+/** Creates a UDP client of one server, by default at any address of the host. Queries may run concurrently. */
+export async function openDnsClient(address: string, localAddress?: string): Promise<DnsClient> {
   const at = address.lastIndexOf(":");
   const host = address.slice(0, at).replace(/[[\]]/g, "");
   const port = Number(address.slice(at + 1));
   const waiting = new Map<number, (answer: Buffer) => void>();
   let lastId = 0;
   const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
+  if (localAddress !== undefined) await new Promise<void>((resolve) => socket.bind(0, localAddress, resolve));
   await new Promise<void>((resolve) => socket.connect(port, host, resolve));
   socket.on("message", (answer) => answer.length >= 2 && waiting.get(answer.readUInt16BE(0))?.(answer));
   socket.on("error", () => {});
