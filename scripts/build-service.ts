@@ -2,7 +2,6 @@
  * Bundles the service into `service/dist`. About 30 files start in half the time of its 1,650 modules. A program or thread of its own is a file
  * of its own; what several need is in a chunk. Paths to other files, such as migrations, are those of the sources. Source maps name the sources in stack traces.
  */
-import { createHash } from "node:crypto";
 import { existsSync, globSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
@@ -64,14 +63,6 @@ function findPrograms(): string[] {
   return [...new Set(["main.ts", ...started])];
 }
 
-/** Returns a hash of all that can change what the service does. */
-function hashSources(): string {
-  const hash = createHash("sha256");
-  for (const file of globSync(["service/src/**/*.ts", "api/src/**/*.ts", "package-lock.json"], { cwd: root }).sort())
-    hash.update(`${file}\0`).update(readFileSync(join(root, file)));
-  return hash.digest("hex").slice(0, 32);
-}
-
 await build({
   entryPoints: Object.fromEntries(findPrograms().map((file) => [nameOf(file), join(source, file)])),
   outdir: draft,
@@ -83,7 +74,6 @@ await build({
   target: "node24",
   sourcemap: "linked",
   sourcesContent: false,
-  define: { BRUME_BUILD: JSON.stringify(hashSources()) },
   external: ["koffi", "pg-native"],
   banner: {
     js: 'import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);',

@@ -18,6 +18,7 @@ import { ensureSecretFile } from "./base/secretfile.ts";
 import type { ShownSetting } from "./config/report.ts";
 import type { Config } from "./config.ts";
 import { createZonePublisher } from "./dns/publisher.ts";
+import { contentsVersion } from "./dns/savedzones.ts";
 import { listAllDomains } from "./dns/table.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin/builtin.ts";
 import { closedExcept, resolversFor } from "./drivers/router/model/closedaddresses.ts";
@@ -26,7 +27,7 @@ import type { Host } from "./host.ts";
 import { withoutStorage } from "./http/diskspace.ts";
 import { openCertificate } from "./launch/certificate.ts";
 import type { KeyTexts } from "./launch/parent.ts";
-import { build, release } from "./release.ts";
+import { release } from "./release.ts";
 import { hintOfToken, startText } from "./starttext.ts";
 import { compactAtStart } from "./store/compact.ts";
 import { StorageError, type Store } from "./store/db.ts";
@@ -74,7 +75,7 @@ export async function startService(
     ...config.dns.listen,
     rateLimit: config.dns.rateLimit,
     queryLimit: config.dns.queryLimit,
-    ...(build !== null && { file: join(folder, savedZonesName) }),
+    file: join(folder, savedZonesName),
     transfer: config.dns.transfer,
     log,
   });
@@ -99,7 +100,7 @@ export async function startService(
     nameserver,
     nameServers: config.dns.names,
     log: withoutStorage(log),
-    build,
+    version: contentsVersion,
   });
   // Neither do they wait for the modules of the API, which take the processor.
   await zones.adopted;

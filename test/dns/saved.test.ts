@@ -3,7 +3,8 @@
  * test changes records without a new serial, so that the response shows whether they were read.
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ensureFirst } from "../../service/src/account/first.ts";
@@ -76,7 +77,7 @@ async function run(
     nameserver,
     nameServers,
     log: silentLog,
-    build: "this",
+    version: 1,
     periods: never,
     ...more,
   });
@@ -136,7 +137,7 @@ savedInvariant("a start serves saved zones, and reads only those that have chang
 });
 
 savedInvariant(
-  "zones of another program, of other name servers or of a damaged file are read again",
+  "zones of another version, of other name servers or of a damaged file are read again",
   async (store, file) => {
     const { create, replace } = createWriter(store);
     await create("zone.example", 10, "192.0.2.1");
@@ -147,14 +148,14 @@ savedInvariant(
     await run(store, file);
     await replace("192.0.2.2");
     await run(store, file, expect("192.0.2.1"));
-    await run(store, file, expect("192.0.2.2"), { build: "another" });
+    await run(store, file, expect("192.0.2.2"), { version: 2 });
     await replace("192.0.2.3");
-    await run(store, file, expect("192.0.2.3"), { build: "another", nameServers: ["ns2.brume.internal"] });
+    await run(store, file, expect("192.0.2.3"), { version: 2, nameServers: ["ns2.brume.internal"] });
     await replace("192.0.2.4");
     writeFileSync(file, "no zones");
     await run(store, file, expect("192.0.2.4"));
     await replace("192.0.2.5");
-    await run(store, file, expect("192.0.2.5"), { build: null });
+    await run(store, file, expect("192.0.2.5"), { version: null });
   },
 );
 
@@ -180,4 +181,33 @@ savedInvariant("a file with a zone that is newer than the database is deleted", 
     assert.equal(await lookUp("www.zone.example"), "192.0.2.2");
     assert.equal(existsSync(file), false);
   });
+});
+
+/** A record of each type, as the database contains it. */
+const records: readonly (readonly [type: string, owner: string, value: string])[] = [
+  ["AAAA", "www", "2001:db8::1"],
+  ["CNAME", "alias", "www.zone.example"],
+  ["MX", "@", "10 mail.example.net"],
+  ["NS", "below", "ns.example.net"],
+  ["SRV", "@", "_sip._tcp 1 2 5060 www.zone.example"],
+  ["TXT", "*", "a b\x1fc"],
+];
+
+savedInvariant("saved zones have the bytes of this version of their contents", async (store, file) => {
+  const { create } = createWriter(store);
+  const domain_id = await create("zone.example", 10, "192.0.2.1");
+  await store.write(async (tx) => {
+    for (const [type, owner, value] of records) {
+      const node = owner === "@" ? "" : `${owner.split(".").reverse().join(".")}.`;
+      const content = { type, owner, node, value, ttl: 300, serial: 10, created: 0, labels: "{}", version: 1 };
+      await tx
+        .insertInto("record")
+        .values({ ...content, domain_id })
+        .execute();
+    }
+  });
+  await run(store, file, async (lookUp) => assert.equal(await lookUp("www.zone.example"), "192.0.2.1"));
+  const digest = createHash("sha256").update(readFileSync(file)).digest("hex");
+  const advice = "increase `contentsVersion`: otherwise the next start serves zones of an earlier release";
+  assert.equal(digest, "a81bd49111dddb59a8e263e4ae3a9536c8785faa61ffb7d526195250585be5b6", advice);
 });

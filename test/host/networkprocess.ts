@@ -13,6 +13,7 @@ import { createLinux } from "../../service/src/drivers/router/linux/linux.ts";
 import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/linux/tunnels.ts";
 import { namespaceOf, tagOf } from "../../service/src/drivers/router/model/name.ts";
 import { createWireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
+import { listNetworkStates } from "../../service/src/network/aggregate.ts";
 import { showNetwork } from "../../service/src/network/model/show.ts";
 import * as table from "../../service/src/network/table.ts";
 import type { Store } from "../../service/src/store/db.ts";
@@ -156,7 +157,7 @@ export async function createNetworkProcess(beside?: {
       }),
     unplugAll: () =>
       withStore(async (store) => {
-        for (const { id } of await table.listAllNetworks(store.read))
+        for (const { id } of await listNetworkStates(store.read))
           for (const each of await table.listLinks(store.read, id)) {
             await store.write((tx) => table.deleteLink(tx, each.id));
             await announce(store, id);

@@ -4,7 +4,7 @@ import { observeCommits } from "../../service/src/engine/commit.ts";
 import { append } from "../../service/src/engine/event.ts";
 import type { ReconcileResult, ReconcilerRun } from "../../service/src/engine/flow.ts";
 import { defineReconciler } from "../../service/src/engine/flow.ts";
-import { requestReconcile } from "../../service/src/engine/task.ts";
+import { requestReconcile, requestReconcileOfAll } from "../../service/src/engine/task.ts";
 import {
   createEngineFixture,
   createFixtureEngine,
@@ -71,6 +71,32 @@ invariant("a request wakes the reconciler at once, and several requests are one 
   assert.deepEqual(new Set(runs), new Set([1, 2]));
   assert.equal(runs.length, 2);
   assert.equal((await rows(store)).length, 2);
+  await engine.drain();
+});
+
+invariant("one statement requests all subjects of a query, also those that were requested before", async (store) => {
+  const alarm = createTestAlarm();
+  const { counting, runs } = createCounter();
+  const project = { created: 0, is_blocked: 0, quotas: "{}", labels: "{}", version: 1 } as const;
+  await store.write(async (tx) => {
+    for (const name of ["one", "two", "three"])
+      await tx
+        .insertInto("project")
+        .values({ ...project, name })
+        .execute();
+    await requestReconcile(tx, counting, 2, { notBefore: alarm.now() + minute });
+    await requestReconcileOfAll(tx, counting, tx.selectFrom("project").select("id").where("id", "<", 3));
+  });
+  const requested = new Set(
+    (await rows(store)).map(({ name, subject, subject_id, state, due_at, wake }) =>
+      [name, subject, subject_id, state, due_at, wake].join(),
+    ),
+  );
+  assert.deepEqual(requested, new Set(["sample.count,sample,1,Keeping,0,1", "sample.count,sample,2,Keeping,0,2"]));
+  const engine = createFixtureEngine(store, alarm, { reconcilers: [counting] });
+  engine.run();
+  await engine.idle();
+  assert.deepEqual(new Set(runs), new Set([1, 2]));
   await engine.drain();
 });
 

@@ -47,8 +47,8 @@ export interface ZonePublisherOptions {
   /** Host names of the automatic NS sets. */
   readonly nameServers: readonly string[];
   readonly log: Log;
-  /** Identifies the program, so that the zones which it has saved are served at its next start. Null, the default: none are saved. */
-  readonly build?: string | null;
+  /** Version of the contents of saved zones, which the next start serves (`contentsVersion`). Null, the default: none are saved. */
+  readonly version?: number | null;
   /** In ms: between comparisons of all zones, between checks for changes of other processes, and before a retry. */
   readonly periods?: { readonly all: number; readonly changed: number; readonly retry: number };
 }
@@ -72,10 +72,10 @@ export function createZonePublisher({
   nameserver,
   nameServers,
   log,
-  build = null,
+  version = null,
   periods = defaultPeriods,
 }: ZonePublisherOptions): ZonePublisher {
-  const maker = build === null ? null : { build, nameServers };
+  const maker = version === null ? null : { version, nameServers };
   /** The served serial and the domain id, by zone. */
   const served = new Map<string, { readonly serial: number; readonly id: number }>();
   const zoneOf = new Map<number, string>();

@@ -9,10 +9,16 @@ import type { Reader } from "../store/db.ts";
 import { isDamage } from "./readable.ts";
 import { listSerials } from "./table.ts";
 
+/**
+ * Version of the contents of zones. Increase it if the same records lead to other bytes, or the bytes are in another form: the next start
+ * then reads all records. A test compares the bytes.
+ */
+export const contentsVersion = 1;
+
 /** What the contents of a saved zone depend on, besides its records. */
 export interface ZoneMaker {
-  /** Identifies the program. */
-  readonly build: string;
+  /** `contentsVersion` of the program. */
+  readonly version: number;
   readonly nameServers: readonly string[];
 }
 
@@ -24,15 +30,15 @@ export interface AdoptedZone {
 }
 
 /** Returns the mark for `Nameserver.save`. It must be read before the zones are. */
-export async function readMark(db: Reader, { build, nameServers }: ZoneMaker): Promise<string> {
-  return JSON.stringify({ build, nameServers, event: (await findEvent(db)) ?? null });
+export async function readMark(db: Reader, { version, nameServers }: ZoneMaker): Promise<string> {
+  return JSON.stringify({ version, nameServers, event: (await findEvent(db)) ?? null });
 }
 
-/** Returns whether zones with this mark come from this program and this history of the database. */
-async function isOwn(db: Reader, mark: string, { build, nameServers }: ZoneMaker): Promise<boolean> {
+/** Returns whether zones with this mark come from a program of this version and this history of the database. */
+async function isOwn(db: Reader, mark: string, { version, nameServers }: ZoneMaker): Promise<boolean> {
   const { event } = JSON.parse(mark) as { event: { readonly id: number } | null };
   const found = event === null ? null : await findEvent(db, event.id);
-  return mark === JSON.stringify({ build, nameServers, event: found });
+  return mark === JSON.stringify({ version, nameServers, event: found });
 }
 
 /** The saved zones that are those of the database, and the number of all domains. Null: all zones must be read. */
@@ -57,8 +63,8 @@ async function compare(db: Reader, { mark, zones }: SavedState, maker: ZoneMaker
 }
 
 /**
- * Serves the saved zones that are those of the database. Resolves to them and to whether they are all. If the file belongs to another
- * program or history, none is served, and the file is deleted: the serials of this history could reach those of the file later.
+ * Serves the saved zones that are those of the database. Resolves to them and to whether they are all. If the file has another
+ * version or history, none is served, and the file is deleted: the serials of this history could reach those of the file later.
  */
 export async function adoptSaved(
   db: Reader,

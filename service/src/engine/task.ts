@@ -243,6 +243,24 @@ export async function requestReconcile(
   return { task: row.id, wake: row.wake };
 }
 
+/**
+ * Requests a run of the reconciler for all subjects whose ids the query returns, immediately. One statement, because a start requests it
+ * for thousands.
+ */
+export async function requestReconcileOfAll(
+  tx: Tx,
+  { name, subject }: Reconciler,
+  subjects: Expression<{ id: number }>,
+): Promise<void> {
+  await sql`insert into task (name, subject, subject_id, state, progress, steps, input, facts, start_date, announced_at,
+      due_at, tries, wake, served)
+    select ${name}, ${subject}, subjects.id, 'Keeping', 0, '[]', 'null', '{}', 0, 0, 0, 0, 1, 0
+    from (${subjects}) as subjects where true order by subjects.id
+    on conflict (name, subject_id) where state = 'Keeping' do update set wake = task.wake + 1,
+      due_at = case when task.lease is null and task.due_at > 0 then 0 else task.due_at end`.execute(tx);
+  notifyTopic(tx, "task");
+}
+
 /** Runs the step of a waiting task now (after a `Wait`, or in the pause after a failed try). No effect on a task that does not wait. */
 export async function wake(tx: Tx, task: number, now: number): Promise<void> {
   await tx

@@ -6,14 +6,14 @@ import type { OperationName } from "@brume/api/contract.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { append } from "../engine/event.ts";
-import { rest, type Store, type Tx } from "../store/db.ts";
+import { rest, runResting, type Store, type Tx } from "../store/db.ts";
 import { type Bound, subjectOf } from "./bind.ts";
 import type { Exchange } from "./exchange.ts";
 import type { AuditRow, Caller, ChangeResult, Request, ResourceChange } from "./handler.ts";
 import type { Claim } from "./idempotency.ts";
 import type { AuditTable } from "./refusallog.ts";
 import type { Reply } from "./reply.ts";
-import { createPrint, type Print, show } from "./show.ts";
+import { createPrint, type Print, printInTurns, show, showPrinted } from "./show.ts";
 import type { Stop } from "./stop.ts";
 
 /** Dependencies of a change. */
@@ -126,6 +126,8 @@ export async function executeChange(
       await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.changes[0], print));
     if (claim !== null) {
       await rest(tx);
+      const text = outcome.text === undefined ? await runResting(tx, printInTurns(outcome.answer)) : undefined;
+      if (text !== undefined) print.note(outcome.answer, text);
       reply = show(outcome, print);
       await claim.store(tx, reply, outcome.tasks ?? [], now);
     }
@@ -135,7 +137,7 @@ export async function executeChange(
   try {
     outcome = await write;
   } catch (error) {
-    if (error instanceof DryRunEnd) return show(error.outcome);
+    if (error instanceof DryRunEnd) return await showPrinted(error.outcome, print);
     throw error;
   } finally {
     change?.release?.();
@@ -145,8 +147,10 @@ export async function executeChange(
     const refreshing = outcome.refresh?.(wait);
     const answer = refreshing && (await (wait > 0 ? context.stop.race(refreshing) : refreshing));
     if (answer !== undefined) {
-      const { text: _, ...others } = outcome;
-      reply = show({ ...others, answer });
+      const { text, ...others } = outcome;
+      // Another answer needs another text.
+      const isSame = answer === outcome.answer && text !== undefined;
+      reply = await showPrinted(isSame ? outcome : { ...others, answer }, print);
       await claim?.amend(reply, outcome.tasks ?? []);
     }
   } catch (error) {
@@ -157,5 +161,5 @@ export async function executeChange(
       error,
     });
   }
-  return reply ?? show(outcome, print);
+  return reply ?? showPrinted(outcome, print);
 }

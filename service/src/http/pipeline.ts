@@ -30,7 +30,7 @@ import type { Pages } from "./pages.ts";
 import type { Route } from "./path.ts";
 import { createTurnEnd, type PayloadLimits, receive, tooLarge } from "./payload.ts";
 import type { NoteRate } from "./rateheaders.ts";
-import { decodeBody } from "./read/body.ts";
+import { decodeInTurns } from "./read/body.ts";
 import { readInTurns } from "./read/fields.ts";
 import { queryFault, readQuery } from "./read/query.ts";
 import { type ReplayContext, repeat, repeatLater } from "./replay.ts";
@@ -330,7 +330,7 @@ const nothingRead: BodyReading = { value: undefined, faults: [] };
 
 function* readBody({ fields }: Bound, bytes: Uint8Array, head: Head, strict: boolean): Generator<void, BodyReading> {
   if (fields === null) return nothingRead;
-  const raw = decodeBody(bytes, head, strict);
+  const raw = yield* decodeInTurns(bytes, head, strict);
   yield;
   return yield* readInTurns(fields, raw, { strict });
 }

@@ -1,15 +1,20 @@
 /** Creates responses from the results of handlers: objects, pages of lists, and large bodies in pieces. */
+import { runInTurns } from "../base/turn.ts";
 import type { ListPage, ReadResult } from "./handler.ts";
 import { linkNext } from "./read/page.ts";
 import { json, type Reply, success } from "./reply.ts";
 import { collect, printList } from "./streambody.ts";
 
 /** Returns an object as JSON. Response, event and audit contain the same object, so its text is created once. */
-export type Print = (value: unknown) => string | null;
+export interface Print {
+  (value: unknown): string | null;
+  /** Notes the text of an object that is already printed. */
+  note(value: unknown, text: string): void;
+}
 
 export function createPrint(): Print {
   const printed = new Map<unknown, string>();
-  return (value) => {
+  const print = (value: unknown): string | null => {
     if (value === null || value === undefined) return null;
     let text = printed.get(value);
     if (text === undefined) {
@@ -18,10 +23,38 @@ export function createPrint(): Print {
     }
     return text;
   };
+  return Object.assign(print, { note: (value: unknown, text: string) => void printed.set(value, text) });
+}
+
+/** Elements of a list from which on printing it can take a turn of the event loop. */
+const longList = 256;
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isLong = (value: unknown): boolean =>
+  Array.isArray(value) ? value.length > longList : isRecord(value) && Object.values(value).some(isLong);
+
+/** Returns the JSON of a value, as `JSON.stringify` does, with a yield after each element of a long list. */
+export function* printInTurns(value: unknown): Generator<void, string | undefined> {
+  if (!isLong(value)) return JSON.stringify(value);
+  const parts: string[] = [];
+  if (isRecord(value)) {
+    for (const [key, each] of Object.entries(value)) {
+      const text = yield* printInTurns(each);
+      if (text !== undefined) parts.push(`${JSON.stringify(key)}:${text}`);
+    }
+    return `{${parts.join(",")}}`;
+  }
+  for (const each of value as readonly unknown[]) {
+    parts.push(JSON.stringify(each) ?? "null");
+    yield;
+  }
+  return `[${parts.join(",")}]`;
 }
 
 /** Creates the response from the result of a handler. If `answer` is undefined, the body is empty. */
-export function show(result: ReadResult<unknown>, print: Print = JSON.stringify): Reply {
+export function show(result: ReadResult<unknown>, print: (value: unknown) => string | null = JSON.stringify): Reply {
   const { answer, tag, text } = result;
   const status = result.status ?? 200;
   const headers = [...(tag === undefined ? [] : ["ETag", `"${tag}"`]), ...(result.headers ?? [])];
@@ -33,10 +66,17 @@ export function show(result: ReadResult<unknown>, print: Print = JSON.stringify)
   return { status, type: json, body: print(answer) ?? "null", headers };
 }
 
+/** The same, printed in slices if it is long. */
+export async function showPrinted(result: ReadResult<unknown>, print: Print): Promise<Reply> {
+  const { answer, text } = result;
+  if (text === undefined && isLong(answer)) print.note(answer, (await runInTurns(printInTurns(answer))) ?? "null");
+  return show(result, print);
+}
+
 /** Returns the response to a read. `folder`: for a large body. */
 export async function showRead(result: ReadResult<unknown>, folder: string): Promise<Reply> {
   const { text } = result;
-  if (text === undefined || typeof text.body === "string") return show(result);
+  if (text === undefined || typeof text.body === "string") return showPrinted(result, createPrint());
   const { tag, pieces } = await text.body();
   const body = await collect(pieces, folder);
   const tagged = tag === undefined ? result : { ...result, tag };

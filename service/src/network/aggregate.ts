@@ -1,6 +1,7 @@
 /** The network aggregate: a network with its links and tunnels, read as one consistent state. */
 import { readConsistently } from "../base/consistent.ts";
 import type { Sealer } from "../base/secret.ts";
+import { readPages } from "../base/turn.ts";
 import type { TunnelSpec } from "../drivers/router/interface.ts";
 import type { Reader } from "../store/db.ts";
 import { openKey, readTunnel, toSpec } from "./model/vpn/tunnel.ts";
@@ -32,6 +33,15 @@ export async function readAggregate(
     attempts: maxAttempts,
   });
   return found && { network: found.row, ...found.rest };
+}
+
+/** Returns the states of all networks, by id, in slices; the host must have exactly these networks. */
+export async function listNetworkStates(db: Reader): Promise<table.NetworkStateRow[]> {
+  const all: table.NetworkStateRow[] = [];
+  const limit = table.statesPerPage;
+  for await (const page of readPages(limit, (after) => table.pageNetworkStates.all(db, { after, limit })))
+    all.push(...page);
+  return all;
 }
 
 /** Returns the specs of the tunnels for the router driver, with decrypted keys. */

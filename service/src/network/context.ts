@@ -13,10 +13,10 @@ import type { NetworkSpec, NetworkStatus, Translated } from "../drivers/router/i
 import type { Reconciler } from "../engine/flow.ts";
 import { type Ended, endedWithin, type ReconcileRequest } from "../engine/task.ts";
 import type { Caller, ChangeResult, Request, ResourceChange } from "../http/handler.ts";
-import type { Reader, Store, Tx } from "../store/db.ts";
+import { type Reader, rest, type Store, type Tx } from "../store/db.ts";
 import { type NetworkAggregate, readAggregate, specsOf } from "./aggregate.ts";
 import { raiseGeneration } from "./change.ts";
-import { createFirewallParser, firewallOf } from "./model/firewall/firewall.ts";
+import { createFirewallParser, type FirewallParser, firewallOf } from "./model/firewall/firewall.ts";
 import type { Locate } from "./model/outside.ts";
 import { showForEvent, showPublicNetwork } from "./model/show.ts";
 import type { NetworkReconciler } from "./portchanges.ts";
@@ -124,7 +124,11 @@ export async function requireProjectQuota(
 const passiveFields: ReadonlySet<string> = new Set(["labels", "fallback", "confirm_by", "outside"]);
 
 /** Changes a network in `tx`: writes other tables itself and returns the changed fields of the row; null: nothing changes. */
-export type NetworkChange = (aggregate: NetworkAggregate, tx: Tx) => Promise<Partial<table.NetworkRow> | null>;
+export type NetworkChange = (
+  aggregate: NetworkAggregate,
+  tx: Tx,
+  parse: FirewallParser,
+) => Promise<Partial<table.NetworkRow> | null>;
 
 /**
  * Changes a public network with `change` and stores it with a new version. If the change affects packets, raises the generation and
@@ -145,7 +149,9 @@ export async function changePublic(
   const before = await getAggregate(tx, row);
   const secrets = sealerFor(context, caller);
   const parse = createFirewallParser();
-  const wanted = await change(before, tx);
+  const wanted = await change(before, tx, parse);
+  // A firewall of thousands of rules is parsed, stored and shown in turns of their own.
+  await rest(tx);
   const showUpdated = async (ms: number): Promise<PublicNetwork | undefined> => {
     // A request that does not wait for the host does not wait for its counters.
     if (ms <= 0) return undefined;
@@ -170,12 +176,17 @@ export async function changePublic(
     ? await raiseGeneration(tx, context.apply, before.network, fields, { by: "request" })
     : null;
   if (raised === null) await table.updateNetwork(tx, row.id, fields);
+  await rest(tx);
   const stored = { ...before, network: raised?.network ?? { ...before.network, ...fields }, tunnels };
   const after = request.dryRun ? withoutNewIds(before, stored) : stored;
+  parse(before.network);
+  await rest(tx);
+  const changes = [networkChanged("publicnetwork.changed", before, after, parse)];
+  await rest(tx);
   return {
     answer: showPublicNetwork(after, { live: null, secrets }, parse),
     tag: publicTag(after.network),
-    changes: [networkChanged("publicnetwork.changed", before, after, parse)],
+    changes,
     async refresh(ms) {
       if (raised !== null) await waitFor(context, raised.task, ms);
       return showUpdated(ms);

@@ -9,6 +9,7 @@ import { append } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import { requestReconcile } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
+import { listNetworkStates } from "./aggregate.ts";
 import { emitNetworkEvent } from "./change.ts";
 import { showStatus } from "./model/vpn/status.ts";
 import { readTunnel } from "./model/vpn/tunnel.ts";
@@ -37,7 +38,7 @@ const limitReportPause = 600_000;
 /** Creates the reconciler of the drift check. */
 export function driftReconciler({ store, clock, log, router, live, apply, nat }: DriftOptions): Reconciler {
   /** Compares rows with the host. `rows` were read before the host was observed, so any difference is drift. */
-  async function compare(rows: readonly table.NetworkRow[], networks: readonly NetworkStatus[]): Promise<void> {
+  async function compare(rows: readonly table.NetworkStateRow[], networks: readonly NetworkStatus[]): Promise<void> {
     const statusOf = new Map(networks.map((status) => [status.id, status]));
     for (const row of rows) {
       const status = statusOf.get(row.id);
@@ -54,7 +55,12 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
     }
   }
 
-  async function repair(tx: Tx, { id, applied }: table.NetworkRow, status: NetworkStatus | undefined, drift: string) {
+  async function repair(
+    tx: Tx,
+    { id, applied }: table.NetworkStateRow,
+    status: NetworkStatus | undefined,
+    drift: string,
+  ) {
     await table.lockNetwork(tx, id);
     const row = await table.findNetwork(tx, id);
     // A network that has changed since, or is being applied now, is not drift: the reconciler is working on it.
@@ -131,7 +137,7 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
     period,
     pause: { first: period, factor: 1, most: period },
     async run() {
-      const rows = await table.listAllNetworks(store.read);
+      const rows = await listNetworkStates(store.read);
       const { ready, networks } = await live.observe();
       if (!ready) return;
       await compare(rows, networks);
@@ -142,7 +148,7 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
 }
 
 /** Returns how the network on the host differs from its row, as a sentence; null: it does not. */
-function describeDrift(row: table.NetworkRow, status: NetworkStatus | undefined): string | null {
+function describeDrift(row: table.NetworkStateRow, status: NetworkStatus | undefined): string | null {
   if (status === undefined) return `Network ${row.id} is missing on the host.`;
   if (!status.complete) return `Drift in network ${row.id}: missing ${status.missing.join(", ")}.`;
   if (status.generation < row.applied)

@@ -4,6 +4,7 @@ import { closedExcept } from "../drivers/router/model/closedaddresses.ts";
 import { openingsOf } from "../drivers/router/model/openings.ts";
 import { requestReconcile } from "../engine/task.ts";
 import type { Handlers } from "../http/handler.ts";
+import { runResting } from "../store/db.ts";
 import { changePublic, getPublic, type NetworkContext, requireProjectQuota } from "./context.ts";
 import { checkPacket, judgePacket } from "./model/firewall/check.ts";
 import { checkFirewall, createRuleReader, firewallOf, firewallToText, normalise } from "./model/firewall/firewall.ts";
@@ -22,7 +23,7 @@ export function firewallRoutes(context: NetworkContext): Handlers<"configureFire
       prepareCheck: ({ Rules }) => reader.prepare(Rules ?? [], anyFamily),
       check: (body) => checkFirewall(body, anyFamily, reader.read),
       change: ({ body, ...request }, tx) =>
-        changePublic(context, request, tx, async ({ network }) => {
+        changePublic(context, request, tx, async ({ network }, _tx, parse) => {
           const now = clock.now();
           // After its deadline a firewall cannot be confirmed, also if the previous one is not restored yet.
           const isUnconfirmed = network.confirm_by !== null && network.confirm_by > now;
@@ -33,7 +34,8 @@ export function firewallRoutes(context: NetworkContext): Handlers<"configureFire
           }
           const wanted = normalise(body, familiesOf(network), reader.read);
           await requireProjectQuota(tx, request.caller, "FirewallRules", 0, wanted.Rules.length);
-          const firewall = firewallToText(wanted);
+          const firewall = await runResting(tx, firewallToText(wanted));
+          parse.note(firewall, wanted);
           if (body.ConfirmWithin !== undefined) {
             await requestReconcile(tx, confirm, network.id);
             return {

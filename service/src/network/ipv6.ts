@@ -5,6 +5,7 @@
 import type { Range } from "../base/address.ts";
 import type { Log } from "../base/log.ts";
 import type { Store, Tx } from "../store/db.ts";
+import { listNetworkStates } from "./aggregate.ts";
 import { raiseGeneration } from "./change.ts";
 import { find6 } from "./model/plan.ts";
 import type { NetworkReconciler } from "./portchanges.ts";
@@ -21,7 +22,7 @@ export interface Ipv6Options {
 /** Assigns missing /64s, each with a new generation and an event. Logs a warning if the pool is exhausted. */
 export async function ensureIpv6({ store, log, publicPool6, apply }: Ipv6Options, now: number): Promise<void> {
   if (publicPool6 === null) return;
-  const needsIpv6 = ({ kind, first6, state }: table.NetworkRow): boolean =>
+  const needsIpv6 = ({ kind, first6, state }: table.NetworkStateRow): boolean =>
     kind !== "private" && first6 === null && state !== "Deleting";
 
   /** Resolves to false if the pool has no free /64. */
@@ -37,7 +38,7 @@ export async function ensureIpv6({ store, log, publicPool6, apply }: Ipv6Options
     return true;
   }
 
-  for (const { id } of (await table.listAllNetworks(store.read)).filter(needsIpv6))
+  for (const { id } of (await listNetworkStates(store.read)).filter(needsIpv6))
     if (!(await store.write((tx) => assign(tx, id, publicPool6)))) {
       log("warn", `The IPv6 pool has no free /64: network ${id} and later ones have no IPv6.`, { network: id });
       return;

@@ -8,7 +8,7 @@ import type { Sealer } from "../base/secret.ts";
 import { runAtOnce, runInTurns } from "../base/turn.ts";
 import type { Router, Translated } from "../drivers/router/interface.ts";
 import type { Reconciler } from "../engine/flow.ts";
-import { type Ended, requestReconcile } from "../engine/task.ts";
+import { type Ended, requestReconcileOfAll } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
 import { recountAddresses } from "./addresstable.ts";
 import { type NetworkAggregate, specsOf } from "./aggregate.ts";
@@ -23,7 +23,7 @@ import { publicRoutes } from "./publicroutes.ts";
 import { blockQuarantine, confirmReconciler, networkReconciler } from "./reconciler.ts";
 import { ensureShared } from "./shared.ts";
 import { createNetworkStatusCache, type NetworkStatusCache } from "./statuscache.ts";
-import * as table from "./table.ts";
+import type * as table from "./table.ts";
 import { vpnRoutes } from "./vpnroutes.ts";
 
 /** Settings of the operator for networks. */
@@ -100,9 +100,7 @@ export function createNetworks(options: NetworkOptions) {
 
   /** Requests a reconcile of every network. A router driver that has restarted learns only by this of tunnels that stayed up. */
   const applyAll = (): Promise<void> =>
-    store.write(async (tx) => {
-      for (const { id } of await table.listAllNetworks(tx)) await requestReconcile(tx, apply, id);
-    });
+    store.write((tx) => requestReconcileOfAll(tx, apply, tx.selectFrom("network").select("id")));
 
   return {
     live,

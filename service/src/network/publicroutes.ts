@@ -2,6 +2,7 @@
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
 import { ApiError, fieldError } from "../base/error.ts";
+import { createTurn } from "../base/turn.ts";
 import { requestReconcile } from "../engine/task.ts";
 import type { Caller, Handlers } from "../http/handler.ts";
 import { cutPage, plainPage, takePage } from "../http/list.ts";
@@ -22,6 +23,7 @@ import {
   showNow,
   waitFor,
 } from "./context.ts";
+import { createFirewallParser } from "./model/firewall/firewall.ts";
 import {
   blockPools,
   defaultCapacity,
@@ -87,10 +89,13 @@ export function publicRoutes(context: NetworkContext): Handlers<Names> {
     readPublicNetwork: {
       async read({ params, query, caller }, db) {
         const aggregate = await getAggregate(db, await getPublic(db, caller, params.id));
-        const live = await countsOf(context, aggregate);
+        const turn = createTurn();
+        const parse = createFirewallParser();
+        const live = await countsOf(context, aggregate, parse);
+        if (turn.isOver()) await turn.next();
         const secrets = sealerFor(context, caller);
         return {
-          answer: showPublicNetwork(aggregate, { live, secrets, peer: query.peer }),
+          answer: showPublicNetwork(aggregate, { live, secrets, peer: query.peer }, parse),
           tag: publicTag(aggregate.network),
         };
       },

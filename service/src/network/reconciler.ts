@@ -27,12 +27,18 @@ export interface ReconcilerOptions {
 
 /** Milliseconds between two periodic runs for an unchanged network, while there are at most `networksPerPeriod` networks. */
 const period = 60_000;
-/** Unchanged networks that are fully compared in one period. It bounds the CPU use for any number of networks. */
+/** Unchanged networks that are fully compared in one period. It bounds the processor use, up to 160 networks. */
 const networksPerPeriod = 16;
+/** Milliseconds in which any number of networks is fully compared. */
+const longestPeriod = 600_000;
 /** Networks applied in parallel: enough for two CPU cores. Others wait in order, so that each apply stays fast. */
 const concurrency = 4;
 /** Milliseconds during which the block of a deleted network is not assigned again. */
 export const blockQuarantine = 60_000;
+
+/** Returns the milliseconds between two full comparisons of a network, among so many. */
+export const comparePeriod = (networks: number): number =>
+  Math.min(longestPeriod, Math.max(1, networks / networksPerPeriod) * period);
 
 /** Creates the reconciler that applies one network, or removes it from the host and the database when it is deleted. */
 export function networkReconciler({ store, clock, router, render, locate }: ReconcilerOptions): NetworkReconciler {
@@ -104,8 +110,7 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
       const { generation, complete } = done;
       const now = steadyOf(clock);
       if (complete !== null) {
-        const periods = Math.max(1, (await table.countAllNetworks(store.read)) / networksPerPeriod);
-        compareAt.set(subject, now + periods * period);
+        compareAt.set(subject, now + comparePeriod(await table.countAllNetworks(store.read)));
       }
       const next = compareAt.get(subject) ?? now;
       changes.applied(subject, generation, next);

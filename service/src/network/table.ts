@@ -82,9 +82,21 @@ export const pageNetworks = (
   limit: number,
 ): Promise<NetworkRow[]> => pageOwned.all(db, { project, kind, after, limit });
 
-/** Returns all networks, by id; the host must have exactly these. */
-export const listAllNetworks = (db: Reader): Promise<NetworkRow[]> =>
-  db.selectFrom("network").selectAll().orderBy("id").execute();
+/** The columns of a network that decide what exists on the host. */
+export type NetworkStateRow = Pick<NetworkRow, "id" | "kind" | "state" | "applied" | "first6">;
+
+/** Rows of a page of `pageNetworkStates`: few enough that reading one takes less than 5 ms. */
+export const statesPerPage = 1000;
+
+/** Returns these columns of up to `limit` networks after an id. */
+export const pageNetworkStates = prepare<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("network")
+    .select(["id", "kind", "state", "applied", "first6"])
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
 
 const countAll = prepare()((db) => db.selectFrom("network").select((e) => e.fn.countAll<number>().as("count")));
 

@@ -3,6 +3,7 @@
 import { formatDate } from "@brume/api/common.ts";
 import { serverLimits } from "@brume/api/serverinput.ts";
 import { since } from "../base/clock.ts";
+import { readPages } from "../base/turn.ts";
 import { techNameOf } from "../catalog/model/rules.ts";
 import { type ImageRow, listBackups, lockImage } from "../catalog/table.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
@@ -12,7 +13,7 @@ import type { Tx } from "../store/db.ts";
 import type { FlowContext } from "./flow/context.ts";
 import { type ImageFlows, queueImage, queueImageRemoval } from "./flow/image.ts";
 import type { QueueSlotFlow } from "./flow/queueslot.ts";
-import { findAnyServer, listAllServers, type ServerRow, updateServer } from "./table.ts";
+import { findAnyServer, pageServerBackups, type ServerBackupRow, statesPerPage, updateServer } from "./table.ts";
 
 /** Milliseconds. */
 const day = 86_400_000;
@@ -24,14 +25,15 @@ const daysAfterDelete = 28;
 /** Milliseconds from a failed backup to the next attempt. */
 const retry = 1_800_000;
 
-const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerRow, now: number): boolean =>
+const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerBackupRow, now: number): boolean =>
   state === "Active" &&
   is_backup_active === 1 &&
   (backed_up === null || since(backed_up, now, period) >= day) &&
   (backup_failed === null || since(backup_failed, now, period) >= retry);
 
-const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
-  created <= now - (server?.backup_period ?? Math.max(daysAfterDelete, serverLimits.backupDays)) * day;
+/** `days`: how long the server keeps backups; undefined: it does not exist. */
+const isOld = ({ created }: ImageRow, days: number | undefined, now: number): boolean =>
+  created <= now - (days ?? Math.max(daysAfterDelete, serverLimits.backupDays)) * day;
 
 /** Returns the reconciler that creates due backups and deletes old ones. */
 export function backupReconciler(
@@ -68,12 +70,18 @@ export function backupReconciler(
     period,
     async run() {
       const now = clock.now();
-      const servers = await listAllServers(store.read);
-      for (const server of servers) if (isDue(server, now)) await store.write((tx) => begin(tx, server.id, now));
+      const daysOf = new Map<number, number>();
+      const pages = readPages(statesPerPage, (after) =>
+        pageServerBackups.all(store.read, { after, limit: statesPerPage }),
+      );
+      for await (const page of pages)
+        for (const server of page) {
+          daysOf.set(server.id, server.backup_period);
+          if (isDue(server, now)) await store.write((tx) => begin(tx, server.id, now));
+        }
       const old = await pruneTime.read();
-      const byId = new Map(servers.map((server) => [server.id, server]));
       for (const { id } of (await listBackups(store.read)).filter((image) =>
-        isOld(image, byId.get(image.server_id ?? 0), old),
+        isOld(image, daysOf.get(image.server_id ?? 0), old),
       ))
         await store.write(async (tx) => {
           await lockImage(tx, id);

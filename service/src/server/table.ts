@@ -155,9 +155,21 @@ export const listTroubled = (db: Reader): Promise<Pick<ServerRow, "id" | "condit
 export const listFailedBackups = (db: Reader): Promise<{ readonly id: number }[]> =>
   db.selectFrom("server").select("id").where("backup_failed", "is not", null).orderBy("id").execute();
 
-/** Returns the servers of all projects. */
-export const listAllServers = (db: Reader): Promise<ServerRow[]> =>
-  db.selectFrom("server").selectAll().orderBy("id").execute();
+/** The columns of a server that decide about its backups. */
+export type ServerBackupRow = Pick<
+  ServerRow,
+  "id" | "state" | "is_backup_active" | "backup_period" | "backed_up" | "backup_failed"
+>;
+
+/** Returns these columns of up to `limit` servers after an id. */
+export const pageServerBackups = prepare<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("server")
+    .select(["id", "state", "is_backup_active", "backup_period", "backed_up", "backup_failed"])
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
 
 /** Returns the servers of a group. */
 export const listMembers = (db: Reader, batch: number): Promise<ServerRow[]> =>

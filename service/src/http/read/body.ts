@@ -3,8 +3,9 @@
  * between JSON and form, not the media type: existing clients send forms as JSON and JSON as forms.
  */
 import { ApiError } from "../../base/error.ts";
+import { runAtOnce } from "../../base/turn.ts";
 import { type FormNode, parseForm } from "./form.ts";
-import { isJsonObject, isList, type Json, type JsonObject, maxDepth, parseJson } from "./json.ts";
+import { isJsonObject, isList, type Json, type JsonObject, maxDepth, parseInTurns } from "./json.ts";
 import { asciiLower, quote } from "./text.ts";
 
 /** A decoded body. Names and values are unchanged; `readFields` interprets them. */
@@ -32,20 +33,29 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 const needsCare = /\d{16}|\d[eE][+-]?\d{3}|\\u[dD]/;
 
 /** Decodes a body. Throws `media_type_not_supported`, `body_not_readable` or `body_not_object`. */
-export function decodeBody(bytes: Uint8Array, headers: BodyHeaders, strict: boolean): RawFields {
+export const decodeBody = (bytes: Uint8Array, headers: BodyHeaders, strict: boolean): RawFields =>
+  runAtOnce(decodeInTurns(bytes, headers, strict));
+
+/** The same, with yields. */
+export function* decodeInTurns(bytes: Uint8Array, headers: BodyHeaders, strict: boolean): Generator<void, RawFields> {
   if (headers.contentEncoding !== undefined) requireNoEncoding(headers.contentEncoding);
   const claimed = claimOf(headers.contentType ?? "");
   const text = decodeText(bytes);
+  yield;
   const first = /\S/.exec(text)?.[0];
   if (first === undefined) return { kind: "json", fields: {}, text: null };
   const looksJson = first === "{" || first === "[";
   if (strict) {
     const isJson = claimed === "any" ? looksJson : claimed === "json";
-    return isJson ? ofJson(parseJson(text, false), null) : ofForm(text, true);
+    return isJson ? ofJson(yield* parseInTurns(text, false), null) : ofForm(text, true);
   }
   if (!looksJson) return ofForm(text, false);
-  const plain = needsCare.test(text) ? undefined : parsePlain(text);
-  return plain === undefined ? ofJson(parseJson(text, true), null) : ofJson(plain, text);
+  const isPlain = !needsCare.test(text);
+  yield;
+  const plain = isPlain ? parsePlain(text) : undefined;
+  yield;
+  if (plain !== undefined && isWithin(plain, maxDepth)) return ofJson(plain, text);
+  return ofJson(yield* parseInTurns(text, true), null);
 }
 
 /** The usual values of `Content-Type`, for a fast look-up. */
@@ -93,15 +103,13 @@ function ofJson(value: Json, text: string | null): RawFields {
   return { kind: "json", fields: value, text };
 }
 
-/** Returns undefined if the text needs `parseJson`: relaxed, too deep, or not JSON. */
+/** Returns undefined if the text is relaxed or not JSON. */
 function parsePlain(text: string): Json | undefined {
-  let value: Json;
   try {
-    value = JSON.parse(text) as Json;
+    return JSON.parse(text) as Json;
   } catch {
     return undefined;
   }
-  return isWithin(value, maxDepth) ? value : undefined;
 }
 
 function isWithin(value: unknown, levels: number): boolean {

@@ -3,6 +3,7 @@
  * JSON, and bodies of which `JSON.parse` would lose something (see `decodeBody`); all others use `JSON.parse`, which is faster.
  */
 import { ApiError } from "../../base/error.ts";
+import { runAtOnce } from "../../base/turn.ts";
 
 const written = Symbol("written");
 
@@ -71,7 +72,10 @@ const relaxedWords = new Map<string, Json>([...plainWords, ["True", true], ["Fal
  * single quotes and the words `True`, `False`, `None` (the output of Python). Objects have no prototype; the last of equal keys counts, at
  * its position. Throws `body_not_readable`.
  */
-export function parseJson(text: string, relaxed: boolean): Json {
+export const parseJson = (text: string, relaxed: boolean): Json => runAtOnce(parseInTurns(text, relaxed));
+
+/** The same, with a yield after each element of a list. */
+export function* parseInTurns(text: string, relaxed: boolean): Generator<void, Json> {
   const words = relaxed ? relaxedWords : plainWords;
   let at = 0;
 
@@ -133,7 +137,7 @@ export function parseJson(text: string, relaxed: boolean): Json {
     return text[at] === '"' || (relaxed && text[at] === "'");
   }
 
-  function readObject(depth: number): JsonObject {
+  function* readObject(depth: number): Generator<void, JsonObject> {
     const object = Object.create(null) as Record<string, Json>;
     if (take("}")) return object;
     do {
@@ -147,29 +151,36 @@ export function parseJson(text: string, relaxed: boolean): Json {
         twice.add(key);
         delete object[key];
       }
-      object[key] = readValue(depth);
+      const opened = open(depth);
+      object[key] = opened === null ? readSingle() : yield* opened;
     } while (take(","));
     if (!take("}")) fail("no comma or closing brace");
     return object;
   }
 
-  function readList(depth: number): Json[] {
+  function* readList(depth: number): Generator<void, Json[]> {
     const items: Json[] = [];
     if (take("]")) return items;
-    do items.push(readValue(depth));
-    while (take(","));
+    do {
+      const opened = open(depth);
+      items.push(opened === null ? readSingle() : yield* opened);
+      yield;
+    } while (take(","));
     if (!take("]")) fail("no comma or closing bracket");
     return items;
   }
 
-  function readValue(depth: number): Json {
+  /** Starts to read an object or a list; null: neither of them is next. */
+  function open(depth: number): Generator<void, Json> | null {
     skipBlanks();
     const first = text[at];
-    if (first === "{" || first === "[") {
-      if (depth === maxDepth) fail(`more than ${maxDepth} levels`);
-      at++;
-      return first === "{" ? readObject(depth + 1) : readList(depth + 1);
-    }
+    if (first !== "{" && first !== "[") return null;
+    if (depth === maxDepth) fail(`more than ${maxDepth} levels`);
+    at++;
+    return first === "{" ? readObject(depth + 1) : readList(depth + 1);
+  }
+
+  function readSingle(): Json {
     if (isString()) return readString();
     number.lastIndex = at;
     const digits = number.exec(text)?.[0];
@@ -186,7 +197,8 @@ export function parseJson(text: string, relaxed: boolean): Json {
     return fail("no value");
   }
 
-  const value = readValue(0);
+  const opened = open(0);
+  const value = opened === null ? readSingle() : yield* opened;
   skipBlanks();
   if (at < text.length) fail("something after the end");
   return value;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { list, text } from "@brume/api/common.ts";
 import { Type } from "typebox";
-import type { RawFields } from "./body.ts";
+import { decodeInTurns, type RawFields } from "./body.ts";
 import { readFields, readInTurns } from "./fields.ts";
 
 const schema = Type.Object({ Rules: list(Type.Object({ Name: text({ maxLength: 8 }) })) });
@@ -35,4 +35,16 @@ test("the errors of a list have the same order in slices", () => {
     value.faults.map(({ pointer }) => pointer),
     ["/Rules/1/Name", "/Rules/3/Name"],
   );
+});
+
+test("decoding a body yields: after each element of a list in strict mode, and around `JSON.parse` otherwise", () => {
+  const text = JSON.stringify({ Rules: Array.from({ length: count }, (_, index) => ({ Name: `n${index}` })) });
+  for (const [strict, least] of [
+    [true, count],
+    [false, 3],
+  ] as const) {
+    const { yields, value } = run(decodeInTurns(Buffer.from(text), { contentType: "application/json" }, strict));
+    assert.ok(yields >= least, `${yields} yields`);
+    assert.deepEqual(JSON.parse(JSON.stringify(value.fields)), JSON.parse(text));
+  }
 });

@@ -69,8 +69,10 @@ export function encode(figures: Figures): Uint8Array {
 
 /** Decodes a row. */
 export function decode(bytes: Uint8Array): Figures {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return Float32Array.from({ length: Math.floor(buffer.length / 4) }, (_, index) => buffer.readFloatLE(index * 4));
+  const figures = new Float32Array(Math.floor(bytes.byteLength / 4));
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let index = 0; index < figures.length; index++) figures[index] = view.getFloat32(index * 4, true);
+  return figures;
 }
 
 /** Returns the row reduced to one point: the mean of the measured values. */

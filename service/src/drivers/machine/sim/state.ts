@@ -17,13 +17,14 @@ export interface SimulatedState<Server, Image> {
 /** Number of changes after which the file is rewritten as one line. */
 const maxChanges = 2000;
 
-/** Parses a line. In files of earlier releases, a run has `cards` instead of `nics`. */
-const parseLine = (line: string): unknown =>
-  JSON.parse(line, (key, value: unknown) => {
-    if (key !== "power" || typeof value !== "object" || value === null || !("cards" in value)) return value;
-    const { cards, ...power } = value;
-    return { nics: cards, ...power };
-  });
+/** Renames `cards`, the name of `nics` in a run in files of earlier releases. Returns whether it was there. */
+function renameCards(server: { power?: unknown }): boolean {
+  const { power } = server;
+  if (typeof power !== "object" || power === null || !("cards" in power)) return false;
+  const { cards, ...others } = power;
+  server.power = { nics: cards, ...others };
+  return true;
+}
 
 /** Opens the file, which is created if it is missing. Without `file` nothing is stored. */
 export function openSimulatedState<Server extends { readonly id: number }, Image extends { readonly name: string }>(
@@ -31,7 +32,7 @@ export function openSimulatedState<Server extends { readonly id: number }, Image
 ): SimulatedState<Server, Image> {
   const servers = new Map<number, Server>();
   const images = new Map<string, Image>();
-  /** The last stored text of each server. */
+  /** The last text of each server that was stored since the start. */
   const written = new Map<number, string>();
   let lines = 0;
 
@@ -45,20 +46,28 @@ export function openSimulatedState<Server extends { readonly id: number }, Image
     lines = 0;
   }
 
-  if (file !== undefined && existsSync(file)) {
+  /** Reads the file. Returns whether changes can be appended: it has no unfinished one at its end, and the form of this release. */
+  function load(): boolean {
+    if (file === undefined || !existsSync(file)) return false;
     const [first = "", ...changes] = readFileSync(file, "utf8").split("\n");
-    const snapshot = parseLine(first) as { readonly servers: Server[]; readonly images: Image[] };
+    const snapshot = JSON.parse(first) as { readonly servers: Server[]; readonly images: Image[] };
     for (const server of snapshot.servers) servers.set(server.id, server);
     for (const image of snapshot.images) images.set(image.name, image);
     // The text after the last line break is an unfinished change.
-    for (const line of changes.slice(0, -1)) {
-      const change = parseLine(line) as { readonly id: number; readonly server: Server | null };
+    const unfinished = changes.pop();
+    for (const line of changes) {
+      const change = JSON.parse(line) as { readonly id: number; readonly server: Server | null };
       if (change.server === null) servers.delete(change.id);
       else servers.set(change.id, change.server);
     }
+    lines = changes.length;
+    const renamed = [...servers.values()].filter((server) => renameCards(server as { power?: unknown }));
+    return unfinished === "" && renamed.length === 0;
   }
+
   try {
-    saveAll();
+    // Rewriting costs more than reading.
+    if (!load() || lines > maxChanges + servers.size) saveAll();
   } catch (error) {
     // The service also starts with a full disk: the state was read, and is written later.
     if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
@@ -72,9 +81,8 @@ export function openSimulatedState<Server extends { readonly id: number }, Image
       if (file === undefined) return;
       for (const id of ids) {
         const text = JSON.stringify(servers.get(id) ?? null);
-        if (text === (written.get(id) ?? "null")) continue;
-        if (text === "null") written.delete(id);
-        else written.set(id, text);
+        if (text === written.get(id)) continue;
+        written.set(id, text);
         appendFileSync(file, `{"id":${id},"server":${text}}\n`);
         if (++lines > maxChanges + servers.size) saveAll();
       }

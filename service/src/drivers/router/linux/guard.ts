@@ -53,11 +53,16 @@ const serving = (ports: readonly PortParts[]): string[] => [
   "}",
 ];
 
+/** Conditions of packets that come or go outside of a tunnel. */
+const crossing = (kernelEsp: boolean) =>
+  kernelEsp ? { came: "meta ipsec missing ", goes: "rt ipsec missing " } : { came: "", goes: "" };
+
 /**
  * Rules that drop traffic with closed addresses in both directions, except for replies to the host, which sends from the far end of the
  * uplink.
  */
-function closing(spec: NetworkSpec, came: string, goes: string) {
+function closing(spec: NetworkSpec, kernelEsp: boolean) {
+  const { came, goes } = crossing(kernelEsp);
   const families = ([4, 6] as const).flatMap((family) => {
     const sets = setLines("closed", spec.closed, family);
     return sets.length === 0 ? [] : [{ family, sets, ip: family === 4 ? "ip" : "ip6" }];
@@ -78,11 +83,17 @@ function closing(spec: NetworkSpec, came: string, goes: string) {
 export function guardText(spec: NetworkSpec, kernelEsp: boolean): string {
   // A private network has no edge, through which packets could come.
   const ports = spec.edgeAddress === null ? [] : spec.ports.map(guardParts);
-  const body = (parts: readonly PortParts[]): string[] => bodyOf(spec, kernelEsp, parts);
+  const closed = closing(spec, kernelEsp);
+  const body = (parts: readonly PortParts[]): string[] => bodyOf(spec, kernelEsp, parts, closed);
   return tableText("inet", "guard", body(ports), digestWith(body([]).join("\n"), ports));
 }
 
-function bodyOf(spec: NetworkSpec, kernelEsp: boolean, ports: readonly PortParts[]): string[] {
+function bodyOf(
+  spec: NetworkSpec,
+  kernelEsp: boolean,
+  ports: readonly PortParts[],
+  closed: ReturnType<typeof closing>,
+): string[] {
   const forward = (body: readonly string[]) => [
     "chain forward {",
     // Before the firewall's own chain.
@@ -100,9 +111,8 @@ function bodyOf(spec: NetworkSpec, kernelEsp: boolean, ports: readonly PortParts
   const live = spec.tunnels.filter((tunnel) => tunnel.enabled);
   const far = join(live.flatMap((tunnel) => tunnel.peerSubnets.map(parseAddresses)));
   const peers = far.map((range) => formatAddresses(4, range)).join(", ");
-  const [came, goes] = kernelEsp ? ["meta ipsec missing ", "rt ipsec missing "] : ["", ""];
+  const { came, goes } = crossing(kernelEsp);
   const { cidr } = spec.v4;
-  const closed = closing(spec, came, goes);
   return [
     ...(far.length > 0 ? [`set peers { type ipv4_addr; flags interval; elements = { ${peers} }; }`] : []),
     ...closed.sets,

@@ -43,23 +43,40 @@ export interface StoredFirewall {
 export const defaultFirewall: StoredFirewall = { Enabled: false, DefaultRuleAction: "Deny", Rules: [] };
 
 /** Parses the column `firewall` of a row. */
-export type ParseFirewall = (row: { readonly firewall: string }) => StoredFirewall;
+export interface ParseFirewall {
+  (row: { readonly firewall: string }): StoredFirewall;
+}
 
 /** Parses the firewall of a row. */
 export const firewallOf: ParseFirewall = ({ firewall }) => JSON.parse(firewall) as StoredFirewall;
 
-/** Creates a parser for one request, which parses equal firewalls once: they may have thousands of rules. */
-export function createFirewallParser(): ParseFirewall {
+/** A parser that parses equal firewalls once: they may have thousands of rules. */
+export interface FirewallParser extends ParseFirewall {
+  /** Notes the firewall of a text, so that it is not parsed. */
+  note(text: string, firewall: StoredFirewall): void;
+}
+
+/** Creates a parser for one request. */
+export function createFirewallParser(): FirewallParser {
   const parsed = new Map<string, StoredFirewall>();
-  return (row) => {
+  const parse: ParseFirewall = (row) => {
     let firewall = parsed.get(row.firewall);
     if (firewall === undefined) parsed.set(row.firewall, (firewall = firewallOf(row)));
     return firewall;
   };
+  return Object.assign(parse, { note: (text: string, firewall: StoredFirewall) => void parsed.set(text, firewall) });
 }
 
-/** Returns the text of the column `firewall`. */
-export const firewallToText = (firewall: StoredFirewall): string => JSON.stringify(firewall);
+/** Returns the text of the column `firewall`, with a yield after each rule. */
+export function* firewallToText({ Enabled, DefaultRuleAction, Rules }: StoredFirewall): Generator<void, string> {
+  const rules: string[] = [];
+  for (const rule of Rules) {
+    rules.push(JSON.stringify(rule));
+    yield;
+  }
+  const others = JSON.stringify({ Enabled, DefaultRuleAction });
+  return `${others.slice(0, -1)},"Rules":[${rules.join(",")}]}`;
+}
 
 /** Address families that rules may contain. */
 export interface Families {

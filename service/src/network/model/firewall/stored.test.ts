@@ -1,6 +1,7 @@
 /** Firewalls in rows: the stored firewall is the parsed one, also with the parser that parses each text once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runAtOnce } from "../../../base/turn.ts";
 import { renderFirewall } from "../../../drivers/router/nft/firewall.ts";
 import { createFirewallParser, createRuleReader, firewallOf, firewallToText, normalise } from "./firewall.ts";
 import { convertFirewall, toRouterFirewall } from "./routerform.ts";
@@ -9,7 +10,7 @@ test("a stored firewall is parsed as it was", () => {
   const sets = Array.from({ length: 9 }, (_, index) =>
     normalise({ Rules: [{ Action: "Deny", Name: `n${index}` }] }, { family6: false }),
   );
-  const texts = sets.map(firewallToText);
+  const texts = sets.map((firewall) => runAtOnce(firewallToText(firewall)));
   const parse = createFirewallParser();
   for (const [index, firewall] of texts.entries()) {
     assert.deepEqual(parse({ firewall }), sets[index]);
@@ -38,4 +39,5 @@ test("thousands of rules are parsed, converted and rendered with yields", () => 
   assert.ok(countYields(convertFirewall(firewall)) >= Rules.length);
   const most = countYields(renderFirewall(toRouterFirewall(firewall), ["10.64.0.8/29"]));
   assert.ok(most >= Rules.length, `${most} yields`);
+  assert.ok(countYields(firewallToText(firewall)) >= Rules.length);
 });
