@@ -58,19 +58,16 @@ const creates =
   (fixture) =>
     fixture.harness.request("POST /server", { Name: "refused", ...more(fixture) });
 
-/** Delay in ms: longer than the requests that follow; the test does not wait for it. */
-const long = 5000;
-
 /** Sends a request while a server is being created. */
 async function whileBusy(
   { harness }: ServerErrorFixture,
   work: (server: number) => Promise<TestResponse>,
 ): Promise<TestResponse> {
   const { machines } = harness.brume;
-  machines.delay("ensureDisk", long);
+  const release = machines.hold("ensureDisk");
   const { ID } = await harness.client.createServer({ body: { Name: "busy" } });
   const response = await work(ID);
-  machines.delay("ensureDisk", 0);
+  release();
   return response;
 }
 
@@ -103,10 +100,10 @@ async function intoDeleted({ harness }: ServerErrorFixture): Promise<TestRespons
 }
 
 async function fromUnfinished({ harness, server }: ServerErrorFixture): Promise<TestResponse> {
-  harness.brume.machines.delay("ensureImage", long);
+  const release = harness.brume.machines.hold("ensureImage");
   const { ID } = await harness.client.createImage({ body: { Name: "unfinished", ServerID: server } });
   const response = await harness.request("POST /server", { Name: "early", ImageID: ID });
-  harness.brume.machines.delay("ensureImage", 0);
+  release();
   return response;
 }
 

@@ -126,12 +126,12 @@ serverInvariant(
   async ({ fixture, make, write, end, server, machines, until }, store) => {
     const { servers, spec } = fixture;
     const source = await make();
-    // Long enough that the copy has not started when the source is deleted.
-    fixture.machines.delay("ensureStopped", 1000);
+    // The copy has not started when the source is deleted.
+    const release = fixture.machines.hold("ensureStopped");
     await write((tx) => servers.commands.power(tx, source, { Type: "PowerOff" }, by));
     const copy = await write((tx) => servers.commands.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
     await write((tx) => servers.commands.delete(tx, source, by));
-    fixture.machines.delay("ensureStopped", 0);
+    release();
     const made = await end(copy.task);
     assert.deepEqual([made.state, made.error?.code], ["Failed", "snapshot_failed"]);
     assert.equal((await server(copy.server.id)).state, "Failed");

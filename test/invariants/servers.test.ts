@@ -182,7 +182,7 @@ serverInvariant(
     const on = await make();
     const off = await make({ name: "web-2" });
     await end(await write((tx) => commands.power(tx, off, { Type: "PowerOff" }, by)));
-    fixture.machines.delay("ensureDisk", 20);
+    const release = fixture.machines.hold("ensureDisk");
     const late = await write((tx) =>
       commands.create(tx, { project: 1, batch: null, spec: fixture.spec({ name: "web-3" }), by }),
     );
@@ -193,6 +193,7 @@ serverInvariant(
         await (is_blocked ? commands.block : commands.unblock)(tx, 1, by);
       });
     await set(1);
+    release();
     assert.equal((await findProject.first(store.read, { id: 1 }))?.is_blocked, 1);
     assert.equal((await end(waiting)).state, "Canceled");
     await until(async () => (await server(late.server.id)).state === "Blocked");
@@ -217,7 +218,7 @@ serverInvariant(
       detail: "On purpose.",
       step: null,
     } as const;
-    fixture.machines.delay("ensureStopped", 500);
+    const release = fixture.machines.hold("ensureStopped");
     const running = await write((tx) => commands.power(tx, row, { Type: "PowerOff" }, by));
     const steps = ["Cpu", "Memory", "Disk"];
     const resize = await write((tx) =>
@@ -241,6 +242,7 @@ serverInvariant(
     ]);
     const { held_cpu, held_hdd } = await server(row.id);
     assert.deepEqual([held_cpu, held_hdd, (await listLinksOfServer(store.read, row.id)).length], [1, 10, 1]);
+    release();
     assert.equal((await end(running)).state, "Completed");
   },
 );
