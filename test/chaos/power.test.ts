@@ -119,6 +119,10 @@ async function openGated(
 const turns = async (count: number): Promise<void> => {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => void setImmediate(resolve));
 };
+/** Waits until the store waits for a sync. */
+const untilSyncing = async (open: readonly unknown[]): Promise<void> => {
+  while (open.length === 0) await turns(1);
+};
 const insert = (store: Store, value: number): Promise<unknown> =>
   store.write((tx) => sql`insert into t values (${sql.lit(value)})`.execute(tx));
 const valuesIn = async (db: Reader): Promise<unknown[]> =>
@@ -127,7 +131,7 @@ const valuesIn = async (db: Reader): Promise<unknown[]> =>
 /** Creates the table `t`. */
 async function createTable(store: Store, open: ((error?: Error) => void)[]): Promise<void> {
   const created = store.write((tx) => sql`create table t (a integer) strict`.execute(tx));
-  await turns(5);
+  await untilSyncing(open);
   open.shift()?.();
   await created;
 }
@@ -137,7 +141,7 @@ test("a change is confirmed and shown only when the log is synced, and reads do 
     await createTable(store, open);
     let isConfirmed = false;
     const written = insert(store, 1).then(() => (isConfirmed = true));
-    await turns(10);
+    await untilSyncing(open);
     let hasSnapshot = false;
     const snapshot = store.snapshot().then((opened) => ((hasSnapshot = true), opened));
     await turns(10);
@@ -183,6 +187,7 @@ test("a change that may be lost does not wait for the disk, unless it shares the
     assert.equal(open.length, 0);
     let isConfirmed = false;
     const both = Promise.all([insert(store, 2), insertLosable(3)]).then(() => (isConfirmed = true));
+    await untilSyncing(open);
     await turns(10);
     assert.equal(open.length, 1);
     assert.equal(isConfirmed, false);
@@ -197,12 +202,12 @@ test("after a failed sync, the next change first replaces the log, which may be 
     await createTable(store, open);
     const [logBytes, foreign] = [statSync(`${file}-wal`).size, store.foreignWrites()];
     const failed = insert(store, 1);
-    await turns(5);
+    await untilSyncing(open);
     open.shift()?.(new Error("EIO"));
     await assert.rejects(failed, StorageError);
     assert.notEqual(store.foreignWrites(), foreign, "responses before it are not valid any more");
     const next = insert(store, 2);
-    await turns(5);
+    await untilSyncing(open);
     assert.ok(statSync(`${file}-wal`).size < logBytes);
     open.shift()?.();
     await next;

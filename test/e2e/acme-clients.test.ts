@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort, type Pebble, startPebble } from "../support/pebble.ts";
+import { type Pebble, startPebble } from "../support/pebble.ts";
+import { freePort } from "../support/port.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
 const programs = ["pebble", "lego", "certbot", "openssl"];

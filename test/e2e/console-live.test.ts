@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { consoleFolder, launchBrowser, openConsole } from "../support/browser.ts";
+import { freePort } from "../support/port.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { createTestService } from "../support/testservice.ts";
 
@@ -14,10 +15,10 @@ describe("a live page", { timeout: 600_000 }, () => {
   after(() => browser.close());
 
   test("continues in both tabs after the service was killed and started again", async () => {
-    const brume: Process = await createProcess("sqlite");
+    // The page knows only this address.
+    const environment = { BRUME_LISTEN: `127.0.0.1:${await freePort()}` };
+    const brume: Process = await createProcess("sqlite", { environment });
     try {
-      // The page knows only this address.
-      brume.set("BRUME_LISTEN", `127.0.0.1:${brume.port}`);
       const { page, context, faults, close } = await openConsole(browser, brume, { token: brume.token });
       await brume.client.createDomain({ body: { Name: "before.example" } });
       const other = await context.newPage();

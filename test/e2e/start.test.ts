@@ -5,12 +5,18 @@ import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { serviceProgram } from "../support/program.ts";
 
 const main = serviceProgram();
 const root = resolve(import.meta.dirname, "../..");
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+const running = new Set<ChildProcess>();
+// A failed test leaves its service. Without `script`, its terminal ends, and with it the service.
+after(() => {
+  for (const child of running) child.kill("SIGKILL");
+});
 
 /** Starts Brume; resolves at the last line of the introduction. `end` resolves to all output. */
 async function start(folder: string, options: { terminal?: boolean; token?: string } = {}) {
@@ -29,6 +35,8 @@ async function start(folder: string, options: { terminal?: boolean; token?: stri
   // script(1) runs the program on a terminal and copies its output.
   const argv = options.terminal === true ? ["script", "-qec", command, "/dev/null"] : ["sh", "-c", command];
   const child: ChildProcess = spawn(argv[0] as string, argv.slice(1), { env, stdio: ["ignore", "pipe", "pipe"] });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
   let printed = "";
   const ready = new Promise<void>((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr])

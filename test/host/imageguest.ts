@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,6 +14,7 @@ import type { GuestImage } from "../../service/src/drivers/machine/image/manifes
 import type { SeedFile } from "../../service/src/drivers/machine/interface.ts";
 import type { Guest } from "../../service/src/drivers/machine/seed/files.ts";
 import { writeSeed } from "../../service/src/drivers/machine/seed/volume.ts";
+import { freePort } from "../support/port.ts";
 
 export const mac = "52:54:00:00:02:0f";
 
@@ -88,15 +89,6 @@ export function createDisk(images: string, image: GuestImage, path: string, gb: 
   const base = join(images, image.name, image.files.disk);
   execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", base, path, `${gb}G`]);
   return path;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 export async function until<Found>(what: string, look: () => Found | null | false, seconds: number): Promise<Found> {
@@ -201,13 +193,13 @@ export async function boot(options: BootOptions): Promise<Running> {
 /** QMP on a Unix socket; commands are sent one at a time. */
 async function openMonitor(path: string, child: ChildProcess): Promise<Running["monitor"]> {
   const socket = await (async () => {
-    for (let tries = 0; ; tries++) {
+    for (;;) {
       const socket = connect(path);
       try {
         await once(socket, "connect");
         return socket;
       } catch (error) {
-        if (tries > 100 || child.exitCode !== null) throw error;
+        if (child.exitCode !== null || child.signalCode !== null) throw error;
         await sleep(100);
       }
     }

@@ -85,10 +85,33 @@ const openStore = (kind: Kind, address: string): Promise<Store> =>
 
 async function createFile(migrated: boolean): Promise<{ address: string; remove(): Promise<void> }> {
   // In memory; a test that needs a real disk creates its own file.
-  const folder = mkdtempSync(join(memory(0) ?? tmpdir(), "brume-test-"));
+  const parent = memory(0) ?? tmpdir();
+  removeLeft(parent);
+  const folder = mkdtempSync(join(parent, `brume-test-${process.pid}-`));
   const address = join(folder, "brume.db");
   if (migrated) writeFileSync(address, await createMigratedFile());
   return { address, remove: async () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+let hasRemoved = false;
+
+/** Removes the folders of killed tests, once per process: their names contain the PID. */
+function removeLeft(parent: string): void {
+  if (hasRemoved) return;
+  hasRemoved = true;
+  for (const name of readdirSync(parent)) {
+    const [, pid] = /^brume-test-(\d+)-/.exec(name) ?? [];
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(parent, name), { recursive: true, force: true });
+  }
+}
+
+/** Returns whether a process exists, also one of another user. */
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
 }
 
 let migratedFile: Promise<Buffer> | undefined;
@@ -249,13 +272,6 @@ async function guard(folder: string, run: number): Promise<void> {
   server.once("exit", () => {
     ended = true;
   });
-  const isRunning = (): boolean => {
-    try {
-      return process.kill(run, 0);
-    } catch {
-      return false;
-    }
-  };
   for (;;) {
     if (ended) throw new Error(`PostgreSQL ended: ${readFileSync(join(folder, "log"), "utf8")}`);
     const isReady = await execute(folder, "SELECT 1").then(
@@ -266,7 +282,7 @@ async function guard(folder: string, run: number): Promise<void> {
     await sleep(10);
   }
   writeFileSync(join(folder, "ready"), "");
-  while (isRunning() && !ended) await sleep(200);
+  while (isRunning(run) && !ended) await sleep(200);
   server.kill("SIGINT");
   while (!ended) await sleep(10);
   rmSync(folder, { recursive: true, force: true });

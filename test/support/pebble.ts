@@ -3,10 +3,10 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { freePort } from "./port.ts";
 
 /** A running authority. */
 export interface Pebble {
@@ -27,16 +27,6 @@ export interface PebbleOptions {
   readonly httpPort?: number;
   /** Seconds that certificates are valid. Default: years. */
   readonly validity?: number;
-}
-
-/** Returns a free TCP port of 127.0.0.1. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 /** Starts Pebble; resolves when it listens. */
