@@ -11,6 +11,7 @@ import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { createLab, type Guest, hindrance, keyOf, type Lab } from "../support/netnslab.ts";
 import { image, port } from "../support/networkspec.ts";
 import { startEndpoint } from "./spaceprocess.ts";
+import { until } from "./vpnfixture.ts";
 
 if (hindrance !== null) console.log(`isolation from the host: not tried, ${hindrance}`);
 
@@ -256,9 +257,10 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
       await lab.run(guest.space, [process.execPath, "-e", queryProgram, server]);
     const queries = async (): Promise<string[]> =>
       [...(await lab.seen(lab.machine))].filter((key) => key.endsWith(" 53"));
-    let seen = await queries();
-    for (let tries = 0; seen.length === 0 && tries < 50; tries++) seen = await queries();
-    assert.ok(seen.length > 0, "no question came");
+    const seen = await until("a question comes", async () => {
+      const found = await queries();
+      return found.length > 0 && found;
+    });
     assert.ok(
       seen.every((key) => key.startsWith(`${UDP} ${publicNetwork.edgeAddress} `)),
       seen.join(),

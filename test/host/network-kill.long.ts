@@ -35,7 +35,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
   let caller: SpaceProcess;
 
   const read = (id: number) => at.brume.client.readPublicNetwork({ path: { id } });
-  const applied = (id: number) => at.brume.client.waitFor("readPublicNetwork", { path: { id } }, { timeout: 20_000 });
+  const applied = (id: number) => at.brume.client.waitFor("readPublicNetwork", { path: { id } }, { timeout: 120_000 });
   const order = async (Name: string): Promise<PublicNetwork> =>
     applied((await at.brume.client.createPublicNetwork({ body: { Name } })).Id);
   let nextPort = 30_000;
@@ -63,7 +63,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
         const isDone = all.every((each) => each.State === "Active" && each.AppliedGeneration === each.Generation);
         return isDone && inner.every(({ State }) => State === "Active") && { all, inner };
       },
-      20_000,
+      120_000,
     );
     assert.ok(shown.all.every((each) => each.Error === null));
     // Deleted networks may not be removed from the host yet.
@@ -95,7 +95,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
 
   const answers = (word: string): Promise<boolean> => {
     caller.send(word);
-    return Promise.race([caller.line().then((line) => line === word), sleep(2000).then(() => false)]);
+    return Promise.race([caller.line().then((line) => line === word), sleep(60_000).then(() => false)]);
   };
 
   before(async () => {
@@ -103,8 +103,11 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
     await until("the shared network", async () => (await at.host()).includes(at.edgeOf(1)));
     await at.brume.end("SIGTERM");
     await at.brume.start();
-    await sleep(500);
-    clean = await at.host();
+    clean = await until("the host rests", async () => {
+      const before = await at.host();
+      await sleep(500);
+      return (await at.host()) === before && before;
+    });
   });
   after(() => at?.close());
 
@@ -112,20 +115,20 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
     const { client } = at.brume;
     const made = await order("short");
     const path = { id: made.Id };
-    await client.configureFirewall({ path, body: { Rules: [{ Action: "Allow", Protocol: "Udp" }] } }, { wait: 10 });
+    await client.configureFirewall({ path, body: { Rules: [{ Action: "Allow", Protocol: "Udp" }] } }, { wait: 60 });
     const Tunnels = [
       { Name: "a", PeerNetwork: "10.24.1.0/24", PeerEndpoint: "198.18.0.2" },
       { Name: "b", Type: "WireGuard" as const, PeerNetwork: "10.24.2.0/24", PeerPublicKey: `${key}=` },
     ];
-    const { Generation, AppliedGeneration } = await client.configureVpn({ path, body: { Tunnels } }, { wait: 20 });
+    const { Generation, AppliedGeneration } = await client.configureVpn({ path, body: { Tunnels } }, { wait: 60 });
     assert.equal(AppliedGeneration, Generation);
-    const inner = await client.createNetwork({ body: { Name: "inner" } }, { wait: 10 });
+    const inner = await client.createNetwork({ body: { Name: "inner" } }, { wait: 60 });
     const full = await at.host();
     for (const part of [at.edgeOf(made.Id), at.edgeOf(inner.ID), "charon", "wireguard-go"])
       assert.ok(full.includes(part), part);
-    await client.deletePublicNetwork({ path }, { wait: 20 });
-    await client.deleteNetwork({ path: { id: inner.ID } }, { wait: 20 });
-    await until("nothing is left", async () => (await at.host()) === clean, 5000).catch(async () =>
+    await client.deletePublicNetwork({ path }, { wait: 60 });
+    await client.deleteNetwork({ path: { id: inner.ID } }, { wait: 60 });
+    await until("nothing is left", async () => (await at.host()) === clean).catch(async () =>
       assert.equal(await at.host(), clean),
     );
   });
@@ -196,10 +199,10 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
 
   test("killed while starting, and stopped at the deadline of an unconfirmed change", async () => {
     const path = { id: busy.Id };
-    await at.brume.client.configureFirewall({ path, body: { Enabled: false } }, { wait: 10 });
+    await at.brume.client.configureFirewall({ path, body: { Enabled: false } }, { wait: 60 });
     const { Firewall } = await at.brume.client.configureFirewall(
       { path, body: { Rules: [], ConfirmWithin: 10 } },
-      { wait: 10 },
+      { wait: 60 },
     );
     await settled("under the new rules");
     for (const ms of [250, 600]) {
@@ -213,7 +216,8 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
       const { Firewall: now, AppliedGeneration, Generation } = await read(busy.Id);
       return !now.Enabled && now.ConfirmBy === null && AppliedGeneration === Generation;
     });
-    assert.ok(Date.now() - ready < 2000, `${Date.now() - ready} ms after the start`);
+    // Not only with the check of each minute.
+    assert.ok(Date.now() - ready < 30_000, `${Date.now() - ready} ms after the start`);
     await settled("under the old rules");
     assert.ok(await answers("born"));
   });
@@ -236,7 +240,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
     const { client } = at.brume;
     for (const { Id } of await client.listPublicNetworks()) await client.deletePublicNetwork({ path: { id: Id } });
     for (const { ID } of await client.listNetworks()) await client.deleteNetwork({ path: { id: ID } });
-    await until("nothing is left", async () => (await at.host()) === clean, 10_000).catch(async () =>
+    await until("nothing is left", async () => (await at.host()) === clean).catch(async () =>
       assert.equal(await at.host(), clean),
     );
   });

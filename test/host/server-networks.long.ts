@@ -108,24 +108,24 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
 
   test("a static address is the requested one, behind an existing firewall", async () => {
     const { client, lab } = host;
-    const network = await client.createPublicNetwork({ body: { Name: "outer" } }, { wait: 20 });
+    const network = await client.createPublicNetwork({ body: { Name: "outer" } }, { wait: 60 });
     const path = { id: network.Id };
-    await client.configureFirewall({ path, body: { Rules: [] } }, { wait: 20 });
+    await client.configureFirewall({ path, body: { Rules: [] } }, { wait: 60 });
     const NetworkIP = network.CIDR.replace(/\d+\/\d+$/, (end) => String(Number.parseInt(end, 10) + 5));
     const server = await host.create({ Name: "outer", NetworkID: network.Id, NetworkIP });
     assert.equal(server.IP, NetworkIP);
     const enter = () => host.ssh(server.IP, "hostname", { from: lab.internet });
     assert.equal(await enter(), null, "everything is closed");
     const Rules = [{ Action: "Allow", Protocol: "Tcp", Source: "external", DestinationPort: "22" } as const];
-    await client.configureFirewall({ path, body: { Rules } }, { wait: 20 });
+    await client.configureFirewall({ path, body: { Rules } }, { wait: 60 });
     assert.equal(await enter(), "outer");
     await host.delete(server.ID);
-    await client.deletePublicNetwork({ path }, { wait: 20 });
+    await client.deletePublicNetwork({ path }, { wait: 60 });
   });
 
   test("the first network with a gateway has the default route, and after its removal the next one", async () => {
     const { client } = host;
-    const order = (Name: string) => client.createPublicNetwork({ body: { Name } }, { wait: 20 });
+    const order = (Name: string) => client.createPublicNetwork({ body: { Name } }, { wait: 60 });
     const [near, far] = [await order("near"), await order("far")];
     const { ID, IP } = await host.create({ Name: "mover" });
     const shared = (await host.read(ID)).LinkedNetworks[0]?.NetworkID ?? 0;
@@ -151,13 +151,13 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     await move("RemoveNetwork", near.Id);
     await until("the last NIC has the default route", async () => (await way(farIp)) === far.Gateway);
     await host.delete(ID);
-    for (const { Id } of [near, far]) await client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
+    for (const { Id } of [near, far]) await client.deletePublicNetwork({ path: { id: Id } }, { wait: 60 });
   });
 
   test("all servers of the group are deleted atomically, with everything they had", async () => {
     await host.client.deleteBatch({ body: { ID: batch.ID } }, { wait: 60 });
     await until("no server is left", async () => (await host.client.listServers()).length === 0, actionTimeout);
-    await host.client.deleteNetwork({ path: { id: inner } }, { wait: 20 });
+    await host.client.deleteNetwork({ path: { id: inner } }, { wait: 60 });
     await until("the networks are gone", async () => (await host.traces()).namespaces.length === 1);
     assert.deepEqual(await host.traces(), initial);
     assert.deepEqual(

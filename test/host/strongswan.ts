@@ -1,9 +1,8 @@
 /** Test fixture: an independent strongSwan at the peer, with its own daemon, configured by `swanctl` from the peer configuration. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
-import type { VpnFixture } from "./vpnfixture.ts";
+import { until, type VpnFixture } from "./vpnfixture.ts";
 
 export interface FarStrongswan {
   /** Replaces the whole configuration: swanctl.conf(5). */
@@ -37,10 +36,7 @@ export async function startStrongswan(fixture: VpnFixture): Promise<FarStrongswa
     output: join(folder, "out"),
   });
   const swanctl = (...argv: readonly string[]) => exec.run(["swanctl", ...argv, "--uri", uri], { environment });
-  for (let tries = 0; tries < 250; tries++) {
-    if (await swanctl("--stats").catch(() => null)) break;
-    await sleep(20);
-  }
+  await until("the peer's daemon works", () => swanctl("--stats").catch(() => null));
   return {
     async load(text) {
       const file = join(folder, "swanctl.conf");

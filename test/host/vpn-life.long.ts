@@ -24,8 +24,8 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     await at.apply(tunnel, second);
     const [before] = await Promise.all([at.isUp(7), at.isUp(8)]);
     const pinging = exec.run(
-      ["ip", "netns", "exec", at.fixture.here.server, "ping", "-i", "0.02", "-c", "60", "-W", "2", "-q", "10.24.2.2"],
-      { timeout: 20_000 },
+      ["ip", "netns", "exec", at.fixture.here.server, "ping", "-i", "0.02", "-c", "60", "-W", "10", "-q", "10.24.2.2"],
+      { timeout: 120_000 },
     );
     const changed = { ...second, digest: "sha512" as const };
     await at.far.load(farText(tunnel, changed));
@@ -161,7 +161,7 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     await at.isUp();
   });
 
-  test("a lost peer is detected within 30 seconds, and the tunnel returns with it", { timeout: 90_000 }, async () => {
+  test("a lost peer is detected within 30 seconds, and the tunnel returns with it", { timeout: 300_000 }, async () => {
     await at.far.load(farText(tunnel));
     await at.apply(tunnel);
     await at.isUp();
