@@ -92,26 +92,24 @@ test(`during the transfer of a zone with ${large} records, queries by UDP and TC
   const address = addresses.ours as string;
   const [transfer, stream] = await Promise.all([openStream(address), openStream(address)]);
   const dnsClient = await openDnsClient(address);
-  let soas = 0;
-  let answered = 0;
-  transfer.write(query("large.example", 252, { edns: 0 }));
-  const queries = (async () => {
-    while (soas < 2) {
-      assert.notEqual(await dnsClient.exchange(query("ns1.example.com", 1), 10_000), null);
-      stream.write(query("ns1.example.com", 1));
-      assert.notEqual(await stream.next(), null);
-      answered++;
-    }
-  })();
-  let counted = 0;
-  while (soas < 2) {
-    const message = (await transfer.next()) as Buffer;
-    counted += message.readUInt16BE(6);
-    if (counted >= large + 2) soas = 2;
+  // Another transfer follows if this process got too little processor time to send queries during the first one.
+  for (let answered = 0; answered <= 10; ) {
+    answered = 0;
+    let counted = 0;
+    const isOver = (): boolean => counted >= large + 2;
+    transfer.write(query("large.example", 252, { edns: 0 }));
+    const queries = (async () => {
+      while (!isOver()) {
+        assert.notEqual(await dnsClient.exchange(query("ns1.example.com", 1)), null);
+        stream.write(query("ns1.example.com", 1));
+        assert.notEqual(await stream.next(), null);
+        answered++;
+      }
+    })();
+    while (!isOver()) counted += ((await transfer.next()) as Buffer).readUInt16BE(6);
+    await queries;
+    assert.equal(counted, large + 2);
   }
-  await queries;
-  assert.equal(counted, large + 2);
-  assert.ok(answered > 10, `${answered} queries were answered meanwhile`);
   dnsClient.close();
   for (const { socket } of [transfer, stream]) socket.destroy();
 });
