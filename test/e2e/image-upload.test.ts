@@ -31,6 +31,8 @@ after(() => rmSync(dataFolder, { recursive: true, force: true }));
 const clock = createMovableClock();
 /** What the host reports as the reason why an upload has no space. */
 let full: string | null = null;
+/** The host does not respond. */
+let isAway = false;
 
 const raw = Buffer.concat([Buffer.alloc(512, 1), randomBytes(3_000_000), Buffer.alloc(1_000_000)]);
 const sumOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
@@ -206,6 +208,20 @@ onEveryDatabase(
         await settled(image);
       });
 
+      test("by a host that does not respond, the client waits and continues", async () => {
+        isAway = true;
+        await refused(create(), "engine_unavailable");
+        isAway = false;
+        const image = await create();
+        await send(image, 0, 1000);
+        isAway = true;
+        await refused(send(image, 1000, 2000), "engine_unavailable");
+        const sending = harness.client.uploadImage({ ID: image.ID }, blobOf(raw));
+        await refused(send(image, 1000, 2000), "engine_unavailable");
+        isAway = false;
+        assert.equal((await settled(await sending)).State, "Active");
+      });
+
       test("by its deletion, it leaves nothing", async () => {
         const image = await create();
         const socket = await begin(image, 0, raw.subarray(0, 500_000));
@@ -353,7 +369,10 @@ onEveryDatabase(
       machines: { images: null },
       images: {
         ...operator,
-        checkOrigin: async (origin) => (full === null ? operator.checkOrigin(origin) : { refused: full }),
+        async checkOrigin(origin) {
+          if (isAway) throw new Error("the agent does not respond");
+          return full === null ? operator.checkOrigin(origin) : { refused: full };
+        },
         listOperatorImages: async () => (await operator.listOperatorImages()).slice(0, 1),
       },
     };

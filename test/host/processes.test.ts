@@ -1,6 +1,7 @@
 /**
  * The service as two processes: what the control plane may do, read from /proc, and what happens when either process, or the supervisor,
- * ends. A guest runs and is pinged all the time. The installation begins as one process, as an earlier release left it.
+ * ends. A guest, started from an uploaded image, runs and is pinged all the time. The installation begins as one process, as an earlier
+ * release left it.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -11,10 +12,14 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
 import { readAccount } from "../../service/src/launch/account.ts";
+import { whyNot } from "../support/hindrance.ts";
+import { bootMark, makeBootDisk } from "./bootdisk.ts";
 import { tellConsoleStories } from "./consolestory.ts";
 import { halvesOf, startPing } from "./halves.ts";
-import { createServerHost, hindrance, type ServerHost, until } from "./serverhost.ts";
+import { createServerHost, type ServerHost, hindrance as serverHindrance, until } from "./serverhost.ts";
+import { tellUploadStory, uploadDisk } from "./uploadstory.ts";
 
+const hindrance = serverHindrance ?? (whyNot("grub-mkimage", "debugfs") || null);
 if (hindrance !== null) console.log(`the two processes of the service: not tried, ${hindrance}`);
 
 const account = () => readAccount() ?? assert.fail("the user of the control plane does not exist");
@@ -28,6 +33,8 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
   /** The engines of a network with tunnels, as text. */
   let engines = "";
   let edge = "";
+  /** A file with a disk that boots by itself. */
+  let disk = "";
   async function readEngines(): Promise<string> {
     const found = ["charon-systemd", "wireguard-go"].map((program) => findDaemons(exec, edge, program));
     return JSON.stringify(await Promise.all(found));
@@ -57,7 +64,11 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
 
   before(async () => {
     host = await createServerHost();
-    const { ID, IP } = await host.create({ Name: "kept" });
+    disk = join(host.lab.runFolder, "boot.qcow2");
+    await makeBootDisk(disk);
+    const image = await uploadDisk(host, disk, "uploaded");
+    assert.equal(image.State, "Active", image.Error?.detail);
+    const { ID, IP } = await host.create({ Name: "kept", ImageID: String(image.ID) });
     server = { id: ID, address: IP ?? "", pid: host.pidOf(ID) ?? 0 };
     const network = await host.client.createPublicNetwork({ body: { Name: "tunnels" } }, { wait: 60 });
     const Tunnels = [
@@ -91,6 +102,24 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
       assert.equal(statSync(join(host.brume.folder, name)).uid, uid, name);
     for (const name of ["", "servers", "images", "fence"])
       assert.equal(statSync(join(host.brume.folder, name)).uid, 0, name);
+  });
+
+  test("the guest was started by the boot loader of the uploaded disk", async () => {
+    assert.match(await host.run(server.address, "cat /proc/cmdline; hostname"), new RegExp(`${bootMark}\nkept$`));
+  });
+
+  test("an upload continues after each process was killed, and leaves nothing else", async () => {
+    const kill = async (pidOf: () => number): Promise<void> => {
+      const pid = pidOf();
+      process.kill(pid, "SIGKILL");
+      await until("another process", async () => {
+        const now = Object.values(halvesOf(host.brume.pid));
+        return now.length === 2 && !now.includes(pid);
+      });
+      await answers();
+    };
+    await tellUploadStory(host, disk, { killAgent: () => kill(agent), killControl: () => kill(control) });
+    await assertWell("after-uploads");
   });
 
   test("the control plane has no right but to serve", () => {

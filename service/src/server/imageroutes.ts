@@ -16,7 +16,7 @@ import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type Request } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
 import { auditOnly, causeOf, getServer, openProject, queueOf, type ServerContext, waitForTasks } from "./context.ts";
-import { type ImportContext, type ImportFlow, insertImport, startImport } from "./flow/import.ts";
+import { findRefusal, type ImportFlow, insertImport, startImport } from "./flow/import.ts";
 import { freeCapacity, type HostCapacity, readHostCached } from "./hostcapacity.ts";
 import { requireCapacity } from "./model/capacity.ts";
 import { requireRequest } from "./model/state.ts";
@@ -62,15 +62,15 @@ function originOf({ Url: url, File: file, Size: size, Sha256: sha256 }: Spec): I
 }
 
 /** Throws `validation_failed` if the driver rejects the origin, and `no_capacity` if it has no space for an upload. */
-async function requireOrigin(body: Spec, images: ImportContext["images"]): Promise<void> {
+async function requireOrigin(body: Spec, { images, log }: UploadContext): Promise<void> {
   const origin = originOf(body);
-  const refusal = origin === null ? null : await images.checkOrigin(origin);
+  const refusal = origin === null ? null : await findRefusal(images, log, origin);
   if (refusal === null) return;
-  if (body.Size !== undefined) throw new ApiError("no_capacity", refusal.refused);
+  if (body.Size !== undefined) throw new ApiError("no_capacity", refusal);
   throw invalidFields([
     body.File === undefined
-      ? fieldError("/Url", "value_not_allowed", refusal.refused)
-      : fieldError("/File", "unknown_reference", refusal.refused),
+      ? fieldError("/Url", "value_not_allowed", refusal)
+      : fieldError("/File", "unknown_reference", refusal),
   ]);
 }
 
@@ -135,7 +135,7 @@ export function imageRoutes(
     createImage: afterPreparing({
       check: checkImage,
       async prepare({ body }) {
-        await requireOrigin(body, importContext.images);
+        await requireOrigin(body, importContext);
         return readHostCached(context);
       },
       async change(request, tx, host) {

@@ -11,7 +11,7 @@ import { type ImageRow, lockImage, noteReceived } from "../catalog/table.ts";
 import type { Uploads } from "../drivers/content/interface.ts";
 import type { Content } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
-import { type ImportContext, importFolder } from "./flow/import.ts";
+import { findRefusal, type ImportContext, importFolder } from "./flow/import.ts";
 
 /** Driver and setting of uploads. */
 export interface UploadOptions {
@@ -99,8 +99,8 @@ export function createReceiver(context: UploadContext): Receiver {
   }
 
   async function requireSpace({ upload_size, upload_received }: Uploading): Promise<void> {
-    const refusal = await images.checkOrigin({ upload: upload_size - upload_received, sha256: null });
-    if (refusal !== null) throw new ApiError("no_capacity", refusal.refused);
+    const refusal = await findRefusal(images, log, { upload: upload_size - upload_received, sha256: null });
+    if (refusal !== null) throw new ApiError("no_capacity", refusal);
   }
 
   /** Passes the content on. Resolves to the bytes that are on the host. */

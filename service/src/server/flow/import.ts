@@ -2,6 +2,8 @@
 
 import type { Family } from "@brume/api/catalog.ts";
 import type { Clock } from "../../base/clock.ts";
+import { ApiError } from "../../base/error.ts";
+import type { Log } from "../../base/log.ts";
 import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
 import type { Uploads } from "../../drivers/content/interface.ts";
 import type { ImageOrigin, Images, ImportText } from "../../drivers/machine/interface.ts";
@@ -20,6 +22,19 @@ export interface ImportContext {
   readonly clock: Clock;
   readonly images: Pick<Images, "ensureImported" | "removeImage" | "checkOrigin">;
   readonly uploads: Uploads;
+}
+
+/** Returns why the host rejects the origin; null: it does not. Throws `engine_unavailable` if the host does not respond. */
+export async function findRefusal(
+  images: ImportContext["images"],
+  log: Log,
+  origin: ImageOrigin,
+): Promise<string | null> {
+  const found = await images.checkOrigin(origin).catch((error: unknown) => {
+    log("warn", "The host could not check where an image comes from.", { error });
+    throw new ApiError("engine_unavailable", "The server driver does not respond. Repeat the request later.");
+  });
+  return found?.refused ?? null;
 }
 
 /** Stored in task rows, so the keys keep their names. */
