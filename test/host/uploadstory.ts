@@ -53,7 +53,7 @@ async function sendHalf({ brume }: ServerHost, { ID, Upload }: Image, content: B
   return socket;
 }
 
-/** Tells the story of the file at `path`. */
+/** Uploads the file at `path` while the processes are killed, and checks what is stored. Throws if anything is lost or left. */
 export async function tellUploadStory(host: ServerHost, path: string, victims: Victims): Promise<void> {
   const { client, brume } = host;
   const content = readFileSync(path);
