@@ -53,7 +53,7 @@ const moments: Readonly<Record<string, Moment>> = {
   "account-menu": { at: "overview", steps: (page) => press(page, t.nav.account) },
   "server-menu": {
     at: "servers",
-    steps: (page) => page.getByRole("grid").locator("[aria-haspopup=menu]").first().click(),
+    steps: (page) => page.getByRole("table").locator("[aria-haspopup=menu]").first().click(),
   },
   "servers-selected": {
     at: "servers",

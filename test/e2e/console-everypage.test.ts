@@ -44,7 +44,7 @@ describeConsole("every page of the console", {}, (fixture) => {
 
   /** Returns the names of what can be pressed, in the page. A link in a table shows an object. */
   const controls = `[...document.querySelectorAll(
-    "button:enabled:not([aria-disabled=true]), main a[href]:not(.tabs a, [role=gridcell] a)",
+    "button:enabled:not([aria-disabled=true]), main a[href]:not(.tabs a, [role=cell] a)",
   )].map((each) => each.getAttribute("aria-label") ?? each.textContent.trim())`;
 
   /** Visits all pages with a token, and returns what is wrong on each. `allowed`: pages whose controls the token may use. */

@@ -196,7 +196,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       assert.equal(await page.getByRole("link", { name: "Settings" }).count(), 0);
       await page.getByRole("link", { name: "Firewall" }).click();
       await page.getByRole("row", { name: /SSH from the office/ }).waitFor();
-      assert.equal(await page.getByRole("grid").getByRole("textbox").count(), 0);
+      assert.equal(await page.getByRole("table").getByRole("textbox").count(), 0);
       assert.equal(await page.getByRole("button", { name: /Add rule|Move|Delete|Edit/ }).count(), 0);
       await page.getByRole("link", { name: "VPN" }).click();
       await page.getByRole("button", { name: "Configuration" }).first().click();

@@ -83,7 +83,7 @@ describeConsole("the console", {}, (fixture) => {
         body: { Labels: { seen: "later" } },
       });
       await page.context().setOffline(false);
-      await page.getByRole("grid").getByText("seen=later").waitFor();
+      await page.getByRole("table").getByText("seen=later").waitFor();
       await page.getByText("Live updates are interrupted.", { exact: false }).waitFor({ state: "detached" });
     });
   });

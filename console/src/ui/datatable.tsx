@@ -1,10 +1,12 @@
 /**
- * A table of any length: only the visible rows are in the page. Its columns share one grid. On a narrow screen those without `isMain` are
- * hidden, and the one with `isBelow` is a second line of the row. Rows can be selected.
+ * A table of any length: only the visible rows and the one with the focus are in the page. Its columns share one grid. On a narrow screen
+ * those without `isMain` are hidden, and the one with `isBelow` is a second line of the row. Rows can be selected. A screen reader reads it
+ * as a table, not as a grid (docs/decisions/0021-tables-are-no-grids.md).
  */
-import { useVirtualizer } from "@tanstack/react-virtual";
+import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
 import {
   type CSSProperties,
+  type FocusEvent,
   memo,
   type ReactNode,
   type RefObject,
@@ -76,12 +78,11 @@ const Row = memo(function Row<T>(props: RowProps<T>) {
     <div
       role="row"
       aria-rowindex={index + 2}
-      aria-selected={isSelected}
       className={`row ${isSelected ? "selected" : ""} ${look} ${below ? "double" : ""}`}
       style={start === undefined ? grid : { ...grid, transform: `translateY(${start}px)` }}
     >
       {isSelected !== undefined && (
-        <div role="gridcell" className="cell loose">
+        <div role="cell" className="cell loose">
           <label className="tick">
             <input type="checkbox" checked={isSelected} aria-label={label} onChange={() => onToggle(id)} />
           </label>
@@ -90,14 +91,14 @@ const Row = memo(function Row<T>(props: RowProps<T>) {
       {columns.map((column) => (
         <div
           key={column.id}
-          role="gridcell"
+          role="cell"
           className={`cell ${column.isRight ? "right" : ""} ${column.isLoose ? "loose" : ""}`}
         >
           {column.cell(row)}
         </div>
       ))}
       {below && (
-        <div role="gridcell" className={isSelected === undefined ? "cell below" : "cell below indented"}>
+        <div role="cell" className={isSelected === undefined ? "cell below" : "cell below indented"}>
           {below.cell(row)}
         </div>
       )}
@@ -114,12 +115,26 @@ export function DataTable<T>(props: TableProps<T>) {
   const fit = useMemo(() => fitting(props.columns, width), [props.columns, width]);
   const { columns, below } = fit;
   const isVirtual = rows.length > plainRows;
+  // Index of the row with the focus.
+  const [held, setHeld] = useState<number | null>(null);
+  const hold = ({ target }: FocusEvent): void =>
+    setHeld(Number(target.closest("[aria-rowindex]")?.getAttribute("aria-rowindex")) - 2);
   const rowHeight = (matchMedia("(pointer: coarse)").matches ? 48 : 40) + (below ? secondLine : 0);
   const virtual = useVirtualizer({
     count: isVirtual ? rows.length : 0,
     getScrollElement: () => scroll.current,
     estimateSize: () => rowHeight,
     overscan: 8,
+    // Otherwise the focus is lost when its row is scrolled out of view.
+    rangeExtractor: useCallback(
+      (range: Range): number[] => {
+        const shown = defaultRangeExtractor(range);
+        return held === null || held >= range.count || shown.includes(held)
+          ? shown
+          : [...shown, held].toSorted((a, b) => a - b);
+      },
+      [held],
+    ),
   });
   const measure = useRef(virtual.measure);
   measure.current = virtual.measure;
@@ -127,6 +142,7 @@ export function DataTable<T>(props: TableProps<T>) {
   useLayoutEffect(() => measure.current(), [rowHeight]);
   const hasSelection = selection !== undefined;
   const grid = useMemo(() => gridOf(fit, hasSelection), [fit, hasSelection]);
+  const isWide = Number.parseFloat(String(grid.minWidth)) > width + (hasSelection ? 36 : 0);
   const isAll = rows.length > 0 && selection !== undefined && rows.every((row) => selection.selected.has(idOf(row)));
 
   const latest = useRef(selection);
@@ -169,13 +185,13 @@ export function DataTable<T>(props: TableProps<T>) {
       <div
         className={isVirtual ? "table-scroll" : "table-scroll free"}
         ref={scroll}
-        role="grid"
+        role="table"
         aria-label={label}
         aria-rowcount={rows.length + 1}
-        // biome-ignore lint: a scrolling region must be reachable with the keyboard
-        tabIndex={0}
+        // A region that scrolls must be reachable with the keyboard.
+        tabIndex={isVirtual || isWide ? 0 : undefined}
       >
-        <div className="head" role="row" style={grid}>
+        <div className="head" role="row" aria-rowindex={1} style={grid}>
           {selection && (
             <div role="columnheader">
               <label className="tick">
@@ -200,7 +216,13 @@ export function DataTable<T>(props: TableProps<T>) {
           )}
         </div>
         {isVirtual ? (
-          <div className="body virtual" role="rowgroup" style={{ height: `${virtual.getTotalSize()}px` }}>
+          <div
+            className="body virtual"
+            role="rowgroup"
+            style={{ height: `${virtual.getTotalSize()}px` }}
+            onFocus={hold}
+            onBlur={() => setHeld(null)}
+          >
             {virtual.getVirtualItems().map(({ index, start }) => {
               const row = rows[index];
               return row === undefined ? null : draw(row, index, start);
