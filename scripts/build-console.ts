@@ -35,7 +35,7 @@ const inlineValues: Plugin = {
   name: "inline-values",
   setup({ onLoad }) {
     const modules =
-      /api\/src\/(contract|routes|action|serverinput|session|account|catalog|event|dns|webhook|common|firewall|vpn)\.ts$/;
+      /api\/src\/(contract|routes|action|claim|serverinput|session|account|catalog|event|dns|webhook|common|firewall|vpn)\.ts$/;
     onLoad({ filter: modules }, async ({ path }) => ({ contents: await dataOf(path), loader: "js" }));
   },
 };

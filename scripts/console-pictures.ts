@@ -113,6 +113,8 @@ const browser = await launchBrowser();
 try {
   const scene = await fillService(brume.client);
   const networks = await fillNetworks(brume.client);
+  await brume.client.createClaim({ body: { Name: "brand.example" } });
+  await brume.client.createReservation({ body: { Name: "internal.example" } });
   const addresses = consolePages(values.extreme ? await fillExtremes(brume) : { ...scene, ...networks });
   const pages: readonly (readonly [string, string, Moment["steps"]?])[] = [
     ["signin", addresses.overview],

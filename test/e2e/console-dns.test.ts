@@ -1,7 +1,7 @@
 /** Stories of the console about domains: long tables with the keyboard, labels, claims and reserved names. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describeConsole } from "../support/consolefixture.ts";
+import { checkPages, describeConsole } from "../support/consolefixture.ts";
 
 describeConsole("domains in the console", {}, (fixture) => {
   const { story } = fixture;
@@ -41,5 +41,151 @@ describeConsole("domains in the console", {}, (fixture) => {
         .waitFor();
       await page.getByRole("button", { name: "Discard" }).click();
     });
+  });
+
+  test("labels of a domain are set, found by, and restored unless another client has changed them", async () => {
+    const { client, token } = fixture.brume;
+    const { ID } = await client.createDomain({ body: { Name: "labelled.example" } });
+    const labels = async () => (await client.readDomain({ path: { id: ID } })).Labels;
+    await story(token, async (page) => {
+      await page.goto(`/console/dns/${ID}?tab=settings`);
+      const field = page.getByLabel("Labels");
+      await field.fill("-stage=test");
+      await page
+        .getByText(/Labels/)
+        .nth(2)
+        .waitFor();
+      await field.fill("stage=test, team");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("labelled.example is saved").waitFor();
+      assert.deepEqual(await labels(), { stage: "test", team: "" });
+      await page.getByRole("link", { name: "Domains" }).click();
+      await page.getByRole("combobox", { name: "Labels" }).selectOption("stage=test");
+      await page.getByText(/^1 of \d+$/).waitFor();
+      await page.getByRole("row", { name: /^labelled.example .*stage=test.*team/ }).waitFor();
+      await page.reload();
+      await page.getByText(/^1 of \d+$/).waitFor();
+      await page.getByRole("link", { name: "labelled.example" }).click();
+      await page.getByRole("link", { name: "Settings", exact: true }).click();
+      await field.fill("stage=live");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone").waitFor();
+      assert.deepEqual(await labels(), { stage: "test", team: "" });
+      await field.fill("stage=live");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      await client.updateDomain({ path: { id: ID }, body: { Labels: { stage: "other" } } });
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("It has changed again since then", { exact: false }).waitFor();
+      assert.deepEqual(await labels(), { stage: "other" });
+    });
+  });
+
+  test("a domain of another project is claimed, proven by its record, and withdrawn there with its zone file", async () => {
+    const { brume } = fixture;
+    const project = await brume.client.createProject({ body: { Name: "rival" } });
+    const other = await brume.client.createToken({
+      body: { Name: "rival", Scopes: ["dns:write", "account:admin"], ProjectID: project.ID },
+    });
+    const parent = await brume.client.createDomain({ body: { Name: "wanted.example", Ip: "192.0.2.1" } });
+    await story(other.Token, async (page) => {
+      await page.goto("/console/dns?create=1");
+      await page.getByRole("dialog").getByLabel("Domain name").fill("shop.wanted.example");
+      await page.getByRole("link", { name: "Claim this name" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("brume claim create shop.wanted.example").waitFor();
+      await dialog.getByRole("button", { name: "Claim domain" }).click();
+      await dialog.getByRole("heading", { name: "Claim of shop.wanted.example" }).waitFor();
+      await dialog.getByText("_brume-challenge.shop.wanted.example.").waitFor();
+      const text = (await dialog.getByText(/^brume-claim=[0-9a-f]{32}$/).textContent()) ?? "";
+      await dialog.getByRole("button", { name: "Check now" }).click();
+      await page.getByText("The record was not found yet").waitFor();
+      const body = { DomainId: parent.ID, Name: "_brume-challenge.shop.wanted.example.", Text: text };
+      await brume.client.createRecordTXT({ body });
+      await dialog.getByRole("button", { name: "Check now" }).click();
+      await page.getByText("shop.wanted.example belongs to this project").waitFor();
+      await dialog.getByText("Proven").waitFor();
+      await dialog.getByRole("link", { name: "shop.wanted.example" }).click();
+      await page.getByRole("heading", { name: "shop.wanted.example" }).waitFor();
+      await page.goto("/console/dns?tab=claims");
+      await page.getByRole("button", { name: "Claim domain" }).click();
+      await dialog.getByLabel("Domain name").fill("example.com");
+      await dialog.getByRole("button", { name: "Claim domain" }).click();
+      await dialog.getByRole("button", { name: "Cancel claim" }).click();
+      await page.getByRole("dialog").last().getByRole("button", { name: "Cancel claim" }).click();
+      await page.getByRole("link", { name: "example.com", exact: true }).waitFor({ state: "detached" });
+      await page.getByRole("row", { name: /^shop.wanted.example Proven/ }).waitFor();
+    });
+    // The rival reserves the name for itself, which proves the next claim without a record.
+    await brume.client.createReservation({ body: { Name: "wanted.example", ProjectID: project.ID } });
+    await story(brume.token, async (page) => {
+      await page.goto("/console/dns?tab=withdrawn");
+      await page.getByText("No withdrawn domains").waitFor();
+      const rival = brume.clientOf(other.Token);
+      await rival.createClaim({ body: { Name: "wanted.example" } }, { wait: 20 });
+      await page.getByRole("button", { name: "Zone file of wanted.example" }).click();
+      await page
+        .getByRole("dialog")
+        .getByText(/wanted\.example\. 3600 IN A 192\.0\.2\.1/)
+        .waitFor();
+      const download = page.waitForEvent("download");
+      await page.getByRole("dialog").getByRole("button", { name: "Export zone file" }).click();
+      assert.equal((await download).suggestedFilename(), "wanted.example.zone");
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Delete wanted.example" }).click();
+      await page.getByLabel("Type wanted.example to confirm").fill("wanted.example");
+      await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByText("No withdrawn domains").waitFor();
+    });
+  });
+
+  test("the operator reserves a name for a project and releases it, and other tokens do not see the names", async () => {
+    const { brume } = fixture;
+    await story(brume.token, async (page) => {
+      await page.goto("/console/dns?tab=reserved");
+      await page.getByRole("button", { name: "Reserve name" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Reserved name").fill("a b");
+      await dialog.getByText(/Name /).first().waitFor();
+      await dialog.getByLabel("Reserved name").fill("brand.example");
+      await dialog.getByText("brume reservation create brand.example").waitFor();
+      await dialog.getByRole("button", { name: "Reserve name" }).click();
+      await page.getByText("brand.example is reserved").waitFor();
+      await page.getByRole("row", { name: /^brand.example none/ }).waitFor();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByRole("row", { name: /^brand.example/ }).waitFor({ state: "detached" });
+      await brume.client.createReservation({ body: { Name: "brand.example" } });
+      await page.reload();
+      await page.getByRole("button", { name: "Release: brand.example" }).click();
+      await dialog.getByRole("button", { name: "Release" }).click();
+      await page.getByText("brand.example is released").waitFor();
+      await page.getByRole("row", { name: /^brand.example/ }).waitFor({ state: "detached" });
+    });
+    const { Token } = await brume.client.createToken({ body: { Name: "dns reader", Scopes: ["dns:read"] } });
+    await story(Token, async (page) => {
+      await page.goto("/console/dns?tab=reserved");
+      await page.getByRole("link", { name: "example.com", exact: true }).waitFor();
+      assert.equal(await page.getByRole("link", { name: "Reserved names" }).count(), 0);
+      await page.getByRole("link", { name: "Claims" }).click();
+      await page.getByText("No claims").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Claim domain" }).count(), 0);
+    });
+  });
+
+  test("axe finds nothing, wide in light and narrow in dark", async () => {
+    const { client } = fixture.brume;
+    await client.createReservation({ body: { Name: "kept.example" } });
+    await checkPages(
+      fixture,
+      [
+        ["/console/dns?tab=claims", "No claims"],
+        ["/console/dns?tab=claims&create=1", "A TXT record proves"],
+        ["/console/dns?tab=withdrawn", "No withdrawn domains"],
+        ["/console/dns?tab=reserved", "kept.example"],
+        [`/console/dns/${fixture.scene.domain}?tab=settings`, "Labels"],
+      ],
+      (path) => !path.includes("withdrawn"),
+    );
   });
 });

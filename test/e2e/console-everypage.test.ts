@@ -40,7 +40,7 @@ describeConsole("every page of the console", {}, (fixture) => {
 
   /** Starts of the names of controls that change something. */
   const verbs =
-    /^(create|add|delete|edit|change|save|apply|import|paste|link|unlink|power|shut|resize|rebuild|end|restore|revert|copy$|make|issue|adopt|resend)\b/i;
+    /^(create|add|delete|edit|change|save|apply|import|paste|link|unlink|power|shut|resize|rebuild|end|restore|revert|copy$|make|issue|adopt|resend|claim|check|cancel|reserve|release)\b/i;
 
   /** Returns the names of what can be pressed, in the page. A link in a table shows an object. */
   const controls = `[...document.querySelectorAll(

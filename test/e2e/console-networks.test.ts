@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerMetrics } from "@brume/api/monitor.ts";
+import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Locator, Page } from "playwright-core";
 import { checkAccess, checkPages, describeConsole } from "../support/consolefixture.ts";
 import { fillNetworks, type NetworkScene } from "../support/networkscene.ts";
@@ -134,6 +135,84 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByLabel("Name 1").and(page.locator("[value='SSH from the office']")).waitFor();
       await brume.client.configureFirewall({ path, body: { Rules } });
       await page.getByLabel("Name 1").and(page.locator("[value='Web']")).waitFor();
+    });
+  });
+
+  test("rules show how often they match lately, and applied rules are undone unless they have changed again", async () => {
+    const { client, token } = fixture.brume;
+    const path = { id: scene.network };
+    const texts = async () => (await stored()).Firewall.Rules.map(({ Name }) => Name);
+    const { Rules: first } = (await stored()).Firewall;
+    const before = first.map(({ Name }) => Name);
+    await story(token, async (page) => {
+      // The simulated router counts no packets.
+      let packets = 1000;
+      await page.route(`**/publicnetwork/${scene.network}`, async (route) => {
+        const response = await route.fetch();
+        const network = (await response.json()) as PublicNetwork;
+        packets += 500;
+        const Rules = network.Firewall.Rules.map((rule, at) => ({ ...rule, Packets: at === 0 ? packets : 7 }));
+        await route.fulfill({ response, json: { ...network, Firewall: { ...network.Firewall, Rules } } });
+      });
+      await page.goto(`/console/networks/${scene.network}?tab=firewall`);
+      await page.getByLabel("Name 1").waitFor();
+      const rates = page.getByRole("img", { name: /^Matches: [\d.,]+ per second/ });
+      for (let read = 0; read < 3; read++) {
+        // After an event the counters are read again.
+        await client.updatePublicNetwork({ path, body: { Labels: { read: String(read) } } });
+        await page.waitForResponse(`**/publicnetwork/${scene.network}`);
+      }
+      await rates.first().waitFor();
+      assert.equal(await rates.count(), 1);
+      await page
+        .getByRole("row")
+        .nth(1)
+        .getByRole("img", { name: /^Matches/ })
+        .waitFor();
+      await page.unroute(`**/publicnetwork/${scene.network}`);
+
+      const apply = async () => {
+        await page.getByRole("button", { name: "Delete rule 1" }).click();
+        await page.getByRole("button", { name: "Review" }).click();
+        await page.getByLabel("Safety net").selectOption("none");
+        await page.getByRole("button", { name: "Apply" }).click();
+        await page.getByText("The rules are applied", { exact: true }).last().waitFor();
+      };
+      await apply();
+      assert.deepEqual(await texts(), before.slice(1));
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone").waitFor();
+      assert.deepEqual(await texts(), before);
+      await apply();
+      const { Rules } = (await stored()).Firewall;
+      await client.configureFirewall({ path, body: { Rules: Rules.slice(1) } });
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("It has changed again since then", { exact: false }).waitFor();
+      assert.deepEqual(await texts(), before.slice(2));
+    });
+    await client.configureFirewall({ path, body: { Rules: first } });
+  });
+
+  test("bandwidth and labels of a network are restored, and a new network is removed again", async () => {
+    const { client, token } = fixture.brume;
+    await story(token, async (page) => {
+      await page.goto("/console/networks?create=private");
+      await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("passing");
+      await page.getByRole("dialog").getByRole("button", { name: "Create", exact: true }).click();
+      await page.getByRole("heading", { name: "passing", level: 1 }).waitFor();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("This network does not exist, or it was deleted.").waitFor();
+      assert.deepEqual(await client.listNetworks({ query: { name: "passing" } }), []);
+      const { Bandwidth, Labels } = await stored();
+      await page.goto(`/console/networks/${scene.network}?tab=settings`);
+      await page.getByLabel("Bandwidth").fill("77");
+      await page.getByLabel("Labels").fill("stage=test");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      assert.deepEqual([(await stored()).Bandwidth, (await stored()).Labels], [77, { stage: "test" }]);
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone").waitFor();
+      assert.deepEqual([(await stored()).Bandwidth, (await stored()).Labels], [Bandwidth, Labels]);
     });
   });
 

@@ -90,6 +90,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
         .filter({ hasText: /^[0-9a-f]{64}$/ });
       assert.match((await secret.textContent()) ?? "", /^[0-9a-f]{64}$/);
       await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
       await page.getByRole("link", { name: endpoint.url }).click();
       await page.getByText("No delivery yet.", { exact: false }).waitFor();
       await fixture.brume.client.createDomain({ body: { Name: "hook.example" } });
@@ -154,12 +155,70 @@ describeConsole("the console of an operator", {}, (fixture) => {
         .getByText("Blocked")
         .waitFor();
       const id = (await brume.client.readAccount()).Projects.find(({ Name }) => Name === "team 'x'")?.ID ?? 0;
+      await page.getByRole("button", { name: "Change project: team 'x'" }).click();
+      await page.getByRole("spinbutton", { name: "Servers" }).fill("3");
+      await page.getByRole("dialog").getByLabel("Labels").fill("unit=north");
+      await page.getByRole("button", { name: "Save" }).click();
+      // The message of the creation offers to undo it, too.
+      const saved = page.locator(".toast").filter({ hasText: "Saved" });
+      await saved.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone").waitFor();
+      assert.deepEqual((await brume.client.readProject({ path: { id } })).Labels, {});
       const { Quotas, IsBlocked } = await brume.client.readProject({ path: { id } });
       assert.deepEqual([Quotas.Servers, IsBlocked], [2, true]);
       await page.getByRole("button", { name: "Delete: team 'x'" }).click();
       await page.getByLabel("Type team 'x' to confirm").fill("team 'x'");
       await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByRole("row", { name: /team 'x'/ }).waitFor({ state: "detached" });
+    });
+  });
+
+  test("a token is created for another project, with record types and a rate, and is listed there", async () => {
+    const { brume } = fixture;
+    const { ID } = await brume.client.createProject({ body: { Name: "partners" } });
+    await story(brume.token, async (page) => {
+      await page.goto("/console/access?tab=tokens");
+      await page.getByRole("button", { name: "Create token" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Name", { exact: true }).fill("deploy");
+      await dialog.getByLabel("Project").selectOption("partners");
+      await dialog.getByText("Advanced").click();
+      await dialog.getByRole("spinbutton").first().fill("100");
+      await dialog.getByLabel("Labels").fill("team=web");
+      await dialog.getByText("RateLimit", { exact: false }).first().waitFor();
+      for (const field of await dialog.getByRole("spinbutton").all()) await field.fill("100");
+      await dialog.getByRole("button", { name: "Create token" }).click();
+      await dialog
+        .locator("pre")
+        .filter({ hasText: /^[0-9a-f]{64}$/ })
+        .waitFor();
+      await dialog.getByRole("button", { name: "Close" }).last().click();
+      assert.equal(await page.getByRole("row", { name: /^deploy/ }).count(), 0);
+      await page.getByLabel("Project").selectOption("partners");
+      await page.getByRole("row", { name: /^deploy/ }).waitFor();
+    });
+    const [made] = await brume.client.listTokens({ query: { project: ID } });
+    assert.deepEqual([made?.Name, made?.Labels, made?.RateLimit?.Requests], ["deploy", { team: "web" }, 100]);
+  });
+
+  test("disks of a server are copied for a backup and all copies are deleted, and the request of metrics is shown", async () => {
+    const { brume, scene } = fixture;
+    await story(brume.token, async (page) => {
+      await page.goto("/console/host");
+      await page.getByRole("button", { name: "Copy the disks of a server" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Id of the server").fill("999999");
+      await dialog.getByText("999999", { exact: false }).first().waitFor();
+      await dialog.getByLabel("Id of the server").fill(String(scene.server));
+      await dialog.getByRole("button", { name: "Copy the disks" }).click();
+      await page.getByText("The server is simulated, so there is no folder").waitFor();
+      await page.getByRole("button", { name: "Delete all disk copies" }).click();
+      await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByText("The disk copies are deleted").waitFor();
+      const operations = (await brume.client.listAudit({ query: { limit: 2 } })).map(({ Operation }) => Operation);
+      assert.deepEqual(operations, ["deleteDiskCopies", "createDiskCopy"]);
+      await page.getByText("Metrics for Prometheus").click();
+      await page.getByText("brume service metrics", { exact: true }).waitFor();
     });
   });
 

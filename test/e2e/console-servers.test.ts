@@ -69,6 +69,32 @@ describeConsole("servers in the console", {}, (fixture) => {
     );
   });
 
+  test("a group is deleted as a whole, and not while one of its servers is protected", async () => {
+    const { client, token } = fixture.brume;
+    const group = await client.createBatch({ body: { Name: "pool", Count: 2, RAM: 256 } }, { wait: 20 });
+    const [first] = group.Servers;
+    const path = { id: first?.ID ?? 0 };
+    await client.updateServer({ path, body: { IsProtected: true } }, { wait: 20 });
+    await story(token, async (page) => {
+      await page.goto(`/console/servers?group=${group.ID}`);
+      await page.getByRole("link", { name: "pool-2" }).waitFor();
+      await page.getByRole("button", { name: "Delete group" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Type delete to confirm").fill("delete");
+      await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+      await page
+        .getByText(/protected/i)
+        .first()
+        .waitFor();
+      assert.equal((await client.listServers({ query: { batch: group.ID } })).length, 2);
+      await client.updateServer({ path, body: { IsProtected: false } }, { wait: 20 });
+      await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByText(`Group ${group.ID} is being deleted`).waitFor();
+      await page.getByRole("link", { name: "web-1" }).waitFor();
+      await page.getByRole("link", { name: "pool-1" }).waitFor({ state: "detached" });
+    });
+  });
+
   test("a server gets a daily backup and an image, is copied, and restored from the image", async () => {
     const { client } = fixture.brume;
     const path = { id: fixture.scene.server };

@@ -93,6 +93,38 @@ test("every text is used", async () => {
   assert.deepEqual(unused, []);
 });
 
+const inList = "the list, which events keep current, contains the object";
+const changeset = "the records of a domain are changed together, as a changeset";
+/** Operations that no source of the console names, with the reason. */
+const unnamed: Readonly<Record<string, string>> = {
+  readAction: inList,
+  readImage: inList,
+  readSshKey: inList,
+  readToken: inList,
+  readOrphan: inList,
+  readClaim: inList,
+  readRecord: "the domain contains its records",
+  deleteRecord: changeset,
+  writeImageContent: "`uploadImage` of the client sends the content",
+  readBalance: "always 0; only clients of other clouds read it",
+  readHealth: "the page of the host links to /healthz",
+  readDocs: "the menu links to /docs",
+};
+
+test("every operation has a place in the console, or a reason to have none", async () => {
+  const { operationNames } = await import("@brume/api/contract.ts");
+  const code = outside("texts/")
+    .map(({ text }) => text)
+    .join("\n");
+  const missing = operationNames.filter(
+    (name) =>
+      !new RegExp(`\\b${name}\\b`).test(code) &&
+      unnamed[name] === undefined &&
+      !/^(?:create|update)Record[A-Z]+$/.test(name),
+  );
+  assert.deepEqual(missing, []);
+});
+
 /** Bytes after gzip. */
 const firstLoad = 220_000;
 const largestChunk = 100_000;

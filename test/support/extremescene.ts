@@ -73,6 +73,8 @@ export async function fillExtremes({ client, machines }: TestService): Promise<P
     },
   });
   const long = "a".repeat(63);
+  await client.createReservation({ body: { Name: `${long}.${long}.${long}.example`, Labels: labels } });
+  await client.createClaim({ body: { Name: `${long}.${long}.claim.example`, Labels: labels } });
   const domain = await client.createDomain({
     body: {
       Name: `${long}.${long}.example`,

@@ -46,7 +46,7 @@ const networks = createRoute({
   getParentRoute: () => root,
   path: "/networks",
   staticData: { scope: "network:read" },
-  validateSearch: texts("tab", "q", "create", "view"),
+  validateSearch: texts("tab", "q", "label", "create", "view"),
   component: lazyRouteComponent(() => import("../features/networks/networks.tsx"), "Networks"),
 });
 const network = createRoute({
@@ -66,8 +66,8 @@ const domains = createRoute({
   getParentRoute: () => root,
   path: "/dns",
   staticData: { scope: "dns:read" },
-  validateSearch: texts("q", "create"),
-  component: lazyRouteComponent(() => import("../features/dns/list.tsx"), "DomainList"),
+  validateSearch: texts("tab", "q", "label", "create", "claim"),
+  component: lazyRouteComponent(() => import("../features/dns/frame.tsx"), "DnsFrame"),
 });
 const domain = createRoute({
   getParentRoute: () => root,
@@ -80,7 +80,7 @@ const images = createRoute({
   getParentRoute: () => root,
   path: "/images",
   staticData: { scope: "server:read" },
-  validateSearch: texts("q", "create"),
+  validateSearch: texts("q", "label", "create"),
   component: lazyRouteComponent(() => import("../features/images/list.tsx"), "ImageList"),
 });
 const activity = createRoute({
@@ -123,7 +123,7 @@ const host = createRoute({
 const access = createRoute({
   getParentRoute: () => root,
   path: "/access",
-  validateSearch: texts("tab"),
+  validateSearch: texts("tab", "project"),
   component: lazyRouteComponent(() => import("../features/access/access.tsx"), "Access"),
 });
 const routeTree = root.addChildren([

@@ -1,5 +1,6 @@
 /** Changes: run one, report how it ended, and show its errors. */
 import { useMutation } from "@tanstack/react-query";
+import { useCallback, useRef } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { useToast } from "../ui/toast.tsx";
 import { troubleOf } from "./trouble.ts";
@@ -17,7 +18,7 @@ interface ChangeOptions<Input, Answer> {
 /** Returns a function that runs the change and rejects with its error, whether it runs, and the last error. */
 export function useChange<Input, Answer>(
   run: (input: Input) => Promise<Answer>,
-  { done, onDone, undo, isQuiet = false }: ChangeOptions<Input, Answer> = {},
+  options: ChangeOptions<Input, Answer> = {},
 ) {
   const t = useTexts();
   const toast = useToast();
@@ -25,21 +26,33 @@ export function useChange<Input, Answer>(
     const { title, cause, requestId } = troubleOf(error, t);
     toast({ kind: "bad", text: title, detail: requestId === "" ? cause : `${cause} (${requestId})` });
   };
-  const mutation = useMutation({
-    mutationFn: run,
-    onSuccess(answer, input) {
-      const text = done?.(answer, input);
-      const back = undo?.(answer, input);
+  const { mutateAsync, isPending, error, reset } = useMutation({
+    mutationFn: ({ input, start }: Started<Input, Answer>) => start.run(input),
+    onSuccess(answer, { input, start: { options: of } }) {
+      const text = of.done?.(answer, input);
+      const back = of.undo?.(answer, input);
       const offer = back && {
         text: t.common.undo,
         run: () => void back().then(() => toast({ kind: "good", text: t.common.undone }), report),
       };
       if (text !== undefined) toast({ kind: "good", text, action: offer });
-      onDone?.(answer, input);
+      of.onDone?.(answer, input);
     },
-    onError(error) {
-      if (!isQuiet) report(error);
+    onError(failure, { start }) {
+      if (start.options.isQuiet !== true) report(failure);
     },
   });
-  return { run: mutation.mutateAsync, isBusy: mutation.isPending, error: mutation.error, reset: mutation.reset };
+  // What the page knew when the change began: an event may change the object before the response, and undo needs the state before.
+  const latest = useRef({ run, options });
+  latest.current = { run, options };
+  const begin = useCallback((input: Input) => mutateAsync({ input, start: latest.current }), [mutateAsync]);
+  return { run: begin, isBusy: isPending, error, reset };
+}
+
+interface Started<Input, Answer> {
+  readonly input: Input;
+  readonly start: {
+    readonly run: (input: Input) => Promise<Answer>;
+    readonly options: ChangeOptions<Input, Answer>;
+  };
 }

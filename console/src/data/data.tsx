@@ -78,9 +78,13 @@ export function createData(): Data {
       if (Resource === "record" && ParentID !== null) stale.set(`domain${ParentID}`, ["domain", "one", ParentID]);
     // Events contain no counters of rules and no keys of tunnels.
     for (const { Resource, ResourceID, ParentID } of events) {
-      if (Resource === "publicnetwork") stale.set(`network${ResourceID}`, ["publicnetwork", "one", ResourceID]);
+      if (Resource === "publicnetwork") {
+        stale.set(`network${ResourceID}`, ["publicnetwork", "one", ResourceID]);
+        stale.set(`counters${ResourceID}`, ["rulecounters", ResourceID]);
+      }
       if (Resource === "tunnel" && ParentID !== null) stale.set(`tunnels${ParentID}`, ["tunnelstatus", ParentID]);
     }
+    if (events.some(({ Type }) => Type === "domain.withdrawn")) stale.set("withdrawn", ["withdrawn"]);
     stale.set("project", ["project", "own"]);
     if (events.some(({ Resource }) => Resource === "project")) stale.set("projects", ["projects"]);
     // Every change has an entry in the audit log, and a delivery to each webhook. Only what a page shows is read again.
@@ -141,8 +145,14 @@ export function useMays(): (scope: Scope | undefined) => boolean {
   return useCallback((scope) => scope === undefined || grants(scopes ?? [], scope), [scopes]);
 }
 
+/** Returns whether the signed-in token sees only one domain; undefined: not known yet. */
+export function useIsOfOneDomain(): boolean | undefined {
+  const account = useAccount();
+  return account && account.Token.DomainID !== null;
+}
+
 /** Returns whether the signed-in token may create and delete domains: one of a single domain changes only its records. */
 export function useMayOwnDomains(): boolean {
-  const isRestricted = useAccount()?.Token.DomainID !== null;
-  return useMay("dns:write") && !isRestricted;
+  const isOfOneDomain = useIsOfOneDomain();
+  return useMay("dns:write") && isOfOneDomain === false;
 }

@@ -29,6 +29,16 @@ export const ruleSetOf = ({ Enabled, DefaultRuleAction, Rules }: Firewall): Rule
 /** Returns the rule as text; two rules are the same if their texts are. */
 const textOf = (rule: Rule): string => JSON.stringify(fields.map((name) => rule[name]));
 
+/** Counters of a rule of the present set, and how they have changed lately. */
+export interface RuleCounter {
+  readonly rule: FirewallRule;
+  /** Packets per second, from the oldest read to the newest. */
+  readonly rates: readonly number[];
+}
+
+/** Returns what a counter belongs to: a rule at its place, because a set that is applied counts from 0. */
+export const counterKey = (rule: FirewallRule): string => `${rule.Number} ${textOf(ruleOf(rule))}`;
+
 /** Returns the set as text, without keys. */
 export const setText = ({ Enabled, DefaultRuleAction, Rules }: RuleSet): string =>
   JSON.stringify([Enabled, DefaultRuleAction, ...Rules.map(textOf)]);

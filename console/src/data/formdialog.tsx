@@ -2,7 +2,7 @@
  * A dialog that sends one request: its fields, checked by the service as one types, the errors at their fields, and the request as command,
  * curl and TypeScript.
  */
-import type { ChangeOptions } from "@brume/api/client.ts";
+import { ApiError, type ChangeOptions } from "@brume/api/client.ts";
 import { type ReactNode, type SubmitEvent, useEffect } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
@@ -27,6 +27,10 @@ interface FormDialogProps<Answer> {
   readonly send: (options: ChangeOptions) => Promise<Answer>;
   /** Message of the success. */
   readonly done?: (answer: Answer) => string;
+  /** Returns what else one can do after an error with this code. */
+  readonly remedy?: (code: string) => ReactNode;
+  /** Returns what undoes the change; it is offered with the message of the success. */
+  readonly undo?: (answer: Answer) => (() => Promise<unknown>) | undefined;
   readonly onDone?: (answer: Answer) => void;
   readonly onClose: () => void;
   /** The fields. `fault` returns the error at a pointer, or of an element below it. */
@@ -35,9 +39,15 @@ interface FormDialogProps<Answer> {
 
 /** The dialog stays open if `onDone` is set, which closes it. */
 export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
-  const { title, about, action, kind, request, isComplete, send, done, onDone, onClose, children } = props;
+  const { title, about, action, kind, request, isComplete, send, done, remedy, undo, onDone, onClose, children } =
+    props;
   const t = useTexts();
-  const change = useChange(() => send({}), { ...(done && { done }), onDone: onDone ?? onClose, isQuiet: true });
+  const change = useChange(() => send({}), {
+    ...(done && { done }),
+    undo,
+    onDone: onDone ?? onClose,
+    isQuiet: true,
+  });
   const input = isComplete ? request : null;
   const check = useDryRun(input, (_, signal) => send({ dryRun: true, signal }));
   const error = change.error ?? check.error;
@@ -65,6 +75,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
         {about !== undefined && <p className="muted">{about}</p>}
         {fields}
         {error !== null && !isAtFields && <TroubleBox trouble={troubleOf(error, t)} />}
+        {error instanceof ApiError && remedy?.(error.code)}
         {isComplete && <RequestPanel request={request} />}
         <div className="line end">
           <Button onClick={onClose}>{t.common.cancel}</Button>

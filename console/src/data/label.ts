@@ -26,10 +26,11 @@ export const readLabels = (text: string): Labels =>
 /** Returns the keys of `stage, team=web`. */
 export const readKeys = (text: string): string[] => Object.keys(readLabels(text));
 
-export const labelText = (labels: Labels): string =>
-  Object.entries(labels)
-    .map(([key, value]) => (value === "" ? key : `${key}=${value}`))
-    .join(", ");
+/** Returns each label as `stage=test`, or as its key if it has no value. */
+export const labelTexts = (labels: Labels): string[] =>
+  Object.entries(labels).map(([key, value]) => (value === "" ? key : `${key}=${value}`));
+
+export const labelText = (labels: Labels): string => labelTexts(labels).join(", ");
 
 /** Returns the labels after the change. */
 export function changeLabels(labels: Labels, { add, remove }: LabelChange): Labels {

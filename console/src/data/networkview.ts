@@ -2,6 +2,7 @@
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
 import type { Texts } from "../texts/en.ts";
 import type { Tone } from "../ui/page.tsx";
+import { labelTexts } from "./label.ts";
 
 /** A state as one word with its look. */
 export interface StateView {
@@ -29,12 +30,11 @@ export function firewallState({ Firewall }: PublicNetwork, t: Texts): StateView 
 /** Servers that a block of this prefix length can hold: without the first, the last and the address of the gateway. */
 export const serversOf = (prefix: number): number => 2 ** (32 - prefix) - 3;
 
-/** Returns whether a network matches the text of a filter. */
-export const matchesNetwork = (network: PublicNetwork | Network, text: string): boolean =>
-  [
-    network.Name,
-    network.CIDR,
-    "EdgeExternalIp" in network ? network.EdgeExternalIp : "",
-    ...network.LinkedServers.map(({ IP }) => IP),
-    ...Object.entries(network.Labels).map((pair) => pair.join("=")),
-  ].some((part) => part.toLowerCase().includes(text));
+/** Returns what a network is found by. */
+export const textsOfNetwork = (network: PublicNetwork | Network): string[] => [
+  network.Name,
+  network.CIDR,
+  "EdgeExternalIp" in network ? network.EdgeExternalIp : "",
+  ...network.LinkedServers.map(({ IP }) => IP),
+  ...labelTexts(network.Labels),
+];

@@ -79,7 +79,8 @@ export function applyEvents(queries: QueryClient, events: readonly Event[]): Que
   const stale: QueryKey[] = [];
   const groups = new Map<string, { readonly key: QueryKey; readonly changes: Map<number, Row | null> }>();
   for (const { Type, Resource, ResourceID, ParentID, Data } of collapse(events)) {
-    const isGone = Data === null || Type.endsWith(".deleted");
+    // A withdrawn domain is no domain of the project any more.
+    const isGone = Data === null || Type.endsWith(".deleted") || Type.endsWith(".withdrawn");
     const row = isGone ? null : (Data as Row);
     const one = [Resource, "one", ResourceID];
     // A page that shows the object reads it again, and shows that it does not exist.

@@ -103,6 +103,13 @@ export const queriesOf = (client: Client) => ({
       queryKey: ["publicnetwork", "one", id],
       queryFn: ({ signal }) => client.readPublicNetwork({ path: { id } }, { signal }),
     }),
+  ruleCounters: (id: number) =>
+    queryOptions({
+      queryKey: ["rulecounters", id],
+      queryFn: async ({ signal }) => (await client.readPublicNetwork({ path: { id } }, { signal })).Firewall.Rules,
+      // Counters have no events.
+      refetchInterval: 10_000,
+    }),
   network: (id: number) =>
     queryOptions({
       queryKey: ["network", "one", id],
@@ -129,6 +136,23 @@ export const queriesOf = (client: Client) => ({
       queryKey: ["domain", "one", id],
       queryFn: ({ signal }) => client.readDomain({ path: { id } }, { signal }),
     }),
+  claims: () =>
+    queryOptions({ queryKey: ["claim", "list"], queryFn: ({ signal }) => client.listClaims({}, { signal }) }),
+  withdrawnDomains: () =>
+    queryOptions({
+      queryKey: ["withdrawn", "list"],
+      queryFn: ({ signal }) => client.listWithdrawnDomains({}, { signal }),
+    }),
+  withdrawnDomain: (id: number) =>
+    queryOptions({
+      queryKey: ["withdrawn", "one", id],
+      queryFn: ({ signal }) => client.readWithdrawnDomain({ path: { id } }, { signal }),
+    }),
+  reservations: () =>
+    queryOptions({
+      queryKey: ["reservation", "list"],
+      queryFn: ({ signal }) => client.listReservations({}, { signal }),
+    }),
   versions: (id: number, serial: number, most: number) =>
     queryOptions({
       queryKey: ["version", id, serial, most],
@@ -146,13 +170,18 @@ export const queriesOf = (client: Client) => ({
     queryOptions({ queryKey: ["project", "own"], queryFn: ({ signal }) => client.readOwnProject({}, { signal }) }),
   projectOf: (id: number) =>
     queryOptions({
-      queryKey: ["project", "one", id],
+      // A form begins with what is stored now, and keeps it while it is open.
+      queryKey: ["editedproject", id],
       queryFn: ({ signal }) => client.readProject({ path: { id } }, { signal }),
+      gcTime: 0,
     }),
   projects: () =>
     queryOptions({ queryKey: accountProjects, queryFn: ({ signal }) => client.readAccount({}, { signal }) }),
-  tokens: () =>
-    queryOptions({ queryKey: ["token", "list"], queryFn: ({ signal }) => client.listTokens({}, { signal }) }),
+  tokens: (project?: number) =>
+    queryOptions({
+      queryKey: ["token", "list", project ?? 0],
+      queryFn: ({ signal }) => client.listTokens(project === undefined ? {} : { query: { project } }, { signal }),
+    }),
   sessions: () =>
     queryOptions({ queryKey: ["session", "list"], queryFn: ({ signal }) => client.listSessions({}, { signal }) }),
   readiness: () =>

@@ -4,11 +4,14 @@ import { useEffect, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Skeleton } from "../ui/feedback.tsx";
 import { SelectField, TextField } from "../ui/field.tsx";
+import { type Labels, labelText, readLabels } from "./label.ts";
 
 interface Schema {
   readonly type?: string;
   readonly description?: string;
   readonly enum?: readonly unknown[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
   readonly "x-ignored"?: boolean;
   readonly "x-labels"?: boolean;
 }
@@ -20,14 +23,15 @@ interface SchemaFieldsProps {
   /** Fields that have an input elsewhere. */
   readonly placed: ReadonlySet<string>;
   readonly value: Readonly<Record<string, unknown>>;
-  readonly faults: Readonly<Record<string, string>>;
+  /** Returns the error at a pointer. */
+  readonly fault: (pointer: string) => string | undefined;
   readonly onChange: (part: Readonly<Record<string, unknown>>) => void;
 }
 
 /** Texts of the contract contain code in backticks. */
 const plain = (text = ""): string => text.replaceAll("`", "");
 
-export function SchemaFields({ operation, list, placed, value, faults, onChange }: SchemaFieldsProps) {
+export function SchemaFields({ operation, list, placed, value, fault, onChange }: SchemaFieldsProps) {
   const [fields, setFields] = useState<Readonly<Record<string, Schema>>>();
   useEffect(() => {
     void import("./equivalent.ts").then(({ bodyFields }) =>
@@ -45,11 +49,23 @@ export function SchemaFields({ operation, list, placed, value, faults, onChange 
             name={name}
             schema={schema}
             value={value[name]}
-            fault={faults[`/${name}`]}
+            fault={fault(`/${name}`)}
             onChange={(next) => onChange({ [name]: next })}
           />
         ))}
     </div>
+  );
+}
+
+/** The fields of the contract that a form does not place, folded. */
+export function OtherFields(props: SchemaFieldsProps) {
+  const t = useTexts();
+  const [isOpened, setOpened] = useState(false);
+  return (
+    <details className="panel" onToggle={() => setOpened(true)}>
+      <summary>{t.create.advanced}</summary>
+      <div className="body">{isOpened && <SchemaFields {...props} />}</div>
+    </details>
   );
 }
 
@@ -93,6 +109,10 @@ function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps)
       />
     );
   if (schema["x-labels"] === true) return <LabelsField name={name} value={value} fault={fault} onChange={onChange} />;
+  if (schema.properties !== undefined)
+    return <PartsField name={name} schema={schema} value={value} fault={fault} onChange={onChange} />;
+  if (schema.type === "array")
+    return <ListField name={name} schema={schema} value={value} fault={fault} onChange={onChange} />;
   const isNumber = schema.type === "integer" || schema.type === "number";
   return (
     <TextField
@@ -108,13 +128,51 @@ function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps)
   );
 }
 
+/** The fields of an object, which is left out while none is filled in. */
+function PartsField({ name, schema, value, fault, onChange }: SchemaFieldProps) {
+  const parts = (value ?? {}) as Readonly<Record<string, unknown>>;
+  return (
+    <fieldset className="stack tight" aria-label={name}>
+      <legend className="field-label">{name}</legend>
+      {Object.entries(schema.properties ?? {}).map(([part, of]) => (
+        <SchemaField
+          key={part}
+          name={part}
+          schema={of}
+          value={parts[part]}
+          fault={fault}
+          onChange={(next) => {
+            const filled = Object.entries({ ...parts, [part]: next }).filter(([, one]) => one !== undefined);
+            onChange(filled.length === 0 ? undefined : Object.fromEntries(filled));
+          }}
+        />
+      ))}
+    </fieldset>
+  );
+}
+
+/** A list as text: `A, AAAA`. */
+function ListField({ name, schema, value, fault, onChange }: SchemaFieldProps) {
+  const [text, setText] = useState(() => (Array.isArray(value) ? value.join(", ") : ""));
+  return (
+    <TextField
+      label={name}
+      hint={plain(schema.description)}
+      placeholder={schema.items?.enum?.slice(0, 3).join(", ")}
+      fault={fault}
+      value={text}
+      onChange={({ target }) => {
+        setText(target.value);
+        const all = target.value.split(/[\s,]+/).filter((part) => part !== "");
+        onChange(all.length === 0 ? undefined : all);
+      }}
+    />
+  );
+}
+
 /** Labels as text: `stage=test, team=web`. */
 export function LabelsField({ name, value, fault, onChange }: Omit<SchemaFieldProps, "schema">) {
-  const [text, setText] = useState(() =>
-    Object.entries((value ?? {}) as Readonly<Record<string, string>>)
-      .map((pair) => pair.join("="))
-      .join(", "),
-  );
+  const [text, setText] = useState(() => labelText((value ?? {}) as Labels));
   return (
     <TextField
       label={name}
@@ -123,12 +181,8 @@ export function LabelsField({ name, value, fault, onChange }: Omit<SchemaFieldPr
       value={text}
       onChange={({ target }) => {
         setText(target.value);
-        const pairs = target.value
-          .split(",")
-          .map((part) => part.trim())
-          .filter((part) => part !== "")
-          .map((part) => [part.split("=", 1)[0] ?? "", part.slice(part.indexOf("=") + 1 || part.length)] as const);
-        onChange(pairs.length === 0 ? undefined : Object.fromEntries(pairs));
+        const labels = readLabels(target.value);
+        onChange(Object.keys(labels).length === 0 ? undefined : labels);
       }}
     />
   );

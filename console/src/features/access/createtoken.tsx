@@ -2,9 +2,10 @@
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useData, useMay } from "../../data/data.tsx";
+import { useAccount, useData, useMay } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Note } from "../../ui/feedback.tsx";
 import { AreaField, Check, SelectField, TextField } from "../../ui/field.tsx";
@@ -19,6 +20,16 @@ const presets = {
 } as const satisfies Readonly<Record<string, readonly Scope[]>>;
 type Preset = keyof typeof presets;
 const presetNames = Object.keys(presets) as Preset[];
+
+const placed: ReadonlySet<string> = new Set([
+  "Name",
+  "Scopes",
+  "ProjectID",
+  "DomainID",
+  "RecordPattern",
+  "ExpiresAt",
+  "AllowedFrom",
+]);
 
 /** Days of each duration; null: no limit. */
 const durations = { d30: 30, d90: 90, y1: 365, ever: null } as const;
@@ -36,6 +47,10 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
   const [domain, setDomain] = useState("");
   const [pattern, setPattern] = useState("");
   const [from, setFrom] = useState("");
+  const [project, setProject] = useState("");
+  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const projects = useQuery(queriesOf(client).projects()).data?.Projects ?? [];
+  const own = useAccount()?.Token.ProjectID;
   const [lasts, setLasts] = useState<Duration>("d90");
   const mayRestrict = held.length > 0 && held.every((scope) => scope.startsWith("dns:"));
   const days = durations[lasts];
@@ -47,6 +62,8 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
     ...(isRestricted && { DomainID: Number(domain), ...(pattern !== "" && { RecordPattern: pattern }) }),
     ...(days !== null && { ExpiresAt: expiryAfter(days) }),
     ...(addresses.length > 0 && { AllowedFrom: addresses }),
+    ...(project !== "" && { ProjectID: Number(project) }),
+    ...others,
   };
   const [secret, setSecret] = useState<string | null>(null);
   const select = (name: Preset): void => {
@@ -129,6 +146,18 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
               )}
             </div>
           )}
+          {projects.length > 1 && (
+            <SelectField
+              label={t.access.project}
+              fault={fault("/ProjectID")}
+              value={project}
+              options={[
+                ["", t.access.ownProject],
+                ...projects.filter(({ ID }) => ID !== own).map((one) => [String(one.ID), one.Name] as const),
+              ]}
+              onChange={({ target }) => setProject(target.value)}
+            />
+          )}
           <AreaField
             label={t.access.from}
             hint={t.access.fromHint}
@@ -136,6 +165,13 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
             fault={fault("/AllowedFrom")}
             value={from}
             onChange={({ target }) => setFrom(target.value)}
+          />
+          <OtherFields
+            operation="createToken"
+            placed={placed}
+            value={others}
+            fault={fault}
+            onChange={(part) => setOthers({ ...others, ...part })}
           />
           <Note>
             <p>

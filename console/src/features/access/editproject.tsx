@@ -1,10 +1,13 @@
-/** Creates a project, or changes its name, its quotas, and whether it is blocked. */
-import { type Project, type Quota, quotaNames } from "@brume/api/account.ts";
+/** Creates a project, or changes its name, its quotas, its labels, and whether it is blocked. */
+import { type Project, type Quota, quotaNames, quotas } from "@brume/api/account.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
+import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
+import { LabelsField } from "../../data/schemafields.tsx";
+import { hasFields, isEqual, pickFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Check, TextField } from "../../ui/field.tsx";
 
@@ -13,68 +16,70 @@ interface Dialogs {
   readonly onClose: () => void;
 }
 
-export function CreateProject({ onDone, onClose }: Dialogs) {
-  const t = useTexts();
-  const { client } = useData();
-  const [Name, setName] = useState("");
-  const body = { Name };
-  return (
-    <FormDialog
-      title={t.access.createProject}
-      action={t.access.createProject}
-      request={{ operation: "createProject", body }}
-      isComplete={Name !== ""}
-      send={(options) => client.createProject({ body }, options)}
-      done={() => t.access.created(Name)}
-      onDone={() => {
-        onDone();
-        onClose();
-      }}
-      onClose={onClose}
-    >
-      {(fault) => (
-        <TextField
-          label={t.common.name}
-          required
-          maxLength={64}
-          fault={fault("/Name")}
-          value={Name}
-          onChange={({ target }) => setName(target.value)}
-        />
-      )}
-    </FormDialog>
-  );
-}
+export const CreateProject = (dialogs: Dialogs) => <ProjectForm project={null} {...dialogs} />;
 
 export function EditProject({ id, ...dialogs }: Dialogs & { id: number }) {
   const { data } = useQuery(queriesOf(useData().client).projectOf(id));
-  return data === undefined ? null : <EditForm project={data} {...dialogs} />;
+  return data === undefined ? null : <ProjectForm project={data} {...dialogs} />;
 }
 
-function EditForm({ project, onDone, onClose }: Dialogs & { project: Project }) {
+/** What a new project has. */
+const blank = {
+  Name: "",
+  IsBlocked: false,
+  Labels: {} as Labels,
+  Quotas: Object.fromEntries(quotaNames.map((name) => [name, quotas[name].default])) as Record<Quota, number>,
+};
+
+function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project | null }) {
   const t = useTexts();
   const { client } = useData();
-  const [Name, setName] = useState(project.Name);
-  const [IsBlocked, setBlocked] = useState(project.IsBlocked);
-  const [quotas, setQuotas] = useState<Readonly<Record<Quota, string>>>(
-    () => Object.fromEntries(quotaNames.map((name) => [name, String(project.Quotas[name])])) as Record<Quota, string>,
+  const undo = useUndo();
+  const stored = project ?? blank;
+  const [Name, setName] = useState(stored.Name);
+  const [IsBlocked, setBlocked] = useState(stored.IsBlocked);
+  const [Labels, setLabels] = useState<Labels>(stored.Labels);
+  const [limits, setLimits] = useState<Readonly<Partial<Record<Quota, number>>>>(stored.Quotas);
+  const Quotas = Object.fromEntries(
+    Object.entries(limits).filter(([name, limit]) => limit !== stored.Quotas[name as Quota]),
   );
-  const changed = quotaNames.filter((name) => quotas[name] !== "" && Number(quotas[name]) !== project.Quotas[name]);
-  const path = { id: project.ID };
-  const body = {
-    ...(Name !== project.Name && { Name }),
-    ...(IsBlocked !== project.IsBlocked && { IsBlocked }),
-    ...(changed.length > 0 && { Quotas: Object.fromEntries(changed.map((name) => [name, Number(quotas[name])])) }),
+  const named = {
+    ...(Name !== stored.Name && { Name }),
+    ...(IsBlocked !== stored.IsBlocked && { IsBlocked }),
+    ...(!isEqual(Labels, stored.Labels) && { Labels }),
+  };
+  const change = { ...named, ...(Object.keys(Quotas).length > 0 && { Quotas }) };
+  /** Returns what undoes the change: none after a block, because its servers were on or off before. */
+  const undoOf = ({ ID: id }: Project) => {
+    const path = { id };
+    if (project === null) return () => client.deleteProject({ path }).then(onDone);
+    if ("IsBlocked" in named) return undefined;
+    const before = { ...pickFields<Partial<Project>>(project, named), Quotas: pickFields(project.Quotas, Quotas) };
+    const restore = undo({
+      read: () => client.raw.readProject({ path }),
+      isSame: ({ Quotas: now, ...rest }) => hasFields(rest, named) && hasFields(now, Quotas),
+      write: (options) => client.updateProject({ path, body: before }, options),
+    });
+    return () => restore().then(onDone);
   };
   return (
-    <FormDialog
-      title={t.access.editProject}
-      action={t.common.save}
+    <FormDialog<Project>
+      title={project === null ? t.access.createProject : t.access.editProject}
+      action={project === null ? t.access.createProject : t.common.save}
       kind="wide"
-      request={{ operation: "updateProject", path, body }}
-      isComplete={Object.keys(body).length > 0}
-      send={(options) => client.updateProject({ path, body }, options)}
-      done={() => t.server.saved}
+      request={
+        project === null
+          ? { operation: "createProject", body: { Name, ...change } }
+          : { operation: "updateProject", path: { id: project.ID }, body: change }
+      }
+      isComplete={Name !== "" && Object.keys(change).length > 0}
+      send={(options) =>
+        project === null
+          ? client.createProject({ body: { Name, ...change } }, options)
+          : client.updateProject({ path: { id: project.ID }, body: change }, options)
+      }
+      done={() => (project === null ? t.access.created(Name) : t.server.saved)}
+      undo={undoOf}
       onDone={() => {
         onDone();
         onClose();
@@ -91,11 +96,19 @@ function EditForm({ project, onDone, onClose }: Dialogs & { project: Project }) 
             value={Name}
             onChange={({ target }) => setName(target.value)}
           />
-          <Check
-            label={t.access.block}
-            hint={t.access.blockAbout}
-            checked={IsBlocked}
-            onChange={({ target }) => setBlocked(target.checked)}
+          {project !== null && (
+            <Check
+              label={t.access.block}
+              hint={t.access.blockAbout}
+              checked={IsBlocked}
+              onChange={({ target }) => setBlocked(target.checked)}
+            />
+          )}
+          <LabelsField
+            name={t.common.labels}
+            value={Labels}
+            fault={fault("/Labels")}
+            onChange={(value) => setLabels((value ?? {}) as Labels)}
           />
           <fieldset className="columns narrow" aria-label={t.access.limits}>
             {quotaNames.map((name) => (
@@ -105,8 +118,11 @@ function EditForm({ project, onDone, onClose }: Dialogs & { project: Project }) 
                 type="number"
                 min={0}
                 fault={fault(`/Quotas/${name}`)}
-                value={quotas[name]}
-                onChange={({ target }) => setQuotas({ ...quotas, [name]: target.value })}
+                value={limits[name] ?? ""}
+                onChange={({ target }) => {
+                  const { [name]: _, ...others } = limits;
+                  setLimits(target.value === "" ? others : { ...others, [name]: target.valueAsNumber });
+                }}
               />
             ))}
           </fieldset>

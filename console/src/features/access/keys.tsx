@@ -5,22 +5,23 @@ import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
+import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
-import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty } from "../../ui/feedback.tsx";
 import { AreaField, TextField } from "../../ui/field.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
 
 export function Keys() {
   const t = useTexts();
   const format = useFormat();
   const { client } = useData();
   const mayWrite = useMay("server:write");
-  const { data: keys, error, refetch } = useQuery(queriesOf(client).sshKeys());
+  const query = useQuery(queriesOf(client).sshKeys());
   const [isAdding, setAdding] = useState(false);
   const [deleting, setDeleting] = useState<SshKey | null>(null);
   const columns = useMemo<Column<SshKey>[]>(
@@ -35,12 +36,7 @@ export function Keys() {
         isMain: true,
         cell: ({ Fingerprint }) => <span className="mono">{Fingerprint}</span>,
       },
-      {
-        id: "created",
-        name: t.common.created,
-        width: "130px",
-        cell: ({ DateCreate }) => <span className="muted">{format.ago(DateCreate)}</span>,
-      },
+      timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       ...(mayWrite
         ? [
             rowButton<SshKey>({
@@ -54,7 +50,6 @@ export function Keys() {
     ],
     [t, format, mayWrite],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   return (
     <>
       <div className="line apart">
@@ -65,24 +60,20 @@ export function Keys() {
           </Button>
         )}
       </div>
-      {keys === undefined ? (
-        <Skeleton />
-      ) : (
-        <DataTable
-          label={t.access.tabs.keys}
-          columns={columns}
-          rows={keys}
-          idOf={({ ID }) => ID}
-          nameOf={({ Title }) => Title}
-          empty={
-            <Empty
-              icon="access"
-              title={t.access.keysEmpty}
-              command="brume ssh-key create laptop --public-key @~/.ssh/id_ed25519.pub"
-            />
-          }
-        />
-      )}
+      <ObjectList
+        label={t.access.tabs.keys}
+        columns={columns}
+        query={query}
+        idOf={({ ID }) => ID}
+        nameOf={({ Title }) => Title}
+        empty={
+          <Empty
+            icon="access"
+            title={t.access.keysEmpty}
+            command="brume ssh-key create laptop --public-key @~/.ssh/id_ed25519.pub"
+          />
+        }
+      />
       {isAdding && <AddKey onClose={() => setAdding(false)} />}
       {deleting !== null && (
         <ConfirmRequest
@@ -100,12 +91,15 @@ export function Keys() {
   );
 }
 
+const placed: ReadonlySet<string> = new Set(["Title", "PublicKey"]);
+
 function AddKey({ onClose }: { onClose: () => void }) {
   const t = useTexts();
   const { client } = useData();
   const [Title, setTitle] = useState("");
   const [PublicKey, setPublicKey] = useState("");
-  const body = { Title, PublicKey };
+  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const body = { Title, PublicKey, ...others };
   return (
     <FormDialog
       title={t.access.addKey}
@@ -137,6 +131,13 @@ function AddKey({ onClose }: { onClose: () => void }) {
               const [, , comment = ""] = target.value.trim().split(/\s+/);
               if (Title === "") setTitle(comment);
             }}
+          />
+          <OtherFields
+            operation="createSshKey"
+            placed={placed}
+            value={others}
+            fault={fault}
+            onChange={(part) => setOthers({ ...others, ...part })}
           />
         </>
       )}

@@ -4,19 +4,18 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
+import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
-import { DataTable } from "../../ui/datatable.tsx";
-import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
 
 export function Sessions() {
   const t = useTexts();
   const format = useFormat();
   const { client, queries } = useData();
-  const { data: sessions, error, refetch } = useQuery(queriesOf(client).sessions());
+  const query = useQuery(queriesOf(client).sessions());
   const [ending, setEnding] = useState<Session | null>(null);
   const columns = useMemo<Column<Session>[]>(
     () => [
@@ -39,18 +38,8 @@ export function Sessions() {
         isBelow: true,
         cell: ({ Address }) => <span className="mono">{Address}</span>,
       },
-      {
-        id: "created",
-        name: t.common.created,
-        width: "130px",
-        cell: ({ DateCreate }) => <span className="muted">{format.ago(DateCreate)}</span>,
-      },
-      {
-        id: "expires",
-        name: t.access.expires,
-        width: "130px",
-        cell: ({ ExpiresAt }) => <span className="muted">{format.ago(ExpiresAt)}</span>,
-      },
+      timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
+      timeColumn({ id: "expires", name: t.access.expires, format, timeOf: ({ ExpiresAt }) => ExpiresAt }),
       {
         id: "end",
         name: t.access.endSession,
@@ -68,21 +57,16 @@ export function Sessions() {
     ],
     [t, format],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   return (
     <>
       <p className="muted">{t.access.sessionsAbout}</p>
-      {sessions === undefined ? (
-        <Skeleton />
-      ) : (
-        <DataTable
-          label={t.access.tabs.sessions}
-          columns={columns}
-          rows={sessions}
-          idOf={({ ID }) => ID}
-          nameOf={({ Name }) => Name}
-        />
-      )}
+      <ObjectList
+        label={t.access.tabs.sessions}
+        columns={columns}
+        query={query}
+        idOf={({ ID }) => ID}
+        nameOf={({ Name }) => Name}
+      />
       {ending !== null && (
         <ConfirmRequest
           title={t.access.endTitle(ending.Name || `#${ending.ID}`)}

@@ -1,16 +1,16 @@
 /** The tokens of the project. */
 import type { Token } from "@brume/api/token.ts";
 import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useAccount, useData } from "../../data/data.tsx";
+import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
-import { DataTable } from "../../ui/datatable.tsx";
-import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { SelectFilter, Tags } from "../../ui/filters.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { CreateToken } from "./createtoken.tsx";
 
@@ -18,8 +18,11 @@ export function Tokens() {
   const t = useTexts();
   const format = useFormat();
   const { client } = useData();
-  const own = useAccount()?.Token.ID;
-  const { data: tokens, error, refetch } = useQuery(queriesOf(client).tokens());
+  const go = useNavigate({ from: "/access" });
+  const { ID: own, ProjectID: ownProject } = useAccount()?.Token ?? {};
+  const { project = "" } = useSearch({ from: "/access" });
+  const projects = useQuery(queriesOf(client).projects()).data?.Projects ?? [];
+  const query = useQuery(queriesOf(client).tokens(/^\d+$/.test(project) ? Number(project) : undefined));
   const [isCreating, setCreating] = useState(false);
   const [deleting, setDeleting] = useState<Token | null>(null);
   const columns = useMemo<Column<Token>[]>(
@@ -30,15 +33,7 @@ export function Tokens() {
         name: t.access.scopes,
         width: "minmax(180px, 2fr)",
         isBelow: true,
-        cell: ({ Scopes }) => (
-          <span title={Scopes.join(", ")}>
-            {Scopes.map((scope) => (
-              <span key={scope} className="tag">
-                {scope}
-              </span>
-            ))}
-          </span>
-        ),
+        cell: ({ Scopes }) => <Tags texts={Scopes} />,
       },
       {
         id: "restriction",
@@ -74,7 +69,6 @@ export function Tokens() {
     ],
     [t, format, own],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   return (
     <>
       <div className="line apart">
@@ -83,17 +77,24 @@ export function Tokens() {
           {t.access.createToken}
         </Button>
       </div>
-      {tokens === undefined ? (
-        <Skeleton />
-      ) : (
-        <DataTable
-          label={t.access.tabs.tokens}
-          columns={columns}
-          rows={tokens}
-          idOf={({ ID }) => ID}
-          nameOf={({ Name }) => Name}
-        />
+      {projects.length > 1 && (
+        <div className="filters">
+          <SelectFilter
+            label={t.access.project}
+            any={t.access.ownProject}
+            value={project}
+            options={projects.filter(({ ID }) => ID !== ownProject).map(({ ID, Name }) => [String(ID), Name])}
+            onChange={(next) => void go({ search: (all) => ({ ...all, project: next }), replace: true })}
+          />
+        </div>
       )}
+      <ObjectList
+        label={t.access.tabs.tokens}
+        columns={columns}
+        query={query}
+        idOf={({ ID }) => ID}
+        nameOf={({ Name }) => Name}
+      />
       {isCreating && <CreateToken onClose={() => setCreating(false)} />}
       {deleting !== null && (
         <ConfirmRequest

@@ -9,6 +9,7 @@ import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Code, Empty, Skeleton } from "../../ui/feedback.tsx";
+import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { Facts } from "../../ui/page.tsx";
 
 export function Events() {
@@ -118,27 +119,14 @@ export function Events() {
         </span>
       </div>
       <div className="filters">
-        <input
-          className="input"
-          type="search"
-          aria-label={t.activity.filter}
-          placeholder={t.activity.filter}
-          value={q}
-          onChange={({ target }) => search({ q: target.value })}
-        />
-        <select
-          className="input"
-          aria-label={t.activity.what}
+        <SearchFilter label={t.activity.filter} value={q} onChange={(text) => search({ q: text })} />
+        <SelectFilter
+          label={t.activity.what}
+          any={t.activity.anyKind}
           value={kind}
-          onChange={({ target }) => search({ kind: target.value })}
-        >
-          <option value="">{t.activity.anyKind}</option>
-          {Object.entries(t.activity.kinds).map(([value, name]) => (
-            <option key={value} value={value}>
-              {name}
-            </option>
-          ))}
-        </select>
+          options={Object.entries(t.activity.kinds)}
+          onChange={(next) => search({ kind: next })}
+        />
       </div>
       {events === undefined ? (
         <Skeleton lines={8} />

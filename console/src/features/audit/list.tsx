@@ -12,6 +12,7 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { AuditDetails } from "./details.tsx";
@@ -116,38 +117,26 @@ export function AuditList() {
     <>
       <p className="muted">{t.audit.about}</p>
       <div className="filters">
-        <select
-          className="input"
-          aria-label={t.activity.token}
+        <SelectFilter
+          label={t.activity.token}
+          any={t.audit.anyToken}
           value={search.token ?? ""}
-          onChange={({ target }) => set({ token: target.value })}
-        >
-          <option value="">{t.audit.anyToken}</option>
-          {tokens.map(({ ID, Name }) => (
-            <option key={ID} value={ID}>
-              {Name}
-            </option>
-          ))}
-        </select>
-        <input
-          className="input"
-          type="search"
-          aria-label={t.activity.object}
+          options={tokens.map(({ ID, Name }) => [String(ID), Name])}
+          onChange={(token) => set({ token })}
+        />
+        <SearchFilter
+          label={t.activity.object}
           placeholder="domain:3"
           value={search.resource ?? ""}
-          onChange={({ target }) => set({ resource: target.value })}
+          onChange={(resource) => set({ resource })}
         />
-        <select
-          className="input"
-          aria-label={t.audit.operation}
+        <SelectFilter
+          label={t.audit.operation}
+          any={t.audit.anyOperation}
           value={search.operation ?? ""}
-          onChange={({ target }) => set({ operation: target.value })}
-        >
-          <option value="">{t.audit.anyOperation}</option>
-          {operations.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+          options={operations.map((name) => [name, name])}
+          onChange={(operation) => set({ operation })}
+        />
         {day("from", t.audit.from)}
         {day("to", t.audit.to)}
         {isFiltered && (

@@ -1,11 +1,14 @@
 /** Adds a domain, empty or with the records of a zone file. */
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Check, TextField } from "../../ui/field.tsx";
 import { FileTextField } from "../../ui/filetext.tsx";
+
+const placed: ReadonlySet<string> = new Set(["Name", "Ip", "Migrate", "ZoneFile"]);
 
 export function CreateDomain({ onClose }: { onClose: () => void }) {
   const t = useTexts();
@@ -15,11 +18,13 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
   const [Ip, setIp] = useState("");
   const [ZoneFile, setZoneFile] = useState("");
   const [Migrate, setMigrate] = useState(false);
+  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
   const body = {
     Name,
     ...(Ip !== "" && { Ip }),
     ...(Migrate && { Migrate }),
     ...(ZoneFile !== "" && !Migrate && { ZoneFile }),
+    ...others,
   };
   return (
     <FormDialog
@@ -31,6 +36,16 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
       done={(domain) => t.domains.created(domain.Name)}
       onDone={({ ID }) => void go({ to: "/dns/$id", params: { id: String(ID) } })}
       onClose={onClose}
+      // A name that another project has can be claimed.
+      remedy={(code) =>
+        code === "domain_not_available" && (
+          <p>
+            <Link to="/dns" search={{ tab: "claims", create: "1", q: Name }}>
+              {t.claims.instead}
+            </Link>
+          </p>
+        )
+      }
     >
       {(fault) => (
         <>
@@ -65,6 +80,13 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
               onText={setZoneFile}
             />
           )}
+          <OtherFields
+            operation="createDomain"
+            placed={placed}
+            value={others}
+            fault={fault}
+            onChange={(part) => setOthers({ ...others, ...part })}
+          />
         </>
       )}
     </FormDialog>

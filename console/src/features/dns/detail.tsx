@@ -1,15 +1,15 @@
 /** One domain: its records, history, delegation and what deletes it. */
 import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
-import { ConfirmRequest } from "../../data/confirmrequest.tsx";
+import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useData, useMayOwnDomains } from "../../data/data.tsx";
+import { labelTexts } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Tags } from "../../ui/filters.tsx";
 import { Facts, PageHead, Panel, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { useExport } from "./export.ts";
@@ -17,6 +17,7 @@ import { History } from "./history.tsx";
 import { delegationTones } from "./list.tsx";
 import { Queries } from "./queries.tsx";
 import { Records } from "./records.tsx";
+import { DomainSettings } from "./settings.tsx";
 
 const tabs = ["records", "history", "queries", "setup", "settings"] as const;
 
@@ -33,6 +34,7 @@ export function DomainDetail() {
       <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
     );
   if (domain === undefined) return <Skeleton lines={8} />;
+  const labels = labelTexts(domain.Labels);
   return (
     <>
       <PageHead
@@ -43,6 +45,7 @@ export function DomainDetail() {
             <State tone={delegationTones[domain.Delegation]}>{t.domains.delegations[domain.Delegation]}</State>
           </>
         }
+        about={labels.length > 0 && <Tags texts={labels} />}
       >
         <ExportButton domain={domain} />
       </PageHead>
@@ -70,7 +73,7 @@ export function DomainDetail() {
         ) : tab === "setup" ? (
           <Setup domain={domain} />
         ) : tab === "settings" && isOwner ? (
-          <DangerZone domain={domain} />
+          <DomainSettings key={id} domain={domain} />
         ) : (
           <Records key={id} domain={domain} />
         )}
@@ -132,41 +135,6 @@ function Setup({ domain }: { domain: Domain }) {
         />
         <p className="muted">{t.records.setupAbout}</p>
       </div>
-    </Panel>
-  );
-}
-
-function DangerZone({ domain }: { domain: Domain }) {
-  const t = useTexts();
-  const go = useNavigate();
-  const { client } = useData();
-  const [isOpen, setOpen] = useState(false);
-  const path = { id: domain.ID };
-  return (
-    <Panel title={t.server.danger} kind="danger">
-      <div className="stack tight">
-        <h3>{t.records.deleteTitle(domain.Name)}</h3>
-        <p className="muted">{t.records.deleteAbout}</p>
-        <div className="line">
-          <Button kind="danger" icon="trash" onClick={() => setOpen(true)}>
-            {t.common.delete}
-          </Button>
-        </div>
-      </div>
-      {isOpen && (
-        <ConfirmRequest
-          title={t.records.deleteTitle(domain.Name)}
-          action={t.common.delete}
-          typed={domain.Name}
-          request={{ operation: "deleteDomain", path }}
-          send={() => client.deleteDomain({ path })}
-          done={() => t.domains.deleted(domain.Name)}
-          onDone={() => void go({ to: "/dns" })}
-          onClose={() => setOpen(false)}
-        >
-          <p>{t.records.deleteAbout}</p>
-        </ConfirmRequest>
-      )}
     </Panel>
   );
 }

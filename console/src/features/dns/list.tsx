@@ -2,17 +2,17 @@
 import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
-import { useData, useMayOwnDomains } from "../../data/data.tsx";
+import { type ReactNode, useMemo } from "react";
+import { useData } from "../../data/data.tsx";
+import { labelTexts } from "../../data/label.ts";
+import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
-import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
-import { PageHead, State, type Tone } from "../../ui/page.tsx";
-import { CreateDomain } from "./createdomain.tsx";
+import { Empty } from "../../ui/feedback.tsx";
+import { Tags } from "../../ui/filters.tsx";
+import { State, type Tone } from "../../ui/page.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
 
 export const delegationTones = {
   Delegated: "good",
@@ -21,18 +21,14 @@ export const delegationTones = {
   Unknown: "quiet",
 } as const satisfies Readonly<Record<Domain["Delegation"], Tone>>;
 
-export function DomainList() {
+const textsOf = ({ Name, NamePunyCode, Labels }: Domain): string[] => [Name, NamePunyCode, ...labelTexts(Labels)];
+
+export function DomainList({ button }: { button: ReactNode }) {
   const t = useTexts();
   const format = useFormat();
   const go = useNavigate({ from: "/dns" });
-  const { q = "", create } = useSearch({ from: "/dns" });
-  const mayWrite = useMayOwnDomains();
-  const { data: domains, error, refetch } = useQuery(queriesOf(useData().client).domains());
-  const text = q.trim().toLowerCase();
-  const rows = useMemo(
-    () => (domains ?? []).filter(({ Name, NamePunyCode }) => Name.includes(text) || NamePunyCode.includes(text)),
-    [domains, text],
-  );
+  const { q = "", label = "" } = useSearch({ from: "/dns" });
+  const query = useQuery(queriesOf(useData().client).domains());
   const columns = useMemo<Column<Domain>[]>(
     () => [
       {
@@ -60,35 +56,31 @@ export function DomainList() {
         cell: ({ Serial }) => <span className="mono">{Serial}</span>,
       },
       {
-        id: "created",
-        name: t.common.created,
-        width: "minmax(120px, 1fr)",
-        cell: ({ DateCreate }) => (
-          <time dateTime={DateCreate} title={format.time(DateCreate)} className="muted">
-            {format.ago(DateCreate)}
-          </time>
-        ),
+        id: "labels",
+        name: t.common.labels,
+        width: "minmax(110px, 1fr)",
+        cell: ({ Labels }) => <Tags texts={labelTexts(Labels)} />,
       },
+      timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
     ],
     [t, format],
   );
-  const setCreating = (is: boolean): void => {
-    void go({ search: { ...(q !== "" && { q }), ...(is && { create: "1" }) }, replace: true });
-  };
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
-  const button = mayWrite && (
-    <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
-      {t.domains.create}
-    </Button>
-  );
   return (
-    <>
-      <PageHead title={t.domains.title} count={domains && format.number(domains.length)}>
-        {button}
-      </PageHead>
-      {domains === undefined ? (
-        <Skeleton lines={6} />
-      ) : domains.length === 0 ? (
+    <ObjectList
+      label={t.domains.title}
+      query={query}
+      columns={columns}
+      idOf={({ ID }) => ID}
+      nameOf={({ Name }) => Name}
+      filter={{
+        name: t.domains.filter,
+        q,
+        label,
+        textsOf,
+        onChange: (part) => void go({ search: (before) => ({ ...before, ...part }), replace: true }),
+        noMatch: t.domains.noMatch,
+      }}
+      empty={
         <Empty
           icon="dns"
           title={t.domains.emptyTitle}
@@ -97,31 +89,7 @@ export function DomainList() {
         >
           {t.domains.emptyAbout}
         </Empty>
-      ) : (
-        <>
-          <div className="filters">
-            <input
-              className="input"
-              type="search"
-              aria-label={t.domains.filter}
-              placeholder={t.domains.filter}
-              value={q}
-              onChange={({ target }) =>
-                void go({ search: (before) => ({ ...before, q: target.value }), replace: true })
-              }
-            />
-          </div>
-          <DataTable
-            label={t.domains.title}
-            columns={columns}
-            rows={rows}
-            idOf={({ ID }) => ID}
-            nameOf={({ Name }) => Name}
-            empty={<Empty icon="search" title={t.domains.noMatch} />}
-          />
-        </>
-      )}
-      {create !== undefined && mayWrite && <CreateDomain onClose={() => setCreating(false)} />}
-    </>
+      }
+    />
   );
 }

@@ -14,7 +14,7 @@ import { Note, TroubleBox } from "../../ui/feedback.tsx";
 import { SelectField } from "../../ui/field.tsx";
 import { FileTextField } from "../../ui/filetext.tsx";
 import { Diff } from "./diff.tsx";
-import { useUndo } from "./undo.ts";
+import { useUndoVersion } from "./undo.ts";
 
 type Mode = "Merge" | "Replace";
 
@@ -43,7 +43,7 @@ export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
       void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
       onClose();
     },
-    undo: useUndo(domain),
+    undo: useUndoVersion(domain),
     isQuiet: true,
   });
   const shown = error ?? check.error;

@@ -28,6 +28,7 @@ import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, TroubleBox } from "../../ui/feedback.tsx";
 import { dropText } from "../../ui/filetext.tsx";
+import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { PasteZone } from "./pastezone.tsx";
 import { Review } from "./review.tsx";
 
@@ -176,25 +177,14 @@ export function Records({ domain }: { domain: Domain }) {
     <>
       <div {...(mayWrite && dropText(setPasted))} onPaste={paste}>
         <div className="filters">
-          <input
-            className="input"
-            type="search"
-            aria-label={t.records.filter}
-            placeholder={t.records.filter}
-            value={q}
-            onChange={({ target }) => search({ q: target.value })}
-          />
-          <select
-            className="input"
-            aria-label={t.records.type}
+          <SearchFilter label={t.records.filter} value={q} onChange={(next) => search({ q: next })} />
+          <SelectFilter
+            label={t.records.type}
+            any={t.records.anyType}
             value={type}
-            onChange={({ target }) => search({ type: target.value })}
-          >
-            <option value="">{t.records.anyType}</option>
-            {types.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
+            options={types.map((name) => [name, name])}
+            onChange={(next) => search({ type: next })}
+          />
           {mayWrite && (
             <>
               <Button icon="plus" onClick={() => setEdits((all) => addRow(all))}>

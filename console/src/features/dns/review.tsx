@@ -12,7 +12,7 @@ import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Diff } from "./diff.tsx";
-import { useUndo } from "./undo.ts";
+import { useUndoVersion } from "./undo.ts";
 
 interface ReviewProps {
   readonly domain: Domain;
@@ -87,7 +87,7 @@ function PreviewDialog({ title, about, action, request, send, domain, onDone, on
       void queries.invalidateQueries({ queryKey: ["domain", "one", domain.ID] });
       onDone();
     },
-    undo: useUndo(domain),
+    undo: useUndoVersion(domain),
     isQuiet: true,
   });
   const shown = error ?? preview.error;

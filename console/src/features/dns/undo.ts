@@ -5,7 +5,7 @@ import { Conflict } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 
 /** Returns what undoes a change of this domain. A change that came after it is not undone: the history shows both. */
-export function useUndo({ ID: id, Serial: before }: Domain) {
+export function useUndoVersion({ ID: id, Serial: before }: Domain) {
   const t = useTexts();
   const { client, queries } = useData();
   return ({ Serial }: ChangesetResult) =>

@@ -3,11 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
 import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Code, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { Facts, Meter, PageHead, Panel, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
+import { Backup } from "./diskcopies.tsx";
 import { Orphans } from "./orphans.tsx";
 import { Settings } from "./settings.tsx";
 
@@ -36,7 +38,6 @@ export function Host() {
 }
 
 function HostState({ isAdmin }: { isAdmin: boolean }) {
-  const t = useTexts();
   return (
     <div className="stack wide">
       <div className="columns">
@@ -45,14 +46,7 @@ function HostState({ isAdmin }: { isAdmin: boolean }) {
         <Versions />
       </div>
       {isAdmin && <Orphans />}
-      {isAdmin && (
-        <Panel title={t.host.backup}>
-          <div className="stack tight">
-            <p className="muted">{t.host.backupAbout}</p>
-            <Code text="npm run backup -- /var/backups/brume --with-disks" />
-          </div>
-        </Panel>
-      )}
+      {isAdmin && <Backup />}
     </div>
   );
 }
@@ -137,6 +131,7 @@ function Versions() {
   const reads = queriesOf(useData().client);
   const version = useQuery(reads.version()).data;
   const engines = useQuery(reads.locations()).data?.[0]?.Engines;
+  const maySeeMetrics = useMay("metrics:read");
   const isSecure = location.protocol === "https:";
   return (
     <Panel title={t.host.service}>
@@ -155,10 +150,13 @@ function Versions() {
             },
             engines !== undefined && { name: t.host.machine, value: t.host.engines[engines.Machine] },
             engines !== undefined && { name: t.host.router, value: t.host.engines[engines.Router] },
-            { name: "/healthz", value: <a href="/healthz">{t.host.open}</a> },
-            { name: "/readyz", value: <a href="/readyz">{t.host.open}</a> },
+            ...(["/healthz", "/readyz", "/openapi.json"] as const).map((name) => ({
+              name,
+              value: <a href={name}>{t.host.open}</a>,
+            })),
           ]}
         />
+        {maySeeMetrics && <RequestPanel title={t.host.metrics} request={{ operation: "readMetrics" }} isFolded />}
         {!isSecure && (
           <Note kind="warn">
             <p>{t.host.insecureAbout}</p>

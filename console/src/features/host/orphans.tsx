@@ -14,6 +14,7 @@ import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
 import { Panel, State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
 
 export function Orphans() {
   const t = useTexts();
@@ -51,12 +52,7 @@ export function Orphans() {
         width: "130px",
         cell: ({ State: state }) => <State tone={state === "Held" ? "quiet" : "busy"}>{t.orphans.states[state]}</State>,
       },
-      {
-        id: "found",
-        name: t.orphans.found,
-        width: "120px",
-        cell: ({ DateFound }) => <span className="muted">{format.ago(DateFound)}</span>,
-      },
+      timeColumn({ id: "found", name: t.orphans.found, format, timeOf: ({ DateFound }) => DateFound }),
       rowButton<Orphan>({
         name: t.orphans.adopt,
         icon: "download",

@@ -10,6 +10,7 @@ import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Copy } from "../../ui/button.tsx";
 import { Code, Empty, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { SearchFilter } from "../../ui/filters.tsx";
 import { Panel } from "../../ui/page.tsx";
 
 const shows = ["all", "set"] as const;
@@ -42,14 +43,7 @@ export function Settings() {
         <a href="/docs/operate#settings">{t.settings.reference}</a>
       </div>
       <div className="filters">
-        <input
-          className="input"
-          type="search"
-          aria-label={t.settings.filter}
-          placeholder={t.settings.filter}
-          value={q}
-          onChange={({ target }) => search({ q: target.value })}
-        />
+        <SearchFilter label={t.settings.filter} value={q} onChange={(text) => search({ q: text })} />
         <Segments
           label={t.settings.show}
           value={show === "set" ? "set" : "all"}

@@ -6,11 +6,14 @@ import { useData } from "../../data/data.tsx";
 import { digestFile } from "../../data/digest.ts";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Segments } from "../../ui/feedback.tsx";
 import { Field, SelectField, TextField } from "../../ui/field.tsx";
 
 type Source = "url" | "upload" | "server" | "file";
+
+const placed: ReadonlySet<string> = new Set(["Name", "ServerID", "Url", "File", "Sha256", "Size", "Family", "MinRAM"]);
 
 export function CreateImage({ server, onClose }: { server?: number; onClose: () => void }) {
   const t = useTexts();
@@ -31,13 +34,15 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
   });
   const set = (part: Partial<typeof form>): void => setForm({ ...form, ...part });
   const { Name, Url, Sha256, File, ServerID, Family, MinRAM } = form;
+  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
   const described = { Family, ...(MinRAM !== "" && { MinRAM: Number(MinRAM) }) };
-  const body = {
+  const content = {
     server: { Name, ServerID: Number(ServerID) },
     url: { Name, Url, Sha256, ...described },
     upload: { Name, Size: chosen?.size ?? 0, Sha256, ...described },
     file: { Name, File, ...(Sha256 !== "" && { Sha256 }), ...described },
   }[source];
+  const body = { ...content, ...others };
   const isComplete =
     Name !== "" &&
     {
@@ -183,6 +188,13 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
               </div>
             </>
           )}
+          <OtherFields
+            operation="createImage"
+            placed={placed}
+            value={others}
+            fault={fault}
+            onChange={(part) => setOthers({ ...others, ...part })}
+          />
         </>
       )}
     </FormDialog>

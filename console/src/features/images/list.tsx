@@ -5,15 +5,16 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
+import { labelTexts } from "../../data/label.ts";
+import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
-import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty } from "../../ui/feedback.tsx";
 import { Meter, PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
 import { CreateImage } from "./create.tsx";
 import { UploadState } from "./upload.tsx";
 
@@ -25,24 +26,24 @@ const tones: Readonly<Record<Image["State"], Tone>> = {
   Failed: "bad",
 };
 
+const textsOf = ({ Name, DisplayName, OperatingSystemType, Labels }: Image): string[] => [
+  Name,
+  DisplayName,
+  OperatingSystemType,
+  ...labelTexts(Labels),
+];
+
 export function ImageList() {
   const t = useTexts();
   const format = useFormat();
   const go = useNavigate({ from: "/images" });
-  const { q = "", create } = useSearch({ from: "/images" });
+  const { q = "", label = "", create } = useSearch({ from: "/images" });
   const mayWrite = useMay("server:write");
   const { client } = useData();
-  const { data: images, error, refetch } = useQuery(queriesOf(client).images());
+  const query = useQuery(queriesOf(client).images());
+  const images = query.data;
   const [deleting, setDeleting] = useState<Image | null>(null);
   const servers = useQuery(queriesOf(client).servers()).data;
-  const text = q.trim().toLowerCase();
-  const rows = useMemo(
-    () =>
-      (images ?? []).filter(({ Name, DisplayName, OperatingSystemType }) =>
-        [Name, DisplayName, OperatingSystemType].some((part) => part.toLowerCase().includes(text)),
-      ),
-    [images, text],
-  );
   const columns = useMemo<Column<Image>[]>(
     () => [
       {
@@ -100,16 +101,7 @@ export function ImageList() {
             </Link>
           ),
       },
-      {
-        id: "created",
-        name: t.common.created,
-        width: "120px",
-        cell: ({ DateCreate }) => (
-          <time dateTime={DateCreate} title={format.time(DateCreate)} className="muted">
-            {format.ago(DateCreate)}
-          </time>
-        ),
-      },
+      timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       ...(mayWrite
         ? [
             rowButton<Image>({
@@ -127,7 +119,6 @@ export function ImageList() {
   const setCreating = (is: boolean): void => {
     void go({ search: { ...(q !== "" && { q }), ...(is && { create: "1" }) }, replace: true });
   };
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   return (
     <>
       <PageHead title={t.images.title} count={images && format.number(images.length)} about={t.images.about}>
@@ -137,36 +128,26 @@ export function ImageList() {
           </Button>
         )}
       </PageHead>
-      {images === undefined ? (
-        <Skeleton lines={8} />
-      ) : images.length === 0 ? (
-        <Empty icon="image" title={t.images.emptyTitle} command="brume image create golden --server web-1">
-          {t.images.emptyAbout}
-        </Empty>
-      ) : (
-        <>
-          <div className="filters">
-            <input
-              className="input"
-              type="search"
-              aria-label={t.images.filter}
-              placeholder={t.images.filter}
-              value={q}
-              onChange={({ target }) =>
-                void go({ search: (before) => ({ ...before, q: target.value }), replace: true })
-              }
-            />
-          </div>
-          <DataTable
-            label={t.images.title}
-            columns={columns}
-            rows={rows}
-            idOf={({ ID }) => ID}
-            nameOf={({ Name }) => Name}
-            empty={<Empty icon="search" title={t.images.noMatch} />}
-          />
-        </>
-      )}
+      <ObjectList
+        label={t.images.title}
+        query={query}
+        columns={columns}
+        idOf={({ ID }) => ID}
+        nameOf={({ Name }) => Name}
+        filter={{
+          name: t.images.filter,
+          q,
+          label,
+          textsOf,
+          onChange: (part) => void go({ search: (before) => ({ ...before, ...part }), replace: true }),
+          noMatch: t.images.noMatch,
+        }}
+        empty={
+          <Empty icon="image" title={t.images.emptyTitle} command="brume image create golden --server web-1">
+            {t.images.emptyAbout}
+          </Empty>
+        }
+      />
       {create !== undefined && mayWrite && <CreateImage onClose={() => setCreating(false)} />}
       {deleting !== null && (
         <ConfirmRequest

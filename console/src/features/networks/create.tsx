@@ -1,10 +1,12 @@
 /** Creates a public or a private network. Fields of the contract that have no input here are added from it. */
+import type { Client } from "@brume/api/client.ts";
+import type { Network, PublicNetwork } from "@brume/api/network.ts";
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { serversOf } from "../../data/networkview.ts";
-import { SchemaFields } from "../../data/schemafields.tsx";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
 
@@ -20,25 +22,47 @@ const filled = ({ Name, ...rest }: Body): Body => ({
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
-const placedPublic = new Set(["Name", "NetworkCapacity", "Bandwidth"]);
+interface FieldsProps {
+  readonly form: Body;
+  readonly fault: (pointer: string) => string | undefined;
+  readonly set: (part: Readonly<Record<string, unknown>>) => void;
+}
 
-export function CreatePublicNetwork({ onClose }: { onClose: () => void }) {
+interface KindProps {
+  readonly operation: "createPublicNetwork" | "createNetwork";
+  readonly title: string;
+  readonly about: string;
+  readonly first: Body;
+  /** Fields of the body that have an input in `fields`, beside the name. */
+  readonly placed: readonly string[];
+  readonly fields: (props: FieldsProps) => ReactNode;
+  readonly onClose: () => void;
+}
+
+function CreateNetwork({ operation, title, about, first, placed, fields, onClose }: KindProps) {
   const t = useTexts();
   const go = useNavigate();
   const { client } = useData();
-  const [form, setForm] = useState<Body>({ Name: "", NetworkCapacity: "29", Bandwidth: 100 });
-  const set = (part: Readonly<Record<string, unknown>>): void => setForm((before) => ({ ...before, ...part }));
+  const [form, setForm] = useState(first);
+  const set: FieldsProps["set"] = (part) => setForm((before) => ({ ...before, ...part }));
   const body = filled(form);
   return (
-    <FormDialog
-      title={t.networks.createPublic}
-      about={t.networks.createPublicAbout}
+    <FormDialog<PublicNetwork | Network>
+      title={title}
+      about={about}
       action={t.common.create}
-      request={{ operation: "createPublicNetwork", body }}
+      request={{ operation, body }}
       isComplete={form.Name !== ""}
-      send={(options) => client.createPublicNetwork({ body }, options)}
+      send={(options) => client[operation]({ body }, options)}
       done={({ Name }) => t.networks.created(Name)}
-      onDone={({ Id }) => void go({ to: "/networks/$id", params: { id: String(Id) } })}
+      undo={(network) => deletion(client, network)}
+      onDone={(network) =>
+        void go(
+          "Id" in network
+            ? { to: "/networks/$id", params: { id: String(network.Id) } }
+            : { to: "/networks/private/$id", params: { id: String(network.ID) } },
+        )
+      }
       onClose={onClose}
     >
       {(fault) => (
@@ -52,59 +76,72 @@ export function CreatePublicNetwork({ onClose }: { onClose: () => void }) {
             value={form.Name}
             onChange={({ target }) => set({ Name: target.value })}
           />
-          <div className="columns">
-            <SelectField
-              label={t.networks.capacity}
-              fault={fault("/NetworkCapacity")}
-              value={textOf(form["NetworkCapacity"])}
-              options={prefixes.map((prefix) => [String(prefix), t.networks.capacityOf(prefix, serversOf(prefix))])}
-              onChange={({ target }) => set({ NetworkCapacity: target.value })}
-            />
-            <BandwidthField
-              value={form["Bandwidth"] as number | undefined}
-              fault={fault("/Bandwidth")}
-              onChange={(Bandwidth) => set({ Bandwidth })}
-            />
-          </div>
-          <OtherFields operation="createPublicNetwork" placed={placedPublic} form={form} fault={fault} onChange={set} />
+          {fields({ form, fault, set })}
+          <OtherFields
+            operation={operation}
+            placed={new Set(["Name", ...placed])}
+            value={form}
+            fault={fault}
+            onChange={set}
+          />
         </>
       )}
     </FormDialog>
   );
 }
 
-const placedPrivate = new Set(["Name", "CIDR", "Gateway"]);
+/** Returns what undoes the creation of a network: the service refuses to delete one that has servers. */
+const deletion = (client: Client, network: PublicNetwork | Network) => (): Promise<void> =>
+  "Id" in network
+    ? client.deletePublicNetwork({ path: { id: network.Id } })
+    : client.deleteNetwork({ path: { id: network.ID } });
 
-export function CreatePrivateNetwork({ onClose }: { onClose: () => void }) {
+interface CreateProps {
+  readonly onClose: () => void;
+}
+
+export function CreatePublicNetwork({ onClose }: CreateProps) {
   const t = useTexts();
-  const go = useNavigate();
-  const { client } = useData();
-  const [form, setForm] = useState<Body>({ Name: "" });
-  const set = (part: Readonly<Record<string, unknown>>): void => setForm((before) => ({ ...before, ...part }));
-  const body = filled(form);
   return (
-    <FormDialog
+    <CreateNetwork
+      operation="createPublicNetwork"
+      title={t.networks.createPublic}
+      about={t.networks.createPublicAbout}
+      first={{ Name: "", NetworkCapacity: "29", Bandwidth: 100 }}
+      placed={["NetworkCapacity", "Bandwidth"]}
+      onClose={onClose}
+      fields={({ form, fault, set }) => (
+        <div className="columns">
+          <SelectField
+            label={t.networks.capacity}
+            fault={fault("/NetworkCapacity")}
+            value={textOf(form["NetworkCapacity"])}
+            options={prefixes.map((prefix) => [String(prefix), t.networks.capacityOf(prefix, serversOf(prefix))])}
+            onChange={({ target }) => set({ NetworkCapacity: target.value })}
+          />
+          <BandwidthField
+            value={form["Bandwidth"] as number | undefined}
+            fault={fault("/Bandwidth")}
+            onChange={(Bandwidth) => set({ Bandwidth })}
+          />
+        </div>
+      )}
+    />
+  );
+}
+
+export function CreatePrivateNetwork({ onClose }: CreateProps) {
+  const t = useTexts();
+  return (
+    <CreateNetwork
+      operation="createNetwork"
       title={t.networks.createPrivate}
       about={t.networks.createPrivateAbout}
-      action={t.common.create}
-      request={{ operation: "createNetwork", body }}
-      isComplete={form.Name !== ""}
-      send={(options) => client.createNetwork({ body }, options)}
-      done={({ Name }) => t.networks.created(Name)}
-      onDone={({ ID }) => void go({ to: "/networks/private/$id", params: { id: String(ID) } })}
+      first={{ Name: "" }}
+      placed={["CIDR", "Gateway"]}
       onClose={onClose}
-    >
-      {(fault) => (
+      fields={({ form, fault, set }) => (
         <>
-          <TextField
-            label={t.common.name}
-            required
-            autoFocus
-            maxLength={64}
-            fault={fault("/Name")}
-            value={form.Name}
-            onChange={({ target }) => set({ Name: target.value })}
-          />
           <TextField
             label={t.networks.cidr}
             hint={t.networks.cidrHint}
@@ -119,10 +156,9 @@ export function CreatePrivateNetwork({ onClose }: { onClose: () => void }) {
             value={textOf(form["Gateway"])}
             onChange={({ target }) => set({ Gateway: target.value })}
           />
-          <OtherFields operation="createNetwork" placed={placedPrivate} form={form} fault={fault} onChange={set} />
         </>
       )}
-    </FormDialog>
+    />
   );
 }
 
@@ -147,32 +183,5 @@ export function BandwidthField({
       value={value ?? ""}
       onChange={({ target }) => onChange(target.value === "" ? undefined : target.valueAsNumber)}
     />
-  );
-}
-
-interface OtherFieldsProps {
-  readonly operation: "createPublicNetwork" | "createNetwork";
-  readonly placed: ReadonlySet<string>;
-  readonly form: Body;
-  readonly fault: (pointer: string) => string | undefined;
-  readonly onChange: (part: Readonly<Record<string, unknown>>) => void;
-}
-
-/** The fields of the contract that a form does not place, folded. */
-function OtherFields({ operation, placed, form, fault, onChange }: OtherFieldsProps) {
-  const t = useTexts();
-  const faults = Object.fromEntries(
-    ["IsDHCP", "DCLocation", "Labels"].flatMap((name) => {
-      const found = fault(`/${name}`);
-      return found === undefined ? [] : [[`/${name}`, found]];
-    }),
-  );
-  return (
-    <details className="panel">
-      <summary>{t.create.advanced}</summary>
-      <div className="body">
-        <SchemaFields operation={operation} placed={placed} value={form} faults={faults} onChange={onChange} />
-      </div>
-    </details>
   );
 }

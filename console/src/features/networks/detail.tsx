@@ -18,22 +18,13 @@ const Firewall = lazy(() => import("./firewall.tsx").then(({ FirewallEditor }) =
 const Vpn = lazy(() => import("./vpn.tsx").then(({ TunnelList }) => ({ default: TunnelList })));
 
 const tabs = ["overview", "firewall", "vpn", "settings"] as const;
-/** Milliseconds between two reads of counters, which have no events. */
-const counterPause = 10_000;
 
 export function NetworkDetail() {
   const t = useTexts();
   const id = Number(useParams({ from: "/networks/$id" }).id);
   const { tab = "overview" } = useSearch({ from: "/networks/$id" });
   const mayWrite = useMay("network:write");
-  const {
-    data: network,
-    error,
-    refetch,
-  } = useQuery({
-    ...queriesOf(useData().client).publicNetwork(id),
-    refetchInterval: tab === "firewall" ? counterPause : false,
-  });
+  const { data: network, error, refetch } = useQuery(queriesOf(useData().client).publicNetwork(id));
   if (error && network === undefined)
     return "status" in error && error.status === 404 ? (
       <Empty icon="network" title={t.network.notFound} action={<Link to="/networks">{t.networks.title}</Link>} />

@@ -26,6 +26,7 @@ import { FirewallReview } from "./firewallreview.tsx";
 import { PacketTest, type Verdict } from "./packettest.tsx";
 import { RuleDialog } from "./ruledialog.tsx";
 import { RuleTable } from "./ruletable.tsx";
+import { useRuleCounters } from "./traffic.ts";
 
 export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const t = useTexts();
@@ -39,6 +40,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const [isReviewing, setReviewing] = useState(false);
   const [verdict, setVerdict] = useState<Verdict | null>(null);
   const [announced, setAnnounced] = useState("");
+  const counters = useRuleCounters(network);
   const set = draft?.set ?? stored;
   const base = draft?.base ?? stored;
   const edit = (change: (set: RuleSet) => RuleSet): void =>
@@ -85,7 +87,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
       {draft !== null && check.error !== null && <TroubleBox trouble={troubleOf(check.error, t)} />}
       <RuleTable
         rules={set.Rules}
-        counters={network.Firewall.Rules}
+        counters={counters}
         base={base}
         faults={faults}
         shadowed={shadowed}

@@ -6,6 +6,7 @@ import { useData } from "../../data/data.tsx";
 import { type DiffLine, diffRules, movesOf, type RuleSet, requestOf, ruleSetOf, setText } from "../../data/firewall.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { troubleOf } from "../../data/trouble.ts";
+import { useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
@@ -30,6 +31,7 @@ export function FirewallReview({ id, base, set, onClose, onDone }: ReviewProps) 
   const { client } = useData();
   const [safety, setSafety] = useState<Safety>("s60");
   const [isConflict, setConflict] = useState(false);
+  const undo = useUndo();
   const path = { id };
   const within = safeties[safety];
   const body = { ...requestOf(set), ...(within !== null && { ConfirmWithin: within }) };
@@ -49,6 +51,15 @@ export function FirewallReview({ id, base, set, onClose, onDone }: ReviewProps) 
     },
     {
       done: (made) => (made === null ? undefined : within === null ? t.firewall.applied : t.firewall.appliedOnTrial),
+      // Rules on trial have their own way back.
+      undo: (made) =>
+        made === null || within !== null
+          ? undefined
+          : undo({
+              read: () => client.raw.readPublicNetwork({ path }),
+              isSame: (now) => setText(ruleSetOf(now.Firewall)) === setText(ruleSetOf(made.Firewall)),
+              write: (options) => client.configureFirewall({ path, body: requestOf(base) }, options),
+            }),
       onDone: (made) => made !== null && onDone(),
       isQuiet: true,
     },

@@ -8,8 +8,7 @@ import { Skeleton } from "../../ui/feedback.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { CreatePrivateNetwork, CreatePublicNetwork } from "./create.tsx";
-import { PrivateList } from "./privatelist.tsx";
-import { PublicList } from "./publiclist.tsx";
+import { PrivateList, PublicList } from "./lists.tsx";
 
 const Map = lazy(() => import("./map.tsx").then(({ NetworkMap }) => ({ default: NetworkMap })));
 

@@ -1,8 +1,7 @@
 /** The rules of a firewall: a table that one edits in place, and on a narrow screen a list of sentences. */
-import type { FirewallRule } from "@brume/api/firewall.ts";
 import { ruleActions, ruleProtocols } from "@brume/api/firewall.ts";
 import { useMemo } from "react";
-import { editRule, type Rule, type RuleSet, removeRule } from "../../data/firewall.ts";
+import { editRule, type Rule, type RuleCounter, type RuleSet, removeRule } from "../../data/firewall.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
@@ -12,12 +11,13 @@ import { Icon } from "../../ui/icon.tsx";
 import { useMedia } from "../../ui/media.ts";
 import { State } from "../../ui/page.tsx";
 import { SortHandle } from "../../ui/sorthandle.tsx";
+import { Sparkline } from "../../ui/sparkline.tsx";
 import { useSentence } from "./sentence.ts";
 
 interface RuleTableProps {
   readonly rules: readonly Rule[];
-  /** The stored rules with their counters. */
-  readonly counters: readonly FirewallRule[];
+  /** Counters of the stored rules, by number. */
+  readonly counters: ReadonlyMap<number, RuleCounter>;
   readonly base: RuleSet;
   /** Errors by `key/field`. */
   readonly faults: ReadonlyMap<string, string>;
@@ -41,7 +41,6 @@ export function RuleTable(props: RuleTableProps) {
   const isNarrow = useMedia("(max-width: 1000px)");
   const index = useMemo(() => new Map(rules.map(({ key }, at) => [key, at])), [rules]);
   const stored = useMemo(() => new Map(base.Rules.map((rule) => [rule.key, rule])), [base]);
-  const counts = useMemo(() => new Map(counters.map((rule) => [rule.Number, rule])), [counters]);
   const numberOf = ({ key }: Rule): number => (index.get(key) ?? 0) + 1;
   const lookOf = (rule: Rule): string => {
     const before = stored.get(rule.key);
@@ -49,12 +48,23 @@ export function RuleTable(props: RuleTableProps) {
     return rule.key === decides ? `${look} decides` : look;
   };
   const hits = ({ key }: Rule): { readonly text: string; readonly about: string } => {
-    const of = counts.get(key);
+    const of = counters.get(key)?.rule;
     if (of === undefined || of.Packets === null) return { text: "–", about: "" };
     if (of.Packets === 0) return { text: "0", about: t.firewall.noHit };
     const packets = t.firewall.packets(of.Packets, format.compact(of.Packets));
     const last = of.LastHit === null ? "" : `, ${t.firewall.lastHit(format.ago(of.LastHit))}`;
     return { text: format.compact(of.Packets), about: `${packets}, ${format.bytes(of.Bytes ?? 0)}${last}` };
+  };
+  /** How often the rule has matched lately; nothing while it does not match. */
+  const rate = ({ key }: Rule) => {
+    const { rates = [] } = counters.get(key) ?? {};
+    if (rates.every((each) => each === 0)) return null;
+    const now = t.queries.perSecond(format.number(Math.round((rates.at(-1) ?? 0) * 10) / 10));
+    return (
+      <span className="rate" title={now}>
+        <Sparkline label={`${t.firewall.hits}: ${now}`} values={rates} />
+      </span>
+    );
   };
   const handle = (rule: Rule) =>
     mayWrite && (
@@ -169,13 +179,16 @@ export function RuleTable(props: RuleTableProps) {
       {
         id: "hits",
         name: t.firewall.hits,
-        width: "84px",
+        width: "124px",
         isRight: true,
         cell: (rule) => {
           const { text, about } = hits(rule);
           return (
-            <span title={about} className="muted">
-              {text}
+            <span className="line fixed end">
+              {rate(rule)}
+              <span title={about} className="muted">
+                {text}
+              </span>
             </span>
           );
         },
@@ -195,7 +208,7 @@ export function RuleTable(props: RuleTableProps) {
           ]
         : []),
     ];
-  }, [t, format, mayWrite, index, counts, faults, shadowed, decides, onEdit]);
+  }, [t, format, mayWrite, index, counters, faults, shadowed, decides, onEdit]);
 
   const empty = <Empty icon="shield" title={t.firewall.empty} />;
   if (!isNarrow || rules.length > mostListed)
@@ -229,7 +242,12 @@ export function RuleTable(props: RuleTableProps) {
               {marks(rule)}
             </span>
             <span className="small break">{sentence(rule)}</span>
-            {hits(rule).about !== "" && <span className="muted small">{hits(rule).about}</span>}
+            {hits(rule).about !== "" && (
+              <span className="line">
+                <span className="muted small">{hits(rule).about}</span>
+                {rate(rule)}
+              </span>
+            )}
           </div>
           {mayWrite && buttons(rule)}
         </li>

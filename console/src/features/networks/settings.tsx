@@ -6,9 +6,11 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
+import type { Labels } from "../../data/label.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
 import { faultsOf } from "../../data/trouble.ts";
+import { hasFields, isEqual, pickFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { TextField } from "../../ui/field.tsx";
@@ -26,15 +28,23 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
   const body = {
     ...(Name !== network.Name && { Name }),
     ...(isPublic && Bandwidth !== undefined && Bandwidth !== network.Bandwidth && { Bandwidth }),
-    ...(JSON.stringify(Labels) !== JSON.stringify(network.Labels) && { Labels }),
+    ...(!isEqual(Labels, network.Labels) && { Labels }),
   };
   const operation = isPublic ? "updatePublicNetwork" : "updateNetwork";
   const hasChanged = Object.keys(body).length > 0;
   const check = useDryRun(hasChanged ? body : null, (input, signal) =>
     client[operation]({ path, body: input }, { dryRun: true, signal }),
   );
+  const undo = useUndo();
+  const before = pickFields<{ Name?: string; Bandwidth?: number; Labels?: Labels }>(network, body);
   const { run, isBusy, error } = useChange((): Promise<unknown> => client[operation]({ path, body }), {
     done: () => t.networks.saved(Name),
+    undo: () =>
+      undo<PublicNetwork | Network>({
+        read: () => client.raw[isPublic ? "readPublicNetwork" : "readNetwork"]({ path }),
+        isSame: (now) => hasFields(now, body),
+        write: (options) => client[operation]({ path, body: before }, options),
+      }),
   });
   const faults = faultsOf(error ?? check.error);
   const submit = (event: SubmitEvent): void => {

@@ -1,10 +1,13 @@
-/** The present traffic of servers and tunnels. Measurements have no events, so they are read again while the page is visible. */
+/** The present traffic of servers, tunnels and firewall rules. Measurements have no events, so they are read again while the page is visible. */
+import type { PublicNetwork } from "@brume/api/network.ts";
 import type { TunnelStatus } from "@brume/api/vpn.ts";
-import { useQueries } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { counterKey, type RuleCounter } from "../../data/firewall.ts";
 import type { Rate } from "../../data/networkmap.ts";
 import { queriesOf } from "../../data/queries.ts";
+import { useRates } from "../../data/rates.ts";
 
 /** Servers whose traffic is read: a request for each, every ten seconds. */
 const mostRead = 60;
@@ -27,6 +30,22 @@ export function useServerRates(servers: readonly number[]): ReadonlyMap<number, 
       }),
     );
   }, [stamp, read.join()]);
+}
+
+/** Returns the counters of the rules of a network by number, and how many packets a second each has matched lately. */
+export function useRuleCounters({ Id, Firewall }: PublicNetwork): ReadonlyMap<number, RuleCounter> {
+  const { data, dataUpdatedAt } = useQuery(queriesOf(useData().client).ruleCounters(Id));
+  const packets = useMemo(() => new Map((data ?? []).map((rule) => [counterKey(rule), rule.Packets ?? 0])), [data]);
+  const rates = useRates(packets, dataUpdatedAt);
+  return useMemo(() => {
+    const read = new Map((data ?? []).map((rule) => [counterKey(rule), rule]));
+    return new Map(
+      Firewall.Rules.map((rule) => {
+        const key = counterKey(rule);
+        return [rule.Number, { rule: read.get(key) ?? rule, rates: rates.get(key) ?? [] }];
+      }),
+    );
+  }, [data, rates, Firewall.Rules]);
 }
 
 interface Tunnels {

@@ -4,7 +4,7 @@ import { type Tunnel, type TunnelInput, type TunnelType, tunnelTypes } from "@br
 import { useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
-import { SchemaFields } from "../../data/schemafields.tsx";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { changeTunnel, tunnelsWith } from "../../data/tunnelview.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Check, Choice, TextField } from "../../ui/field.tsx";
@@ -130,26 +130,14 @@ export function TunnelForm({ network, tunnel, onDone, onClose }: TunnelFormProps
               checked={form["Enabled"] === true}
               onChange={({ target }) => set({ Enabled: target.checked })}
             />
-            <details className="panel">
-              <summary>{t.create.advanced}</summary>
-              <div className="body">
-                <SchemaFields
-                  operation="configureVpn"
-                  list="Tunnels"
-                  placed={new Set([...placed, ...other, "PeerPublicKey"])}
-                  value={form}
-                  faults={Object.fromEntries(
-                    ["Mtu", "LocalNetwork", "LocalIdentificator", "EncryptionType", "IkeVersion", "DhGroup", "Digest"]
-                      .concat(["KeepAlive", "Labels"])
-                      .flatMap((name) => {
-                        const found = at(name);
-                        return found === undefined ? [] : [[`/${name}`, found]];
-                      }),
-                  )}
-                  onChange={set}
-                />
-              </div>
-            </details>
+            <OtherFields
+              operation="configureVpn"
+              list="Tunnels"
+              placed={new Set([...placed, ...other, "PeerPublicKey"])}
+              value={form}
+              fault={(pointer) => at(pointer.slice(1))}
+              onChange={set}
+            />
           </>
         );
       }}

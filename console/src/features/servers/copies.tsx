@@ -4,7 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
-import { SchemaFields } from "../../data/schemafields.tsx";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { TextField } from "../../ui/field.tsx";
 
@@ -48,12 +48,7 @@ export function CopyServer({ server, onClose }: DialogProps) {
             value={typeof form["Name"] === "string" ? form["Name"] : ""}
             onChange={({ target }) => set({ Name: target.value })}
           />
-          <details className="panel">
-            <summary>{t.create.advanced}</summary>
-            <div className="body">
-              <SchemaFields operation="copyServer" placed={placed} value={form} faults={{}} onChange={set} />
-            </div>
-          </details>
+          <OtherFields operation="copyServer" placed={placed} value={form} fault={fault} onChange={set} />
         </>
       )}
     </FormDialog>

@@ -12,7 +12,7 @@ import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { SchemaFields } from "../../data/schemafields.tsx";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -255,12 +255,13 @@ export function ServerCreate() {
               onChange={(event) => set({ UserData: event.target.value })}
             />
           </Panel>
-          <details className="panel">
-            <summary>{t.create.advanced}</summary>
-            <div className="body">
-              <SchemaFields operation="createServer" placed={placed} value={form} faults={faults} onChange={set} />
-            </div>
-          </details>
+          <OtherFields
+            operation="createServer"
+            placed={placed}
+            value={form}
+            fault={(pointer) => faults[pointer]}
+            onChange={set}
+          />
         </div>
         <aside className="stack">
           {error !== null && !isFieldFault && <TroubleBox trouble={troubleOf(error, t)} />}

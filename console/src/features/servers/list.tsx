@@ -2,38 +2,35 @@
 import type { Server } from "@brume/api/server.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useDeferredValue, useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { labelTexts } from "../../data/label.ts";
+import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { addressOf, serverState } from "../../data/serverview.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Button, buttonClass } from "../../ui/button.tsx";
+import { buttonClass } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
-import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty } from "../../ui/feedback.tsx";
+import { SelectFilter, Tags } from "../../ui/filters.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
 import { BulkBar } from "./bulk.tsx";
+import { Group } from "./group.tsx";
 import { PowerMenu } from "./power.tsx";
 
-/** Labels that the filter offers. */
-const mostLabels = 200;
 const stateNames = ["on", "off", "New", "Deleting", "Failed", "Blocked"] as const;
 
 const matchesState = ({ State: state, IsPowerOn }: Server, wanted: string): boolean =>
   wanted === "on" || wanted === "off" ? state === "Active" && IsPowerOn === (wanted === "on") : state === wanted;
 
-const labelsOf = ({ Labels }: Pick<Server, "Labels">): string[] =>
-  Object.entries(Labels).map(([key, value]) => (value === "" ? key : `${key}=${value}`));
-
-const matchesText = (server: Server, text: string): boolean =>
-  [
-    server.Name,
-    server.Image,
-    ...server.LinkedNetworks.flatMap(({ IP, NetworkName }) => [IP, NetworkName]),
-    ...labelsOf(server),
-  ].some((part) => part.toLowerCase().includes(text));
+const textsOf = (server: Server): string[] => [
+  server.Name,
+  server.Image,
+  ...server.LinkedNetworks.flatMap(({ IP, NetworkName }) => [IP, NetworkName]),
+  ...labelTexts(server.Labels),
+];
 
 export function ServerList() {
   const t = useTexts();
@@ -41,26 +38,13 @@ export function ServerList() {
   const go = useNavigate({ from: "/servers" });
   const { q = "", state = "", group = "", label = "" } = useSearch({ from: "/servers" });
   const mayWrite = useMay("server:write");
-  const { data: servers, error, refetch } = useQuery(queriesOf(useData().client).servers());
+  const query = useQuery(queriesOf(useData().client).servers());
+  const servers = query.data;
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
-  const text = useDeferredValue(q.trim().toLowerCase());
-  const rows = useMemo(
-    () =>
-      (servers ?? []).filter(
-        (server) =>
-          (group === "" || String(server.BatchID) === group) &&
-          (state === "" || matchesState(server, state)) &&
-          (label === "" || labelsOf(server).includes(label)) &&
-          (text === "" || matchesText(server, text)),
-      ),
-    [servers, state, group, label, text],
-  );
-  const labels = useMemo(
-    () =>
-      [...new Set([...(servers ?? []).flatMap(labelsOf), ...(label === "" ? [] : [label])])]
-        .sort()
-        .slice(0, mostLabels),
-    [servers, label],
+  const fits = useCallback(
+    (server: Server) =>
+      (group === "" || String(server.BatchID) === group) && (state === "" || matchesState(server, state)),
+    [state, group],
   );
   const columns = useMemo<Column<Server>[]>(
     () => [
@@ -105,23 +89,9 @@ export function ServerList() {
         id: "labels",
         name: t.common.labels,
         width: "minmax(120px, 1fr)",
-        cell: ({ Labels }) =>
-          labelsOf({ Labels }).map((one) => (
-            <span key={one} className="tag">
-              {one}
-            </span>
-          )),
+        cell: ({ Labels }) => <Tags texts={labelTexts(Labels)} />,
       },
-      {
-        id: "created",
-        name: t.common.created,
-        width: "120px",
-        cell: ({ DateCreate }) => (
-          <time dateTime={DateCreate} title={format.time(DateCreate)} className="muted">
-            {format.ago(DateCreate)}
-          </time>
-        ),
-      },
+      timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       ...(mayWrite
         ? [
             {
@@ -142,95 +112,57 @@ export function ServerList() {
     void go({ search: (before) => ({ ...before, ...change }), replace: true });
   };
 
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
-  const isFiltered = q !== "" || state !== "" || group !== "" || label !== "";
+  const link = mayWrite && (
+    <Link to="/servers/create" className={buttonClass("primary")}>
+      <Icon name="plus" />
+      {t.servers.create}
+    </Link>
+  );
   return (
     <>
       <PageHead title={t.servers.title} count={servers && format.number(servers.length)}>
-        {mayWrite && (
-          <Link to="/servers/create" className={buttonClass("primary")}>
-            <Icon name="plus" />
-            {t.servers.create}
-          </Link>
-        )}
+        {link}
       </PageHead>
-      {servers === undefined ? (
-        <Skeleton lines={8} />
-      ) : servers.length === 0 ? (
-        <Empty
-          icon="server"
-          title={t.servers.emptyTitle}
-          command="brume server create web-1 --wait"
-          action={
-            mayWrite && (
-              <Link to="/servers/create" className={buttonClass("primary")}>
-                {t.servers.create}
-              </Link>
-            )
-          }
-        >
-          {t.servers.emptyAbout}
-        </Empty>
-      ) : (
-        <>
-          <div className="filters">
-            <input
-              className="input"
-              type="search"
-              aria-label={t.servers.filter}
-              placeholder={t.servers.filter}
-              value={q}
-              onChange={(event) => search({ q: event.target.value })}
-            />
-            <select
-              className="input"
-              aria-label={t.common.state}
-              value={state}
-              onChange={(event) => search({ state: event.target.value })}
-            >
-              <option value="">{t.servers.anyState}</option>
-              {stateNames.map((name) => (
-                <option key={name} value={name}>
-                  {t.servers.states[name]}
-                </option>
-              ))}
-            </select>
-            {labels.length > 0 && (
-              <select
-                className="input"
-                aria-label={t.common.labels}
-                value={label}
-                onChange={(event) => search({ label: event.target.value })}
-              >
-                <option value="">{t.servers.anyLabel}</option>
-                {labels.map((one) => (
-                  <option key={one}>{one}</option>
-                ))}
-              </select>
-            )}
-            {group !== "" && <span className="tag">{t.servers.group(group)}</span>}
-            {isFiltered && (
-              <Button kind="quiet" onClick={() => search({ q: "", state: "", group: "", label: "" })}>
-                {t.servers.clearFilter}
-              </Button>
-            )}
-            {isFiltered && (
-              <span className="muted number" role="status">
-                {t.table.of(format.number(rows.length), format.number(servers.length))}
-              </span>
-            )}
-          </div>
-          <DataTable
-            label={t.servers.title}
-            columns={columns}
-            rows={rows}
-            idOf={({ ID }) => ID}
-            nameOf={({ Name }) => Name}
-            selection={mayWrite ? { selected, onSelect: setSelected } : undefined}
-            empty={<Empty icon="search" title={t.servers.noMatch} />}
-          />
-          <BulkBar servers={servers.filter(({ ID }) => selected.has(ID))} onClear={() => setSelected(new Set())} />
-        </>
+      <ObjectList
+        label={t.servers.title}
+        query={query}
+        columns={columns}
+        idOf={({ ID }) => ID}
+        nameOf={({ Name }) => Name}
+        selection={mayWrite ? { selected, onSelect: setSelected } : undefined}
+        filter={{
+          name: t.servers.filter,
+          q,
+          label,
+          textsOf,
+          onChange: search,
+          noMatch: t.servers.noMatch,
+          more: {
+            isActive: state !== "" || group !== "",
+            fits,
+            onClear: () => search({ q: "", state: "", group: "", label: "" }),
+            inputs: (
+              <>
+                <SelectFilter
+                  label={t.common.state}
+                  any={t.servers.anyState}
+                  value={state}
+                  options={stateNames.map((name) => [name, t.servers.states[name]])}
+                  onChange={(next) => search({ state: next })}
+                />
+                {group !== "" && <Group id={group} servers={servers ?? []} onDeleted={() => search({ group: "" })} />}
+              </>
+            ),
+          },
+        }}
+        empty={
+          <Empty icon="server" title={t.servers.emptyTitle} command="brume server create web-1 --wait" action={link}>
+            {t.servers.emptyAbout}
+          </Empty>
+        }
+      />
+      {servers !== undefined && (
+        <BulkBar servers={servers.filter(({ ID }) => selected.has(ID))} onClear={() => setSelected(new Set())} />
       )}
     </>
   );

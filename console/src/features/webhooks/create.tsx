@@ -1,20 +1,39 @@
 /** Creates a webhook. Its secret, which the service makes, is shown once. */
 import { eventResourceNames } from "@brume/api/event.ts";
+import type { Webhook } from "@brume/api/webhook.ts";
 import { useState } from "react";
+import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
+import { OtherFields } from "../../data/schemafields.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Check, TextField } from "../../ui/field.tsx";
 import { SecretDialog } from "../../ui/secret.tsx";
+
+const placed: ReadonlySet<string> = new Set(["Url", "Types"]);
 
 export function CreateWebhook({ onClose }: { onClose: () => void }) {
   const t = useTexts();
   const { client } = useData();
   const [Url, setUrl] = useState("");
   const [kinds, setKinds] = useState<readonly string[]>([]);
-  const [secret, setSecret] = useState<string | null>(null);
-  const body = { Url, ...(kinds.length > 0 && { Types: kinds.map((kind) => `${kind}.*`) }) };
-  if (secret !== null) return <SecretDialog title={t.webhooks.secretTitle} secret={secret} onClose={onClose} />;
+  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const [made, setMade] = useState<Webhook | null>(null);
+  // The message comes after the secret, which covers it.
+  const { run: announce } = useChange(async (made: Webhook) => made, {
+    done: (made) => t.access.created(made.Url),
+    undo:
+      ({ ID: id }) =>
+      () =>
+        client.deleteWebhook({ path: { id } }),
+  });
+  const close = (made: Webhook): void => {
+    void announce(made);
+    onClose();
+  };
+  const body = { Url, ...(kinds.length > 0 && { Types: kinds.map((kind) => `${kind}.*`) }), ...others };
+  if (made !== null)
+    return <SecretDialog title={t.webhooks.secretTitle} secret={made.Secret} onClose={() => close(made)} />;
   return (
     <FormDialog
       title={t.webhooks.create}
@@ -23,7 +42,8 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
       request={{ operation: "createWebhook", body }}
       isComplete={Url !== ""}
       send={(options) => client.createWebhook({ body }, options)}
-      onDone={({ Secret }) => setSecret(Secret)}
+      // A secret that the user has given is not shown again.
+      onDone={(webhook) => (webhook.Secret === "" ? close(webhook) : setMade(webhook))}
       onClose={onClose}
     >
       {(fault) => (
@@ -56,6 +76,13 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
               ))}
             </div>
           </fieldset>
+          <OtherFields
+            operation="createWebhook"
+            placed={placed}
+            value={others}
+            fault={fault}
+            onChange={(part) => setOthers({ ...others, ...part })}
+          />
         </>
       )}
     </FormDialog>

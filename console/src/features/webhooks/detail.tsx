@@ -14,8 +14,10 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { SelectFilter } from "../../ui/filters.tsx";
 import { PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
 
 const tones: Readonly<Record<Delivery["State"], Tone>> = { Waiting: "busy", Delivered: "good", Failed: "bad" };
 
@@ -130,16 +132,7 @@ function Deliveries({ id }: { id: number }) {
           </span>
         ),
       },
-      {
-        id: "created",
-        name: t.common.created,
-        width: "120px",
-        cell: ({ DateCreate }) => (
-          <time className="muted" dateTime={DateCreate} title={format.time(DateCreate)}>
-            {format.ago(DateCreate)}
-          </time>
-        ),
-      },
+      timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       rowButton<Delivery>({
         name: t.webhooks.resend,
         icon: "refresh",
@@ -157,19 +150,13 @@ function Deliveries({ id }: { id: number }) {
     <div className="stack">
       <div className="filters">
         <h2 className="grow">{t.webhooks.deliveries}</h2>
-        <select
-          className="input"
-          aria-label={t.common.state}
+        <SelectFilter
+          label={t.common.state}
+          any={t.servers.anyState}
           value={state}
-          onChange={({ target }) => void go({ search: { state: target.value }, replace: true })}
-        >
-          <option value="">{t.servers.anyState}</option>
-          {deliveryStates.map((name) => (
-            <option key={name} value={name}>
-              {t.webhooks.deliveryStates[name]}
-            </option>
-          ))}
-        </select>
+          options={deliveryStates.map((name) => [name, t.webhooks.deliveryStates[name]])}
+          onChange={(next) => void go({ search: { state: next }, replace: true })}
+        />
       </div>
       <DataTable
         label={t.webhooks.deliveries}

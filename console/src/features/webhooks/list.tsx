@@ -4,20 +4,21 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { useData } from "../../data/data.tsx";
+import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
-import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty } from "../../ui/feedback.tsx";
+import { Tags } from "../../ui/filters.tsx";
 import { State } from "../../ui/page.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
 import { CreateWebhook } from "./create.tsx";
 
 export function WebhookList() {
   const t = useTexts();
   const format = useFormat();
-  const { data: webhooks, error, refetch } = useQuery(queriesOf(useData().client).webhooks());
+  const query = useQuery(queriesOf(useData().client).webhooks());
   const [isCreating, setCreating] = useState(false);
   const columns = useMemo<Column<Webhook>[]>(
     () => [
@@ -46,15 +47,7 @@ export function WebhookList() {
         name: t.webhooks.types,
         width: "minmax(140px, 1fr)",
         isBelow: true,
-        cell: ({ Types }) => (
-          <span title={Types.join(", ")}>
-            {Types.map((type) => (
-              <span key={type} className="tag">
-                {type}
-              </span>
-            ))}
-          </span>
-        ),
+        cell: ({ Types }) => <Tags texts={Types} />,
       },
       {
         id: "error",
@@ -62,16 +55,10 @@ export function WebhookList() {
         width: "minmax(120px, 1fr)",
         cell: ({ Error: failure }) => <span className="muted">{failure ?? "–"}</span>,
       },
-      {
-        id: "created",
-        name: t.common.created,
-        width: "120px",
-        cell: ({ DateCreate }) => <span className="muted">{format.ago(DateCreate)}</span>,
-      },
+      timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
     ],
     [t, format],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
   const button = (
     <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
       {t.webhooks.create}
@@ -81,28 +68,25 @@ export function WebhookList() {
     <>
       <div className="line apart">
         <p className="muted">{t.webhooks.about}</p>
-        {webhooks !== undefined && webhooks.length > 0 && button}
+        {(query.data?.length ?? 0) > 0 && button}
       </div>
-      {webhooks === undefined ? (
-        <Skeleton />
-      ) : webhooks.length === 0 ? (
-        <Empty
-          icon="webhook"
-          title={t.webhooks.emptyTitle}
-          command="brume webhook create https://example.com/hook"
-          action={button}
-        >
-          {t.webhooks.emptyAbout}
-        </Empty>
-      ) : (
-        <DataTable
-          label={t.activity.tabs.webhooks}
-          columns={columns}
-          rows={webhooks}
-          idOf={({ ID }) => ID}
-          nameOf={({ Url }) => Url}
-        />
-      )}
+      <ObjectList
+        label={t.activity.tabs.webhooks}
+        query={query}
+        columns={columns}
+        idOf={({ ID }) => ID}
+        nameOf={({ Url }) => Url}
+        empty={
+          <Empty
+            icon="webhook"
+            title={t.webhooks.emptyTitle}
+            command="brume webhook create https://example.com/hook"
+            action={button}
+          >
+            {t.webhooks.emptyAbout}
+          </Empty>
+        }
+      />
       {isCreating && <CreateWebhook onClose={() => setCreating(false)} />}
     </>
   );

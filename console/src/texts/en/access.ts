@@ -40,6 +40,7 @@ export const access = {
       session: "Session",
       orphan: "Orphan",
       disk: "Disk",
+      certificate: "Certificate",
       webhook: "Webhook",
     } as Readonly<Record<string, string>>,
     verbs: {
@@ -54,6 +55,7 @@ export const access = {
       up: "up",
       down: "down",
       low: "low on space",
+      failed: "failed",
       recovered: "recovered",
     } as Readonly<Record<string, string>>,
   },
@@ -122,6 +124,7 @@ export const access = {
     browser: "Browser",
     usage: "Usage",
     blocked: "Blocked",
+    project: "Project",
     ownProject: "this project",
     editProject: "Change project",
     deleteProjectAbout: "It must not own servers, networks or domains. Its tokens are deleted with it.",

@@ -138,6 +138,17 @@ export const operate = {
     open: "open",
     backup: "Backup of the installation",
     backupAbout: "On the host, this command stores the database, the keys and the disks of all servers while they run.",
+    metrics: "Metrics for Prometheus",
+    copiesAbout:
+      "A disk copy is a folder on the host with the disks of one server as they are now. It uses space until all copies are deleted or the service starts.",
+    copyDisks: "Copy the disks of a server",
+    copyAbout: "The server may belong to any project and keeps running.",
+    serverId: "Id of the server",
+    copied: "The disks are copied",
+    copiedSimulated: "The server is simulated, so there is no folder",
+    deleteCopies: "Delete all disk copies",
+    deleteCopiesAbout: "A backup that runs now would fail. The servers keep their disks.",
+    copiesDeleted: "The disk copies are deleted",
   },
   settings: {
     title: "Settings of the service",

@@ -44,6 +44,9 @@ export const servers = {
       failed: (n: number) => count(n, { one: `${n} failed`, other: `${n} failed` }),
       word: "delete",
     },
+    deleteGroup: "Delete group",
+    deleteGroupAbout: "All servers of the group are deleted or none. Their disks and addresses are lost.",
+    groupDeleted: (id: string) => `Group ${id} is being deleted`,
     states: {
       on: "Running",
       off: "Off",

@@ -85,6 +85,7 @@ export const shell = {
     noAnswer: "The service did not respond.",
     noAnswerRemedy: "Check that it runs and that this computer reaches it, then try again.",
     broken: "This page has failed",
+    changedSince: "It has changed again since then, so it stays as it is now.",
     brokenRemedy: "Reload the page. If it fails again, report the text above.",
     notFound: "This page does not exist",
     notAllowed: "Your token may not see this page",

@@ -41,6 +41,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
       session: "Сеанс",
       orphan: "Бесхозный диск",
       disk: "Диск",
+      certificate: "Сертификат",
       webhook: "Вебхук",
     },
     verbs: {
@@ -55,6 +56,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
       up: "— поднят",
       down: "— упал",
       low: "— мало места",
+      failed: "ошибка",
       recovered: "— место есть",
     },
   },
@@ -122,6 +124,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
     browser: "Браузер",
     usage: "Использование",
     blocked: "Заблокирован",
+    project: "Проект",
     ownProject: "этот проект",
     editProject: "Изменить проект",
     deleteProjectAbout: "В нём не должно быть серверов, сетей и доменов. Его токены удаляются вместе с ним.",

@@ -52,6 +52,9 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
       failed: (n) => `ошибок: ${n}`,
       word: "удалить",
     },
+    deleteGroup: "Удалить группу",
+    deleteGroupAbout: "Удаляются все серверы группы или ни одного. Их диски и адреса будут потеряны.",
+    groupDeleted: (id) => `Группа ${id} удаляется`,
     states: {
       on: "Работает",
       off: "Выключен",

@@ -1,0 +1,167 @@
+/** Names that the operator reserves for one project or for none, with all names below them. */
+import type { Reservation } from "@brume/api/claim.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type ReactNode, useMemo, useState } from "react";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
+import { useData } from "../../data/data.tsx";
+import { FormDialog } from "../../data/formdialog.tsx";
+import { labelTexts } from "../../data/label.ts";
+import { ObjectList } from "../../data/objectlist.tsx";
+import { queriesOf } from "../../data/queries.ts";
+import { OtherFields } from "../../data/schemafields.tsx";
+import { useFormat, useTexts } from "../../texts/texts.tsx";
+import type { Column } from "../../ui/columns.ts";
+import { Empty } from "../../ui/feedback.tsx";
+import { SelectField, TextField } from "../../ui/field.tsx";
+import { rowButton } from "../../ui/rowbutton.tsx";
+import { timeColumn } from "../../ui/timecolumn.tsx";
+
+const textsOf = ({ Name, NamePunyCode, Labels }: Reservation): string[] => [Name, NamePunyCode, ...labelTexts(Labels)];
+
+/** Reservations have no events. */
+function useRefresh() {
+  const { queries } = useData();
+  return () => void queries.invalidateQueries({ queryKey: ["reservation"] });
+}
+
+export function ReservationList({ button }: { button: ReactNode }) {
+  const t = useTexts();
+  const format = useFormat();
+  const go = useNavigate({ from: "/dns" });
+  const { q = "", label = "" } = useSearch({ from: "/dns" });
+  const { client } = useData();
+  const refresh = useRefresh();
+  const query = useQuery(queriesOf(client).reservations());
+  const projects = useQuery(queriesOf(client).projects()).data?.Projects;
+  const [deleting, setDeleting] = useState<Reservation | null>(null);
+  const columns = useMemo<Column<Reservation>[]>(
+    () => [
+      { id: "name", name: t.reserved.name, width: "minmax(140px, 2fr)", isMain: true, cell: ({ Name }) => Name },
+      {
+        id: "project",
+        name: t.reserved.project,
+        width: "minmax(120px, 1fr)",
+        isMain: true,
+        cell: ({ ProjectID }) =>
+          ProjectID === null ? (
+            <span className="muted">{t.reserved.none}</span>
+          ) : (
+            (projects?.find(({ ID }) => ID === ProjectID)?.Name ?? `#${ProjectID}`)
+          ),
+      },
+      timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
+      rowButton<Reservation>({
+        name: t.reserved.release,
+        icon: "trash",
+        labelOf: ({ Name }) => `${t.reserved.release}: ${Name}`,
+        onPress: setDeleting,
+      }),
+    ],
+    [t, format, projects],
+  );
+  return (
+    <>
+      <p className="muted">{t.reserved.about}</p>
+      <ObjectList
+        label={t.domains.tabs.reserved}
+        query={query}
+        columns={columns}
+        idOf={({ ID }) => ID}
+        nameOf={({ Name }) => Name}
+        filter={{
+          name: t.domains.filter,
+          q,
+          label,
+          textsOf,
+          onChange: (part) => void go({ search: (before) => ({ ...before, ...part }), replace: true }),
+          noMatch: t.reserved.noMatch,
+        }}
+        empty={
+          <Empty
+            icon="dns"
+            title={t.reserved.emptyTitle}
+            action={button}
+            command="brume reservation create example.com"
+          >
+            {t.reserved.emptyAbout}
+          </Empty>
+        }
+      />
+      {deleting !== null && (
+        <ConfirmRequest
+          title={`${t.reserved.release}: ${deleting.Name}`}
+          action={t.reserved.release}
+          request={{ operation: "deleteReservation", path: { id: deleting.ID } }}
+          send={() => client.deleteReservation({ path: { id: deleting.ID } })}
+          done={() => t.reserved.released(deleting.Name)}
+          onDone={refresh}
+          onClose={() => setDeleting(null)}
+        >
+          <p>{t.reserved.releaseAbout}</p>
+        </ConfirmRequest>
+      )}
+    </>
+  );
+}
+
+const placed: ReadonlySet<string> = new Set(["Name", "ProjectID"]);
+
+export function CreateReservation({ onClose }: { onClose: () => void }) {
+  const t = useTexts();
+  const { client } = useData();
+  const refresh = useRefresh();
+  const projects = useQuery(queriesOf(client).projects()).data?.Projects ?? [];
+  const [Name, setName] = useState("");
+  const [ProjectID, setProject] = useState("");
+  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const body = { Name, ...(ProjectID !== "" && { ProjectID: Number(ProjectID) }), ...others };
+  return (
+    <FormDialog
+      title={t.reserved.create}
+      about={t.reserved.createAbout}
+      action={t.reserved.create}
+      request={{ operation: "createReservation", body }}
+      isComplete={Name !== ""}
+      send={(options) => client.createReservation({ body }, options)}
+      done={() => t.reserved.created(Name)}
+      undo={({ ID: id }) =>
+        () =>
+          client.deleteReservation({ path: { id } }).then(refresh)
+        }
+      onDone={() => {
+        refresh();
+        onClose();
+      }}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <>
+          <TextField
+            label={t.reserved.name}
+            hint={t.domains.nameHint}
+            fault={fault("/Name")}
+            required
+            spellCheck={false}
+            value={Name}
+            onChange={({ target }) => setName(target.value)}
+          />
+          <SelectField
+            label={t.reserved.project}
+            fault={fault("/ProjectID")}
+            value={ProjectID}
+            options={[["", t.reserved.none], ...projects.map(({ ID, Name: name }) => [String(ID), name] as const)]}
+            onChange={({ target }) => setProject(target.value)}
+          />
+          <OtherFields
+            operation="createReservation"
+            placed={placed}
+            value={others}
+            fault={fault}
+            onChange={(part) => setOthers({ ...others, ...part })}
+          />
+        </>
+      )}
+    </FormDialog>
+  );
+}

@@ -1,0 +1,100 @@
+/** The labels of a domain, and its deletion. */
+import type { Domain } from "@brume/api/dns.ts";
+import { useNavigate } from "@tanstack/react-router";
+import { type SubmitEvent, useState } from "react";
+import { useChange } from "../../data/change.ts";
+import { ConfirmRequest } from "../../data/confirmrequest.tsx";
+import { useData } from "../../data/data.tsx";
+import { useDryRun } from "../../data/dryrun.ts";
+import { RequestPanel } from "../../data/requestpanel.tsx";
+import { LabelsField } from "../../data/schemafields.tsx";
+import { faultsOf } from "../../data/trouble.ts";
+import { hasFields, isEqual, useUndo } from "../../data/undo.ts";
+import { useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Panel } from "../../ui/page.tsx";
+
+export function DomainSettings({ domain }: { domain: Domain }) {
+  const t = useTexts();
+  const { client } = useData();
+  const path = { id: domain.ID };
+  const [Labels, setLabels] = useState(domain.Labels);
+  const body = { Labels };
+  const hasChanged = !isEqual(Labels, domain.Labels);
+  const check = useDryRun(hasChanged ? body : null, (input, signal) =>
+    client.updateDomain({ path, body: input }, { dryRun: true, signal }),
+  );
+  const undo = useUndo();
+  const before = domain.Labels;
+  const { run, isBusy, error } = useChange(() => client.updateDomain({ path, body }), {
+    done: () => t.networks.saved(domain.Name),
+    undo: () =>
+      undo({
+        read: () => client.raw.readDomain({ path }),
+        isSame: (now) => hasFields(now, body),
+        write: (options) => client.updateDomain({ path, body: { Labels: before } }, options),
+      }),
+    isQuiet: true,
+  });
+  const faults = Object.entries(faultsOf(error ?? check.error));
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    run(undefined).catch(() => undefined);
+  };
+  return (
+    <div className="stack">
+      <Panel title={t.common.labels}>
+        <form className="stack" onSubmit={submit}>
+          <LabelsField
+            name={t.common.labels}
+            value={Labels}
+            fault={faults[0]?.[1]}
+            onChange={(value) => setLabels((value ?? {}) as Domain["Labels"])}
+          />
+          {hasChanged && <RequestPanel request={{ operation: "updateDomain", path, body }} isFolded />}
+          <div className="line">
+            <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>
+              {t.common.save}
+            </Button>
+          </div>
+        </form>
+      </Panel>
+      <DangerZone domain={domain} />
+    </div>
+  );
+}
+
+function DangerZone({ domain }: { domain: Domain }) {
+  const t = useTexts();
+  const go = useNavigate();
+  const { client } = useData();
+  const [isOpen, setOpen] = useState(false);
+  const path = { id: domain.ID };
+  return (
+    <Panel title={t.server.danger} kind="danger">
+      <div className="stack tight">
+        <h3>{t.records.deleteTitle(domain.Name)}</h3>
+        <p className="muted">{t.records.deleteAbout}</p>
+        <div className="line">
+          <Button kind="danger" icon="trash" onClick={() => setOpen(true)}>
+            {t.common.delete}
+          </Button>
+        </div>
+      </div>
+      {isOpen && (
+        <ConfirmRequest
+          title={t.records.deleteTitle(domain.Name)}
+          action={t.common.delete}
+          typed={domain.Name}
+          request={{ operation: "deleteDomain", path }}
+          send={() => client.deleteDomain({ path })}
+          done={() => t.domains.deleted(domain.Name)}
+          onDone={() => void go({ to: "/dns" })}
+          onClose={() => setOpen(false)}
+        >
+          <p>{t.records.deleteAbout}</p>
+        </ConfirmRequest>
+      )}
+    </Panel>
+  );
+}
