@@ -1,7 +1,7 @@
 /** One guest cannot exhaust shared resources: connection tables, neighbour tables, switch ports and CPU time. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { exec } from "../../service/src/drivers/exec.ts";
+import { type Exec, exec } from "../../service/src/drivers/exec.ts";
 import type { Router } from "../../service/src/drivers/router/interface.ts";
 import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
 import { image, port } from "../support/networkspec.ts";
@@ -144,6 +144,39 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     await arriving(at(modest), 1);
     await router.apply(same, (part) => parts.push(part));
     assert.deepEqual(parts, []);
+  });
+
+  test("table entries from packets are not read, and an entry of ours that another program removed is restored", async () => {
+    const outputs: string[] = [];
+    const listening: Exec = {
+      ...exec,
+      async run(argv, options) {
+        const output = await exec.run(argv, options);
+        outputs.push(output);
+        return output;
+      },
+    };
+    const second = lab.open({ exec: listening, limits });
+    const same = { ...network, generation };
+    const parts: string[] = [];
+    // The second apply notes the tables, with which the next ones are compared.
+    for (let turn = 0; turn < 2; turn++) {
+      await arriving(at(modest), 1);
+      await second.apply(same, (part) => parts.push(part));
+    }
+    await second.observe(7);
+    const listing = await lab.run(edge(), ["nft", "list", "ruleset"]);
+    assert.match(listing, /set whole \{[^}]*elements = \{/);
+    const tables = outputs.filter((output) => output.includes("set whole {"));
+    assert.ok(tables.length >= 3);
+    for (const output of tables) assert.doesNotMatch(output, /set whole \{[^}]*elements/);
+    assert.equal(parts.length, 0, parts.join());
+    const table = /table bridge (lock\d)/.exec(listing)?.[1] ?? "";
+    const element = `"p${three.id}" . ${three.mac}`;
+    await lab.run(edge(), ["nft", "delete", "element", "bridge", table, "l2", `{ ${element} }`]);
+    await second.apply(same, (part) => parts.push(part));
+    assert.deepEqual([...parts], ["firewall"]);
+    assert.ok((await lab.run(edge(), ["nft", "list", "ruleset"])).includes(element));
   });
 
   test("unused addresses take no space in the neighbour table", async () => {

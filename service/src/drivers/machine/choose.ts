@@ -121,7 +121,7 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
   });
   const name = accelerator === "kvm" ? "QEMU with KVM" : "QEMU, emulated";
   const costs = trials.filter((trial) => !trial.works).map(({ detail }) => `          ${detail}`);
-  const lines = [`servers   ${name}`, ...costs];
+  const lines = [`servers   real virtual machines${accelerator === "kvm" ? "" : ", emulated"}`, ...costs];
   const missing = trials.filter(({ works, name }) => !works && name !== virtualisation).map((trial) => trial.name);
   const without = missing.length === 0 ? "" : `, without ${missing.join(", ")}`;
   const driver = { ...qemu, ...createOperatorImages(options, false) };

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { CommandError, Exec } from "../../exec.ts";
+import { findProgram } from "../../privateroot.ts";
 import { createDiskTools } from "../disk/tool.ts";
 import type { Accelerator, Probe } from "../interface.ts";
 import { type Canary, chooseAccelerator } from "./accelerator.ts";
@@ -44,6 +45,18 @@ const withoutController: Readonly<Record<Controller, string>> = {
   pids: "A server's process may start any number of threads (this host has no control group for processes)",
 };
 
+/** Debian packages of the programs that every server needs. */
+const packages: Readonly<Record<string, string>> = {
+  "qemu-system-x86_64": "qemu-system-x86",
+  "qemu-img": "qemu-utils",
+};
+
+/** Returns why servers are simulated if these programs are missing, with the command that brings them. */
+export function describeMissing(programs: readonly string[]): string {
+  const names = programs.map((program) => packages[program] ?? program);
+  return `the packages ${names.join(", ")} are not installed. Run as root: apt-get install ${names.join(" ")}`;
+}
+
 /** Runs all trials and removes their traces. Takes one to six seconds at the first start after a boot of the host, later less than one. */
 export async function detectMachine(options: DetectOptions): Promise<MachineCapabilities> {
   const { exec, tag, servers, uid, canary, cache } = options;
@@ -63,6 +76,8 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
     }
   }
   const programs = await attempt("qemu", simulated, async () => {
+    const missing = Object.keys(packages).filter((program) => findProgram(program) === null);
+    if (missing.length > 0) throw new Error(describeMissing(missing));
     await Promise.all([exec.run(["qemu-system-x86_64", "--version"]), exec.run(["qemu-img", "--version"])]);
   });
   if (!programs) return none();

@@ -45,6 +45,8 @@ import { createPair, type Pair } from "./pair.ts";
 import { createPortChange, type Known } from "./portchange.ts";
 import { shapeLines } from "./shape.ts";
 import {
+  addElements,
+  elementLines,
   type Link,
   markText,
   type NamespaceState,
@@ -113,15 +115,14 @@ export function createLinux(options: LinuxOptions): Router {
   };
 
   async function readNamespace(spec: NetworkSpec): Promise<NamespaceState | null> {
-    const batch = snapshotLines(spaceOf(spec.id), true, Object.keys(settings(spec)));
     // A namespace that was removed meanwhile produces no output.
-    const output = await exec.run(["ip", "-force", "-batch", "-"], {
-      stdin: lines(batch),
-      codes: [0, 1],
-      timeout: 60_000,
-    });
-    const [found] = readSnapshot(output);
-    if (found !== undefined) return found;
+    const read = (batch: readonly string[]): Promise<string> =>
+      exec.run(["ip", "-force", "-batch", "-"], { stdin: lines(batch), codes: [0, 1], timeout: 60_000 });
+    const [found] = readSnapshot(await read(snapshotLines(spaceOf(spec.id), true, Object.keys(settings(spec)))));
+    if (found !== undefined) {
+      const batch = elementLines(spaceOf(spec.id), found.rules);
+      return batch.length === 0 ? found : { ...found, rules: addElements(found.rules, await read(batch)) };
+    }
     const why = await exec.run(["ip", "-n", spaceOf(spec.id), "-o", "link", "show", "lo"]).then(
       () => null,
       (error: unknown) => (error as Error).message,

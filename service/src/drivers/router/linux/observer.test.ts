@@ -33,8 +33,7 @@ function createMachine(count: number) {
       return JSON.stringify([...links, link(portOf(9), { master: "br0", stats64 })]);
     }
     const tables = broken.has(id) ? ["guard0", "flows0"] : ["edge0", "guard0", "lock0", "flows0"];
-    const counters = tables.map((table) => ({ counter: { table, name: "d_1", packets: 0, bytes: 0 } }));
-    return JSON.stringify({ nftables: counters });
+    return tables.map((table) => `table inet ${table} {\n\tcounter d_1 {\n\t\tpackets 0 bytes 0\n\t}\n}`).join("\n");
   };
   const countingExec: Exec = {
     ...exec,

@@ -149,7 +149,9 @@ export function createObserver(options: ObserverOptions): Observer {
       "-",
     ];
     const stdin = [onHost, ...visits].map((line) => `${line}\n`).join("");
-    return readSnapshot(await exec.run(argv, { stdin, codes: [0, 1], timeout: 60_000 }));
+    const found = readSnapshot(await exec.run(argv, { stdin, codes: [0, 1], timeout: 60_000 }));
+    // The rules are not compared, and would be kept for each network.
+    return found.map((one) => ({ ...one, rules: "" }));
   }
 
   /** Reads the namespaces that are due. Returns the host's links, and each network as it is or was last seen. */

@@ -3,17 +3,49 @@ import { test } from "node:test";
 import type { NetworkSpec } from "../interface.ts";
 import { activeOf } from "../nft/swap.ts";
 import { dnsmasqArguments, filterLeases, hostLines } from "./dhcp.ts";
-import { countVerdicts, markText, readMark, readSnapshot, snapshotLines } from "./snapshot.ts";
+import {
+  addElements,
+  countVerdicts,
+  elementLines,
+  markText,
+  readMark,
+  readSnapshot,
+  snapshotLines,
+} from "./snapshot.ts";
 
 /** As iproute2 6.1 and nftables 1.0.6 print it, shortened. */
 const output = `[{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP","LOWER_UP"],"mtu":65536,"link_type":"loopback","address":"00:00:00:00:00:00","ifalias":"brume 7 5","addr_info":[{"family":"inet","local":"127.0.0.1","prefixlen":8}],"stats64":{"rx":{"bytes":0,"packets":0},"tx":{"bytes":0,"packets":0}}},{"ifindex":3,"ifname":"p12","flags":["BROADCAST","UP"],"mtu":1500,"master":"br0","link_type":"ether","address":"0e:71:74:c9:b9:95","linkinfo":{"info_kind":"veth","info_slave_kind":"bridge","info_slave_data":{"isolated":true}},"addr_info":[],"stats64":{"rx":{"bytes":90,"packets":1},"tx":{"bytes":42,"packets":2}}}]
-{"nftables": [{"metainfo": {"version": "1.0.6"}}, {"counter": {"family": "inet", "name": "d_00aa", "table": "edge1", "handle": 4, "packets": 0, "bytes": 0}}, {"counter": {"family": "inet", "name": "r1", "table": "edge1", "handle": 5, "packets": 3, "bytes": 180}}]}
 [{"dst":"default","gateway":"169.254.1.1","dev":"up0","prefsrc":"10.64.255.2","flags":["onlink"]},{"dst":"10.64.0.8/29","dev":"br0","protocol":"kernel","flags":[]}]
 []
 [{"kind":"noqueue","handle":"0:","dev":"lo","root":true,"options":{}},{"kind":"tbf","handle":"8002:","dev":"up0","root":true,"options":{"rate":12500000,"burst":19998,"lat":50000}}]
 net.ipv4.ip_forward = 1
 table inet edge1 {
+	counter d_00aa {
+		packets 0 bytes 0
+	}
+
 	counter r1 {
+		packets 3 bytes 180
+	}
+
+	set s1 {
+		type ipv4_addr
+		flags interval
+	}
+
+	chain forward {
+		counter packets 7 bytes 80 drop
+	}
+}
+table inet flows0 {
+	counter crowded {
+		packets 1 bytes 2
+	}
+
+	set whole {
+		typeof ct id
+		size 65535
+		flags dynamic,timeout
 	}
 }
 Cannot open network namespace "brume-x1y-8": No such file or directory
@@ -56,6 +88,34 @@ test("the mark is parsed as it was written", () => {
     network: 71,
     generation: 12,
   });
+});
+
+test("only elements that packets do not add are listed, and counts of packets do not change the rules", () => {
+  const rules = readSnapshot(output)[0]?.rules ?? "";
+  assert.deepEqual(elementLines("x", rules), ["netns exec x nft -s list table inet edge1"]);
+  const listed = `table inet edge1 {
+	set s1 {
+		type ipv4_addr
+		flags interval
+		elements = { 10.0.0.0/24 }
+	}
+
+	set seen {
+		type ipv4_addr
+		flags dynamic
+		elements = { 10.0.0.9 }
+	}
+}
+`;
+  const complete = addElements(rules, listed);
+  assert.match(complete, /elements = \{ 10\.0\.0\.0\/24 \}/);
+  assert.match(complete, /^table inet flows0/m);
+  assert.doesNotMatch(complete, /10\.0\.0\.9/);
+  const later = output
+    .replace("packets 3 bytes 180", "packets 4 bytes 240")
+    .replace("packets 7 bytes", "packets 8 bytes");
+  assert.equal(readSnapshot(later)[0]?.rules, rules);
+  assert.deepEqual(readSnapshot(later)[0]?.counters.get("flows0")?.get("crowded"), { packets: 1, bytes: 2 });
 });
 
 test("a shallow observation reads less", () => {

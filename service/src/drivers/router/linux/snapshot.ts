@@ -1,7 +1,8 @@
 /**
  * Reads the actual state of networks from one run of `ip -batch` that enters each namespace in turn: links with addresses, routes, queues,
  * and nftables tables with their counters. Each line of output is recognised by its form, so that a missing line (a namespace was removed
- * meanwhile) does not shift the others. The alias of `lo`, which cannot be deleted, records what was applied.
+ * meanwhile) does not shift the others. The alias of `lo`, which cannot be deleted, records what was applied. No command reads the elements
+ * that packets add to sets: there is one for each connection, and `nft list counters` reads them all.
  */
 import type { Count } from "../interface.ts";
 
@@ -34,14 +35,14 @@ export interface NamespaceState {
   readonly counters: ReadonlyMap<string, ReadonlyMap<string, Count>>;
   /** `sysctl` settings by name. */
   readonly settings: ReadonlyMap<string, string>;
-  /** Output of `nft -s list ruleset` without `withoutPackets` elements. */
+  /** Tables as nft lists them, without counts of packets and elements; `addElements` adds those that packets do not add. */
   readonly rules: string;
 }
 
 /** Renders lines for `ip -force -batch -`. `deep` adds what only `apply` needs. */
 export function snapshotLines(namespace: string, deep: boolean, settings: readonly string[] = []): string[] {
   const enter = `netns exec ${namespace}`;
-  const lines = [`${enter} ip -j -s -d addr`, `${enter} nft -j list counters`];
+  const lines = [`${enter} ip -j -s -d addr`, `${enter} nft -t list ruleset`];
   if (!deep) return lines;
   return [
     ...lines,
@@ -49,9 +50,31 @@ export function snapshotLines(namespace: string, deep: boolean, settings: readon
     `${enter} ip -j -6 route`,
     `${enter} tc -j qdisc`,
     `${enter} sysctl -e ${settings.join(" ")}`,
-    `${enter} nft -s list ruleset`,
   ];
 }
+
+const tablesIn = (rules: string): string[] => rules.split(/^(?=table )/m);
+const headOf = (table: string): string => table.slice(0, table.indexOf(" {"));
+
+/** Renders lines for `ip -force -batch -` that list each table with a set whose elements packets do not add. */
+export function elementLines(namespace: string, rules: string): string[] {
+  const hasElements = (table: string): boolean =>
+    [...table.matchAll(/^\t(?:set|map) \S+ \{\n((?:\t\t.*\n)*)/gm)].some(([, body = ""]) => !/\bdynamic\b/.test(body));
+  return tablesIn(rules)
+    .filter(hasElements)
+    .map((table) => `netns exec ${namespace} nft -s list ${headOf(table)}`);
+}
+
+/** Returns `rules` with the tables that the lines of `elementLines` have listed. */
+export function addElements(rules: string, listed: string): string {
+  const withElements = new Map(tablesIn(withoutPackets(compact(listed))).map((table) => [headOf(table), table]));
+  return tablesIn(rules)
+    .map((table) => withElements.get(headOf(table)) ?? table)
+    .join("");
+}
+
+/** Removes empty lines. */
+const compact = (listing: string): string => listing.replaceAll(/^\n/gm, "");
 
 type Json = Readonly<Record<string, unknown>>;
 const record = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {});
@@ -98,16 +121,24 @@ export function readRoutes(json: string): string[] {
 
 type Counters = Map<string, Map<string, Count>>;
 
-/** Parses `nft -j list counters` into `counters`. */
-function readCounters(json: string, counters: Counters = new Map()): Counters {
-  for (const row of list(record(JSON.parse(json))["nftables"])) {
-    if (row["counter"] === undefined) continue;
-    const counter = record(row["counter"]);
-    const table = counters.get(text(counter["table"])) ?? new Map<string, Count>();
-    counters.set(text(counter["table"]), table.set(text(counter["name"]), count(counter)));
+const countLine = /^table \S+ (\S+) \{|^\tcounter (\S+) \{\n\t\tpackets (\d+) bytes (\d+)/gm;
+
+/** Parses the counters in the output of `nft list ruleset`. */
+function readCounters(rules: string): Counters {
+  const counters: Counters = new Map();
+  let table = "";
+  for (const [, begun, name, packets, bytes] of rules.matchAll(countLine)) {
+    table = begun ?? table;
+    if (name === undefined) continue;
+    const counts = counters.get(table) ?? new Map<string, Count>();
+    counters.set(table, counts.set(name, { packets: Number(packets), bytes: Number(bytes) }));
   }
   return counters;
 }
+
+/** Removes what changes with each packet, as `nft -s` does. */
+const withoutCounts = (rules: string): string =>
+  rules.replaceAll(/^\t\tpackets \d+ bytes \d+\n/gm, "").replaceAll(/\bcounter packets \d+ bytes \d+/g, "counter");
 
 /** Parses lines `name = value` of sysctl. */
 export const readSettings = (output: string): Map<string, string> =>
@@ -123,21 +154,19 @@ export function readSnapshot(output: string): NamespaceState[] {
   let links: ReadonlyMap<string, Link> = new Map();
   let routes = new Set<string>();
   let rates = new Map<string, number>();
-  let counters: Counters = new Map();
   let settings = new Map<string, string>();
   let rules: string[] = [];
   const finish = () => {
-    const text = withoutPackets(rules.join("\n"));
-    if (links.size > 0) all.push({ links, routes, rates, counters, settings, rules: text });
+    const text = rules.map((line) => `${line}\n`).join("");
+    if (links.size > 0)
+      all.push({ links, routes, rates, counters: readCounters(text), settings, rules: withoutCounts(text) });
     routes = new Set();
     rates = new Map();
-    counters = new Map();
     settings = new Map();
     rules = [];
   };
   for (const line of output.split("\n")) {
-    if (line.startsWith('{"nftables"')) readCounters(line, counters);
-    else if (line.startsWith("[")) {
+    if (line.startsWith("[")) {
       const [first] = list(JSON.parse(line));
       if (first?.["link_type"] !== undefined) {
         finish();

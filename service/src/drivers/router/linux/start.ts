@@ -8,18 +8,21 @@ import { lookup } from "node:dns/promises";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../../base/log.ts";
+import { architectures } from "../../../base/systemcalls.ts";
 import { type Exec, searchPath } from "../../exec.ts";
+import { filterPrograms } from "../../privateroot.ts";
 import type { Router } from "../interface.ts";
 import { createIpsec } from "../ipsec/ipsec.ts";
 import { tagOf } from "../model/name.ts";
 import type { Limits } from "../nft/connectionlimits.ts";
 import { createSim } from "../sim/sim.ts";
-import { chooseHolder, type DeviceKind } from "../wireguard/device.ts";
+import { chooseHolder } from "../wireguard/device.ts";
 import { createWireguard } from "../wireguard/wireguard.ts";
 import { permitsPrivateRoots } from "./confine.ts";
-import { type Capabilities, detect } from "./detect.ts";
+import { detect } from "./detect.ts";
 import { claimHost, type Pool } from "./installations.ts";
 import { createLinux } from "./linux.ts";
+import { describeMissing, describeNetworks, needed } from "./startlines.ts";
 import { ipsecTunnels, wireguardTunnels } from "./tunnels.ts";
 
 /** The driver and what it supports. */
@@ -77,8 +80,8 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
   if (simulate) return simulated("BRUME_SIMULATE is set");
   if (process.platform !== "linux") return simulated("this is not Linux");
   if (process.getuid?.() !== 0) return simulated("only root can create networks");
-  const missing = ["ip", "nft", "tc", "sysctl"].filter((program) => !isInstalled(program));
-  if (missing.length > 0) return simulated(`not installed: ${missing.join(", ")}`);
+  const missing = needed.filter((program) => !isInstalled(program));
+  if (missing.length > 0) return simulated(describeMissing(missing));
 
   const tag = tagOf(dataFolder);
   const capabilities = await detect(exec, `brume-${tag}_try`);
@@ -117,6 +120,7 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     limits: within(limits),
     now,
   });
+  const hasFilter = architectures[process.arch] === undefined ? null : filterPrograms().length > 0;
   const engines = ["nftables", ...(offers.ipsec ? ["strongSwan"] : []), ...(offers.wireguard ? ["wireguard"] : [])];
   return {
     router,
@@ -124,13 +128,14 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     plug: null,
     runFolder,
     offers,
-    detail: `host: ${engines.join(", ")}`,
-    lines: [
-      ...describe(capabilities, offers, holder),
-      ...((await permitsPrivateRoots(exec))
-        ? []
-        : ["          without private roots: dnsmasq, charon and wireguard-go see the files of this host"]),
-    ],
+    detail: `host: ${engines.join(", ")}${hasFilter === true ? "" : ", without a filter of system calls"}`,
+    lines: describeNetworks({
+      capabilities,
+      hasIpsec: offers.ipsec,
+      wireguard: holder,
+      hasPrivateRoots: await permitsPrivateRoots(exec),
+      hasFilter,
+    }),
   };
 }
 
@@ -144,17 +149,4 @@ function within({ network, server, packets }: Limits): Limits {
   const rows = (existsSync(table) && Number(readFileSync(table, "utf8"))) || Number.POSITIVE_INFINITY;
   const perNetwork = Math.floor(Math.min(network, Math.max(rows / 4, 100)));
   return { network: perNetwork, server: Math.min(server, Math.ceil(perNetwork / 4)), packets };
-}
-
-function describe(found: Capabilities, offers: RouterStart["offers"], holder: DeviceKind | null): string[] {
-  const lines = ["networks  one namespace each, nftables"];
-  const not = (name: string): string => found.trials.find((trial) => trial.name.includes(name))?.detail ?? "";
-  if (!found.bandwidth) lines.push("          without bandwidth limits: tc cannot do it here");
-  if (!found.nat) lines.push(`          without address translation: ${not("translation")}`);
-  if (!found.dhcp) lines.push("          without DHCP: dnsmasq is not installed");
-  const esp = found.kernelEsp ? "ESP in the kernel" : "ESP in user space, since the kernel has none";
-  lines.push(`IPsec     ${offers.ipsec ? `strongSwan, ${esp}` : "none: charon-systemd is not installed"}`);
-  const wireguard = { kernel: "in the kernel", userspace: "wireguard-go, in user space" };
-  lines.push(`WireGuard ${holder === null ? "none: wireguard-go is not installed" : wireguard[holder]}`);
-  return lines;
 }
