@@ -47,7 +47,7 @@ export const dns = {
     emptyAbout: "Claim a name here if the service refuses to add it because another project has it.",
     noMatch: "No claim matches the filter.",
     instead: "Claim this name",
-    states: { Pending: "Waits for the record", Completed: "Proven", Failed: "Not proven" },
+    states: { Pending: "Pending", Completed: "Proven", Failed: "Not proven" },
     detail: "Last result",
     checked: "Checked",
     expires: "Ends",

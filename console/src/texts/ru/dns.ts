@@ -48,7 +48,7 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     emptyAbout: "Подайте заявку, если сервис не добавляет имя, потому что оно есть у другого проекта.",
     noMatch: "Нет подходящих заявок.",
     instead: "Заявить права на это имя",
-    states: { Pending: "Ждёт запись", Completed: "Доказано", Failed: "Не доказано" },
+    states: { Pending: "Ожидает", Completed: "Доказано", Failed: "Не доказано" },
     detail: "Последний результат",
     checked: "Проверено",
     expires: "Истекает",
