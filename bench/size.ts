@@ -15,6 +15,7 @@ import { type Line, medianOf, report } from "./lib/figures.ts";
 import { type Cost, type Response, send, startProber, type Turns } from "./lib/probe.ts";
 import { processorTime, start, untilReady } from "./lib/process.ts";
 import { fillSize, type Size, settings } from "./lib/sizefill.ts";
+import { measureGrowth } from "./lib/sizegrow.ts";
 
 const largest = Number(process.argv[2] ?? 100);
 const isPostgres = process.argv[3] === "postgres";
@@ -294,7 +295,35 @@ console.table(
   ),
 );
 
+/** Measures the largest numbers from nothing, each on a new database. */
+async function grow(kind: "servers" | "networks"): Promise<Line> {
+  const databases: Awaited<ReturnType<typeof startPostgres>>[] = [];
+  const open = async (): Promise<string | null> => {
+    if (!isPostgres) return null;
+    const server = await startPostgres([]);
+    databases.push(server);
+    return server.url;
+  };
+  try {
+    const count = sizeOf(scales.at(-1) ?? 1)[kind];
+    const { few, many } = await measureGrowth(kind, count, open);
+    console.log(
+      `${count} ${kind} from nothing: ${many.toFixed(1)} ms of processor time each, ${few.toFixed(1)} ms for a twentieth`,
+    );
+    return {
+      what: `${count} ${kind} from nothing, each compared with a twentieth of them`,
+      value: many / few,
+      limit: 1.5,
+      unit: "times",
+    };
+  } finally {
+    for (const server of databases) await server.close();
+  }
+}
+
 const lines: Line[] = [
+  await grow("servers"),
+  await grow("networks"),
   { what: "longest turn of the main thread, processor time", value: large.turns.most, limit: 100, unit: "ms" },
   { what: "longest turn of another thread, processor time", value: large.turns.others, limit: 100, unit: "ms" },
   {
@@ -342,6 +371,8 @@ const lines: Line[] = [
   { what: "start to the first DNS answer", value: large.dnsMs, limit: scales.at(-1) === 100 ? 2000 : 500, unit: "ms" },
   { what: "start to ready", value: large.startMs, limit: 3000, unit: "ms" },
   { what: "start to quiet", value: large.quietMs, limit: 10_000, unit: "ms" },
+  // A start compares each network completely; later `comparePeriod` of the reconciler is the limit.
+  { what: "full comparison of all networks", value: large.quietMs / 1000, limit: 600, unit: "s" },
   { what: "memory after the start", value: large.memory, limit: 400, unit: "MB" },
   { what: "memory after all of this", value: large.memoryAfter / large.memory, limit: 1.2, unit: "times" },
 ];

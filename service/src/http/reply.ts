@@ -6,7 +6,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:ht
 import { describeProblem } from "@brume/api/errors.ts";
 import { ApiError } from "../base/error.ts";
 import { StorageError } from "../store/db.ts";
-import type { FileBody } from "./streambody.ts";
+import { type FileBody, isLongText, sendText } from "./streambody.ts";
 
 /** A response before it is sent. */
 export interface Reply {
@@ -127,8 +127,12 @@ export function send(
   if (file !== undefined && request.method !== "HEAD") return file.send(response);
   void file?.close();
   if (request.method === "HEAD" || reply.body === "") response.end();
-  // As many bytes as characters: the body is ASCII, and `latin1` is the cheaper encoding.
-  else response.end(reply.body, length === reply.body.length ? "latin1" : "utf8");
+  else {
+    // As many bytes as characters: the body is ASCII, and `latin1` is the cheaper encoding.
+    const encoding = length === reply.body.length ? "latin1" : "utf8";
+    if (isLongText(reply.body)) return sendText(response, reply.body, encoding);
+    response.end(reply.body, encoding);
+  }
   return null;
 }
 

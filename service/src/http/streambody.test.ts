@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { StorageError } from "../store/db.ts";
-import { collect, printList } from "./streambody.ts";
+import { collect, printList, sendText } from "./streambody.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "brume-body-"));
 const respond: { current: (response: ServerResponse) => void } = { current: () => {} };
@@ -110,4 +110,39 @@ test("a list is printed as JSON", async () => {
   };
   assert.equal(await print(), "[]");
   assert.equal(await print(1, { a: "b" }), '[1,{"a":"b"}]');
+});
+
+test("a long text is sent in parts, as fast as the client reads, and no part divides a character", async () => {
+  const text = `x${"😀".repeat(8_000_000)}é`;
+  const parts: string[] = [];
+  respond.current = (response) => {
+    const { write } = response;
+    response.write = ((part: string, encoding: "utf8") => {
+      parts.push(part);
+      return Reflect.apply(write, response, [part, encoding]);
+    }) as typeof write;
+    void sendText(response, text, "utf8");
+  };
+  const response = await request();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.ok(parts.length < 200, `${parts.length} parts were written before the client has read`);
+  const received: Buffer[] = [];
+  for await (const part of response) received.push(part as Buffer);
+  assert.ok(Buffer.concat(received).equals(Buffer.from(text)));
+  assert.ok(parts.every((part) => part.length <= 65_537 && part.isWellFormed()));
+  assert.ok(parts.length > 200, `${parts.length} parts`);
+});
+
+test("a text is no longer sent when the client has gone", async () => {
+  let sent: Promise<void> = Promise.resolve();
+  const begun = new Promise<void>((resolve) => {
+    respond.current = (response) => {
+      sent = sendText(response, "x".repeat(30_000_000), "latin1");
+      resolve();
+    };
+  });
+  const response = await request();
+  await begun;
+  response.destroy();
+  await sent;
 });

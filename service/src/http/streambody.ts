@@ -84,15 +84,39 @@ const fileBody = (file: FileHandle, bytes: number): FileBody => ({
   },
 });
 
+/** Whether a text is long enough for `sendText`: encoding and copying it at once takes a turn of the event loop. */
+export const isLongText = (text: string): boolean => text.length > mostUnsplit;
+
+/** Sends a text in parts, as fast as the client reads, and ends the response. No part ends in the middle of a surrogate pair. */
+export async function sendText(
+  response: Pick<ServerResponse, "write" | "end" | "on" | "off" | "closed" | "destroyed">,
+  text: string,
+  encoding: "latin1" | "utf8",
+): Promise<void> {
+  const turn = createTurn();
+  for (let at = 0; at < text.length; ) {
+    if (response.closed || response.destroyed) return;
+    const last = text.charCodeAt(at + partSize - 1);
+    const end = at + partSize + (last >= 0xd8_00 && last <= 0xdb_ff ? 1 : 0);
+    const isReady = response.write(text.slice(at, end), encoding);
+    at = end;
+    if (!isReady) await drained(response);
+    if (turn.isOver()) await turn.next();
+  }
+  response.end();
+}
+
 /** Resolves when the response accepts more, or is closed, also if it was closed before. */
-const drained = (response: ServerResponse): Promise<void> =>
+const drained = (response: Pick<ServerResponse, "on" | "off" | "closed" | "destroyed">): Promise<void> =>
   new Promise((resolve) => {
     if (response.closed || response.destroyed) return resolve();
     const done = (): void => {
-      response.off("drain", done).off("close", done);
+      response.off("drain", done);
+      response.off("close", done);
       resolve();
     };
-    response.on("drain", done).on("close", done);
+    response.on("drain", done);
+    response.on("close", done);
   });
 
 /** Yields a JSON array of the items. */
