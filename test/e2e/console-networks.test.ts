@@ -300,12 +300,12 @@ describeConsole("the console of networks", {}, (fixture) => {
       });
       await page.goto("/console/networks?tab=map");
       await page.getByText("↓ 2 Mbit/s").first().waitFor();
-      assert.ok((await page.locator("path.flow-2").count()) > 1);
+      await page.locator("path.flow-2").nth(1).waitFor({ state: "attached" });
       const server = page.getByRole("link", {
         name: /^front-1 10\.64\S+ Running, 2 Mbit\/s in, 0 bit\/s out/,
       });
       await tabTo(page, server);
-      assert.ok((await page.locator("path.active").count()) > 0);
+      await page.locator("path.active").first().waitFor({ state: "attached" });
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "front-1" }).waitFor();
       await page.goBack();

@@ -16,6 +16,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByText("The request is valid.").waitFor();
       await page.getByRole("button", { name: "Create server" }).click();
       await page.getByRole("link", { name: "worker-3" }).waitFor();
+      await page.getByRole("row").nth(3).waitFor();
       assert.equal(await page.getByRole("row").count(), 4);
       await page.getByRole("row", { name: /worker-1.*Running/ }).waitFor();
       await page.getByRole("checkbox", { name: "Select all" }).check();

@@ -201,7 +201,7 @@ describeConsole("the console", {}, (fixture) => {
       await page.getByLabel("Type gone.example to confirm").fill("gone.example");
       await confirm.click();
       await page.getByRole("link", { name: "example.com" }).waitFor();
-      assert.equal(await page.getByRole("link", { name: "gone.example" }).count(), 0);
+      await page.getByRole("link", { name: "gone.example" }).waitFor({ state: "detached" });
     });
   });
 

@@ -48,13 +48,13 @@ describe("the pages of documents", { timeout: 300_000 }, () => {
       await first.getByText("server_busy").first().waitFor();
       await page.keyboard.press("Enter");
       await page.waitForURL("**/docs/errors#server_busy");
-      assert.ok(await page.locator("tr#server_busy").isVisible());
+      await page.locator("tr#server_busy").waitFor();
     }));
 
   test("the type of an error leads to its cause", () =>
     story("/docs#server_busy", {}, async (page) => {
       await page.waitForURL("**/docs/errors#server_busy");
-      assert.ok(await page.locator("tr#server_busy").isVisible());
+      await page.locator("tr#server_busy").waitFor();
     }));
 
   test("a form sends the request with the reader's token, and a change as a dry run", () =>
@@ -87,7 +87,7 @@ describe("the pages of documents", { timeout: 300_000 }, () => {
     story("/docs/api/networks#configureFirewall", { width: 390 }, async (page) => {
       const isWide = () => page.evaluate("document.documentElement.scrollWidth > innerWidth");
       assert.equal(await isWide(), false);
-      assert.ok(await page.locator("#configureFirewall").isVisible());
+      await page.locator("#configureFirewall").waitFor();
       await page.getByRole("button", { name: "Menu" }).click();
       await page.locator("#menu").getByRole("link", { name: "Security", exact: true }).click();
       await page.waitForURL("**/docs/security");

@@ -135,8 +135,8 @@ describe("the certificate of the API", { skip: hindrance, concurrency: false }, 
   /** Waits for a valid certificate: each is valid for a few seconds only. */
   async function validSerial(servername = host): Promise<string> {
     for (;;) {
-      const found = await serial(servername).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== "CERT_HAS_EXPIRED") throw error;
+      const found = await serial(servername).catch((error: unknown) => {
+        if ((error as NodeJS.ErrnoException).code !== "CERT_HAS_EXPIRED") throw error;
       });
       if (found !== undefined) return found;
       await sleep(50);

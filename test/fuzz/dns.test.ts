@@ -105,8 +105,8 @@ async function fuzzTcp(address: string, random: Random): Promise<void> {
 
 /** The kernel may drop any datagram under this load. */
 async function lookUpWithRetries(asker: DnsClient, name: string): Promise<readonly unknown[] | null> {
-  for (let tries = 0; tries < 10; tries++) {
-    const found = await lookUp(asker, name, 500);
+  for (let tries = 0; tries < 120; tries++) {
+    const found = await lookUp(asker, name, 1000);
     if (found !== null) return found;
   }
   return null;

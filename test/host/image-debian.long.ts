@@ -55,7 +55,7 @@ test("a first boot, and that of a copy", { skip, timeout: 1_200_000 }, async (t)
   assert.ok(Number(vm.ssh("df -m / | awk 'END { print $2 }'", key)) > 5500, "the root file system has grown");
   const original = identify(vm, key);
   await vm.monitor("system_powerdown");
-  await vm.ended(60);
+  await vm.ended();
 
   const copy = join(folder, "two.qcow2");
   execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", disk, copy]);

@@ -137,7 +137,7 @@ export async function boot(options: BootOptions): Promise<Running> {
   const running: Running = {
     pid: child.pid ?? 0,
     serial: () => serial,
-    async says(what, seconds = 60) {
+    async says(what, seconds = 240) {
       return until(`${what} in ${JSON.stringify(serial.slice(-400))}`, () => what.exec(serial), seconds).catch(() => {
         throw new Error(`no ${what} within ${seconds} s; the serial line ends with ${serial.slice(-2000)}`);
       });
@@ -176,7 +176,7 @@ export async function boot(options: BootOptions): Promise<Running> {
       boots += 1;
     },
     monitor,
-    async ended(seconds = 30) {
+    async ended(seconds = 240) {
       const limit = sleep(seconds * 1000, "late", { ref: false });
       assert.notEqual(await Promise.race([exit, limit]), "late", `still running after ${seconds} s`);
     },

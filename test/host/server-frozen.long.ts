@@ -36,7 +36,7 @@ describe("a server whose process is stopped", { skip: hindrance ?? false, concur
     await client.waitFor(
       "readServer",
       { path: { id: ID } },
-      { until: ({ Condition }) => Condition !== "NotResponding", timeout: 60_000 },
+      { until: ({ Condition }) => Condition !== "NotResponding", timeout: 300_000 },
     );
     await grow();
     assert.equal((await host.lastAction(ID)).State, "Completed");

@@ -203,8 +203,8 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     const before = await isUp();
     const [child] = await findDaemons(exec, fixture.here.namespace, "wireguard-go");
     const pinging = exec.run(
-      ["ip", "netns", "exec", fixture.here.server, "ping", "-i", "0.02", "-c", "40", "-W", "2", "-q", "10.24.2.2"],
-      { timeout: 20_000 },
+      ["ip", "netns", "exec", fixture.here.server, "ping", "-i", "0.02", "-c", "40", "-W", "10", "-q", "10.24.2.2"],
+      { timeout: 120_000 },
     );
     await apply(tunnel, other);
     await apply(tunnel, { ...other, peerSubnets: ["10.78.0.0/24"], presharedKey: secret });
