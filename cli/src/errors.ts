@@ -139,7 +139,11 @@ export function showError(error: unknown, command: Command | null, url: string):
   if (error instanceof ConnectionError) return showConnection(error);
   if (error instanceof Error && error.name === "AbortError")
     return shown(130, "Stopped. Work that the service has accepted continues.");
-  const system = error as NodeJS.ErrnoException | null;
+  const system = error as (NodeJS.ErrnoException & { readonly dest?: string }) | null;
+  if (system?.code === "EISDIR")
+    return shown(2, `${system.dest ?? system.path ?? "The path"} is a folder, not a file.`);
+  if (system?.code === "EACCES" && system.path !== undefined)
+    return shown(2, `This user may not open ${system.path}.`, "Use sudo, or another file.");
   if (system?.code === "ENOENT" && system.path !== undefined) return shown(2, `${system.path} does not exist.`);
   return shown(1, error instanceof Error ? error.message : String(error));
 }

@@ -96,11 +96,13 @@ test("flags alone are enough, and the service starts with the command line of th
 });
 
 test("on a terminal every answer is prompted for, with its default", async () => {
+  const certificate = join(cli.home, "a.pem");
+  writeFileSync(certificate, "");
   const answers = [
     "0.0.0.0:8443",
     "",
-    "/etc/ssl/a.pem",
-    "/etc/ssl/a.key",
+    certificate,
+    certificate,
     "",
     "192.0.2.53:53",
     "ns1.example.com",
@@ -117,7 +119,7 @@ test("on a terminal every answer is prompted for, with its default", async () =>
   );
   const text = readFileSync(settings, "utf8");
   assert.match(text, /\nlisten = "0\.0\.0\.0:8443"\n/);
-  assert.match(text, /\n# certificate of the API\ntls_cert = "\/etc\/ssl\/a\.pem"\n/);
+  assert.ok(text.includes(`\n# certificate of the API\ntls_cert = "${certificate}"\n`), text);
   assert.match(text, /\npublic_pool = "192\.0\.2\.64\/26"\n/);
   assert.doesNotMatch(text, /token|public_address/);
   const parsed = parseUnit(readFileSync(unit, "utf8"));
@@ -170,4 +172,14 @@ test("the container image runs the command line of the DNS unit as its user, wit
     [],
   );
   assert.match(image, new RegExp(`^VOLUME ${variables[0]?.split("=")[1]}$`, "m"));
+});
+
+test("a certificate that does not exist and a folder as file are errors, and nothing is written", async () => {
+  const [none, file] = [join(cli.home, "none.pem"), join(cli.home, "wrong.toml")];
+  const wrong = await init(["--yes", "--file", file, "--listen", "0.0.0.0:443", "--tls-cert", none, "--tls-key", none]);
+  assert.deepEqual([wrong.code, existsSync(file)], [2, false]);
+  assert.match(wrong.err, /^error: --tls-cert: .*none\.pem does not exist\.\n/);
+  const folder = await cli(["plan", "--file", cli.home], here);
+  assert.equal(folder.code, 1);
+  assert.match(folder.err, /is a folder, not a file\./);
 });

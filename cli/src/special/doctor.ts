@@ -100,10 +100,11 @@ async function checkToken(session: Session): Promise<Finding[]> {
   return found;
 }
 
-/** Packages of this host, if the service of this clone is the one that is used. */
+/** Packages of this host, if the service of this clone is the one that is used, or none was started yet. */
 async function checkPackages(session: Session): Promise<Finding[]> {
   const { installation, capture } = session.host;
-  if (installation === null || (await session.target()).name !== "local") return [];
+  const target = await session.target().catch(() => null);
+  if (installation === null || (target !== null && target.name !== "local")) return [];
   const names = (await capture("sh", [join(installation, "scripts/setup"), "missing"])).trim();
   return [
     names === ""

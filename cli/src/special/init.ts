@@ -1,4 +1,5 @@
 /** `brume init`: the first set-up. Questions, or flags, become the settings file and the systemd unit. */
+import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -177,6 +178,9 @@ export const run: Run = async (session) => {
   const isRoot = process.getuid?.() === 0;
   const all = questions(isRoot, folder);
   const given = await ask(session, all);
+  for (const { key, flag } of all.filter((one) => one.key === "tls_cert" || one.key === "tls_key"))
+    if (given[key] && !existsSync(given[key]))
+      throw new UsageError(`--${flag}: ${given[key]} does not exist.`, "Nothing was changed. Correct the answer.");
   const path = textFlag(session, "file") ?? (isRoot ? "/etc/brume/brume.toml" : join(folder, "brume.toml"));
   const text = settingsFile(given, Object.fromEntries(all.map(({ key, meaning }) => [key, meaning])));
   const draft = `${path}.new`;
