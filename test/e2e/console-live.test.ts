@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { consoleFolder, launchBrowser, openConsole } from "../support/browser.ts";
+import { sendEvents } from "../support/eventflood.ts";
 import { freePort } from "../support/port.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { createTestService } from "../support/testservice.ts";
@@ -46,33 +47,7 @@ describe("a live page", { timeout: 600_000 }, () => {
       const [sample] = await brume.client.listEvents({ query: { newest: true, limit: 1, type: "server.changed" } });
       assert.ok(sample);
       const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });
-      // A stream of 5000 changes in five seconds, which no simulated host could produce by itself.
-      await page.addInitScript(
-        ([event, id]) => {
-          const real = globalThis.fetch;
-          globalThis.fetch = (input, init) => {
-            if (input !== "/event") return real(input, init);
-            let sent = 0;
-            const body = new ReadableStream({
-              start(stream) {
-                const timer = setInterval(() => {
-                  let text = "";
-                  for (let index = 0; index < 50; index++) {
-                    sent++;
-                    const Data = { ...(event.Data as object), Name: `busy ${sent}` };
-                    const one = { ...event, ID: id + sent, Data };
-                    text += `event: ${event.Type}\nid: ${one.ID}\ndata: ${JSON.stringify(one)}\n\n`;
-                  }
-                  stream.enqueue(new TextEncoder().encode(text));
-                  if (sent >= 5000) clearInterval(timer);
-                }, 50);
-              },
-            });
-            return Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }));
-          };
-        },
-        [sample, 1_000_000] as const,
-      );
+      await sendEvents(page, sample, { perSecond: 1000, seconds: 5 });
       await page.goto("/console/servers");
       await page.getByRole("link", { name: /^busy \d+/ }).waitFor();
       // The page works while events arrive.
