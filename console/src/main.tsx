@@ -5,10 +5,12 @@ import "./ui/base.css";
 import "./ui/controls.css";
 import "./ui/overlay.css";
 import "./ui/layout.css";
+import "./ui/panel.css";
 import "./ui/data.css";
 import "./ui/table.css";
 import "./ui/network.css";
 import "./ui/map.css";
+import "./ui/forced.css";
 
 const root = document.getElementById("root");
 if (root !== null) createRoot(root).render(<App />);

@@ -70,7 +70,7 @@ export function AccountMenu() {
         Русский
       </MenuItem>
       <hr />
-      <MenuItem icon="left" onSelect={signOut}>
+      <MenuItem icon="leave" onSelect={signOut}>
         {t.nav.signOut}
       </MenuItem>
     </Menu>

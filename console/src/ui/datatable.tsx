@@ -41,14 +41,21 @@ const plainRows = 60;
 /** Pixels that a second line adds to a row. */
 const secondLine = 24;
 
-/** Returns the width of the element in pixels, also after it has changed. */
+/**
+ * Returns the width of the element in pixels, also after it has changed. Sets `--above` to its distance from the top of the page, so that
+ * a long table ends where the screen does and the page itself does not scroll.
+ */
 function useWidth(element: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(() => innerWidth);
   useLayoutEffect(() => {
     const box = element.current;
     if (box === null) return undefined;
-    setWidth(box.clientWidth);
-    const observer = new ResizeObserver(() => setWidth(box.clientWidth));
+    const measure = (): void => {
+      setWidth(box.clientWidth);
+      box.style.setProperty("--above", `${Math.round(box.getBoundingClientRect().top + scrollY)}px`);
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
     observer.observe(box);
     return () => observer.disconnect();
   }, [element]);

@@ -86,12 +86,25 @@ export function Note({ kind = "calm", children }: { kind?: "calm" | "warn"; chil
   );
 }
 
+/** An option of a command, which is short enough for a line. */
+const option = /^--?[\w-]{1,24}\s*$/;
+
 /** A text to copy, such as a command line. */
 export function Code({ text }: { text: string }) {
   const t = useTexts();
   return (
     <div className="code">
-      <pre>{text}</pre>
+      <pre>
+        {text.split(/(?<=\s)(?=-)|(?<=\s)(?!-)/).map((part, index) =>
+          option.test(part) ? (
+            <span key={index} className="option">
+              {part}
+            </span>
+          ) : (
+            part
+          ),
+        )}
+      </pre>
       <Copy text={text} label={t.common.command} />
     </div>
   );

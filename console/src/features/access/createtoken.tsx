@@ -111,7 +111,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
               onChange={({ target }) => setLasts(target.value as Duration)}
             />
           </div>
-          <fieldset className="columns" aria-label={t.access.scopes}>
+          <fieldset className="columns pairs" aria-label={t.access.scopes}>
             {scopes.map((scope) => (
               <Check
                 key={scope}

@@ -82,12 +82,14 @@ function Row({ setting }: { setting: Setting }) {
   const t = useTexts();
   const { Name, Variable, Value, Default, Unit, Source, Place, IsSet, IsHidden, NeedsRestart, Description } = setting;
   const shown = IsHidden ? t.settings.hidden : (Value ?? Default ?? t.settings.none);
+  const isOther = IsSet && Default !== null;
   const line = `${Name} = ${JSON.stringify(Value ?? "")}`;
   return (
     <li className="stack tight">
       <div className="line apart">
         <span className="line">
           <strong className="mono">{Name}</strong>
+          <code className="muted">{Variable}</code>
           {Source !== "Default" && <span className="tag">{Place ?? t.settings.sources[Source]}</span>}
         </span>
         <span className="line">
@@ -101,11 +103,11 @@ function Row({ setting }: { setting: Setting }) {
       <p className="muted small break">
         <Marked text={Description} />
       </p>
-      <p className="muted small break">
-        <code>{Variable}</code>
-        {IsSet && Default !== null && ` · ${t.settings.default(Default)}`}
-        {!NeedsRestart && ` · ${t.settings.live}`}
-      </p>
+      {(isOther || !NeedsRestart) && (
+        <p className="muted small break">
+          {[isOther && t.settings.default(Default), !NeedsRestart && t.settings.live].filter(Boolean).join(" · ")}
+        </p>
+      )}
     </li>
   );
 }

@@ -56,7 +56,7 @@ export function ImageList() {
       {
         id: "state",
         name: t.common.state,
-        width: "minmax(190px, 1fr)",
+        width: "minmax(128px, 1fr)",
         isMain: true,
         cell: ({ State: state, Progress, Error: failure, ...image }) =>
           state === "Uploading" ? (
@@ -72,7 +72,7 @@ export function ImageList() {
             </span>
           ),
       },
-      { id: "type", name: t.images.type, width: "minmax(110px, 1fr)", cell: ({ Type }) => t.images.types[Type] },
+      { id: "type", name: t.images.type, width: "minmax(130px, 1fr)", cell: ({ Type }) => t.images.types[Type] },
       {
         id: "system",
         name: t.images.system,

@@ -1,7 +1,9 @@
 /** Addresses of a public network and its servers. */
 import type { PublicNetwork } from "@brume/api/network.ts";
+import { labelTexts } from "../../data/label.ts";
 import { firewallState, serversOf } from "../../data/networkview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Tags } from "../../ui/filters.tsx";
 import { Facts, Panel, State } from "../../ui/page.tsx";
 import { LinkedServers } from "./linkedservers.tsx";
 
@@ -44,9 +46,7 @@ export function NetworkOverview({ network }: { network: PublicNetwork }) {
               },
               Object.keys(Labels).length > 0 && {
                 name: t.common.labels,
-                value: Object.entries(Labels)
-                  .map((pair) => pair.join("="))
-                  .join(", "),
+                value: <Tags texts={labelTexts(Labels)} />,
               },
               { name: "ID", value: Id, copy: String(Id) },
             ]}

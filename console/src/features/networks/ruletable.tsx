@@ -172,10 +172,10 @@ export function RuleTable(props: RuleTableProps) {
       },
       select("Action", t.firewall.action, ruleActions),
       select("Protocol", t.firewall.protocol, ruleProtocols),
-      input("Source", t.firewall.source, "minmax(120px, 1.2fr)"),
-      input("Destination", t.firewall.destination, "minmax(120px, 1.2fr)"),
+      input("Source", t.firewall.source, "minmax(120px, 1fr)"),
+      input("Destination", t.firewall.destination, "minmax(120px, 1fr)"),
       input("DestinationPort", t.firewall.port, "minmax(84px, 0.7fr)"),
-      input("Name", t.firewall.name, "minmax(120px, 1.3fr)"),
+      input("Name", t.firewall.name, "minmax(140px, 2fr)"),
       {
         id: "hits",
         name: t.firewall.hits,

@@ -23,15 +23,14 @@ interface Problem {
 const mostShown = 8;
 
 interface AttentionProps {
-  /** Absent: not read yet. */
-  readonly servers: readonly Server[] | undefined;
-  readonly domains: readonly Domain[] | undefined;
+  readonly servers: readonly Server[];
+  readonly domains: readonly Domain[];
 }
 
 export function Attention({ servers, domains }: AttentionProps) {
   const t = useTexts();
   const readiness = useQuery(queriesOf(useData().client).readiness()).data;
-  if (servers === undefined || domains === undefined || readiness === undefined)
+  if (readiness === undefined)
     return (
       <Panel title={t.overview.attention}>
         <Skeleton />

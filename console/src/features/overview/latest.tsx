@@ -38,16 +38,16 @@ export function Latest() {
             return (
               <li key={event.ID} className="line fixed">
                 <span className="grow truncate">
+                  <span className="muted">
+                    {kind} {verb}
+                  </span>{" "}
                   {server === null || event.Data === null ? (
                     name
                   ) : (
                     <Link to="/servers/$id" params={{ id: String(server) }}>
                       {name}
                     </Link>
-                  )}{" "}
-                  <span className="muted">
-                    {kind} {verb}
-                  </span>
+                  )}
                 </span>
                 <time className="muted small nowrap" dateTime={event.Date} title={format.time(event.Date)}>
                   {format.ago(event.Date)}

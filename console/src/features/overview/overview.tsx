@@ -26,6 +26,8 @@ export function Overview() {
   const locations = useQuery(queries.locations());
   const project = account?.Projects.find(({ ID }) => ID === account.Token.ProjectID)?.Name;
   const isSimulated = locations.data?.[0]?.Engines.Machine === "sim";
+  // Everything appears at once, so that nothing moves what is below.
+  const isPending = locations.isPending || (mayServers && servers.isPending) || (mayDns && domains.isPending);
   const isEmpty = servers.data?.length === 0 && domains.data?.length === 0;
   return (
     <div className="stack wide">
@@ -37,9 +39,11 @@ export function Overview() {
           </Link>
         )}
       </PageHead>
-      {isSimulated && <Note>{t.overview.simulated}</Note>}
-      <Figures servers={servers.data} domains={domains.data} />
-      {isEmpty ? (
+      {isSimulated && !isPending && <Note>{t.overview.simulated}</Note>}
+      {!isPending && <Figures servers={servers.data} domains={domains.data} />}
+      {isPending ? (
+        <Skeleton lines={8} />
+      ) : isEmpty ? (
         <Panel>
           <Empty icon="server" title={t.overview.start}>
             {t.overview.startAbout}
@@ -47,10 +51,7 @@ export function Overview() {
         </Panel>
       ) : (
         <div className="columns">
-          <Attention
-            servers={mayServers && servers.isPending ? undefined : (servers.data ?? [])}
-            domains={mayDns && domains.isPending ? undefined : (domains.data ?? [])}
-          />
+          <Attention servers={servers.data ?? []} domains={domains.data ?? []} />
           <Latest />
         </div>
       )}
@@ -68,7 +69,7 @@ function Figures({
   const t = useTexts();
   const format = useFormat();
   const locations = useQuery(queriesOf(useData().client).locations()).data;
-  if (locations === undefined) return <Skeleton lines={3} />;
+  if (locations === undefined) return null;
   const sum = (name: "CPU" | "RAM" | "HDD" | "FreeCPU" | "FreeRAM" | "FreeHDD") =>
     locations.reduce((total, { Capacity }) => total + Capacity[name], 0);
   const share = (label: string, all: number, free: number, show: (value: number) => string) => (

@@ -150,7 +150,7 @@ export function ServerCreate() {
           </Panel>
           <Panel title={t.create.size}>
             <div className="stack">
-              <fieldset className="choices" aria-label={t.create.size}>
+              <fieldset className="choices small" aria-label={t.create.size}>
                 {sizes.map((size) => (
                   <Choice
                     key={size.id}

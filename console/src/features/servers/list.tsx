@@ -51,7 +51,7 @@ export function ServerList() {
       {
         id: "name",
         name: t.common.name,
-        width: "minmax(160px, 2fr)",
+        width: "minmax(160px, 3fr)",
         isMain: true,
         cell: ({ ID, Name }) => (
           <Link to="/servers/$id" params={{ id: String(ID) }} className="whole">
@@ -62,7 +62,7 @@ export function ServerList() {
       {
         id: "state",
         name: t.common.state,
-        width: "136px",
+        width: "128px",
         isMain: true,
         cell: (server) => {
           const { tone, word } = serverState(server, t);
@@ -73,18 +73,18 @@ export function ServerList() {
         id: "address",
         name: t.servers.address,
         isBelow: true,
-        width: "minmax(130px, 1fr)",
+        width: "124px",
         cell: (server) => <span className="mono">{addressOf(server)}</span>,
       },
       {
         id: "size",
         name: t.servers.size,
-        width: "minmax(176px, 1fr)",
+        width: "176px",
         cell: ({ CPU, RAM, HDD }) => (
           <span className="number">{t.servers.sizeOf(CPU, format.megabytes(RAM), format.megabytes(HDD * 1024))}</span>
         ),
       },
-      { id: "image", name: t.servers.image, width: "minmax(110px, 1fr)", cell: ({ Image }) => Image },
+      { id: "image", name: t.servers.image, width: "minmax(100px, 1fr)", cell: ({ Image }) => Image },
       {
         id: "labels",
         name: t.common.labels,

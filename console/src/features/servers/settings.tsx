@@ -46,6 +46,7 @@ export function ServerSettings({ server }: { server: Server }) {
     IsProtected: form.IsProtected,
     ...(labels !== labelText(server.Labels) && { Labels: readLabels(labels) }),
   };
+  const isNamed = form.Name !== Name || form.IsProtected !== IsProtected || named.Labels !== undefined;
   const save = (body: ServerEdit) => (event: SubmitEvent) => {
     event.preventDefault();
     run(body).catch(() => undefined);
@@ -77,7 +78,7 @@ export function ServerSettings({ server }: { server: Server }) {
             />
             <RequestPanel isFolded request={requestOf(named)} />
             <div className="line">
-              <Button type="submit" isBusy={isBusy}>
+              <Button type="submit" kind="primary" isBusy={isBusy} disabled={!isNamed}>
                 {t.common.save}
               </Button>
             </div>

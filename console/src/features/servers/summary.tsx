@@ -2,10 +2,12 @@
 import type { Server } from "@brume/api/server.ts";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { labelTexts } from "../../data/label.ts";
 import { addressOf } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Code } from "../../ui/feedback.tsx";
+import { Tags } from "../../ui/filters.tsx";
 import { Facts, Panel } from "../../ui/page.tsx";
 import { ServerActions } from "./actions.tsx";
 
@@ -39,9 +41,7 @@ export function ServerSummary({ server }: { server: Server }) {
               },
               Object.keys(server.Labels).length > 0 && {
                 name: t.common.labels,
-                value: Object.entries(server.Labels)
-                  .map(([key, value]) => `${key}=${value}`)
-                  .join(", "),
+                value: <Tags texts={labelTexts(server.Labels)} />,
               },
               server.BatchID !== null && {
                 name: t.server.group,
