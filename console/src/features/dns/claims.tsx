@@ -85,7 +85,8 @@ export function ClaimList({ button }: { button: ReactNode }) {
     ],
     [t, format, mayOwn],
   );
-  const close = (): void => void go({ search: ({ claim: _, ...before }) => before, replace: true });
+  const without = (before: object) => Object.fromEntries(Object.entries(before).filter(([name]) => name !== "claim"));
+  const close = (): void => void go({ search: without, replace: true });
   return (
     <>
       <p className="muted">{t.claims.about}</p>
