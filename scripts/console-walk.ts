@@ -2,7 +2,7 @@
  * Records a short walk through the console as an animated picture: `node scripts/console-walk.ts [FILE.webp]`. Chromium takes a picture
  * after each step, of a service with simulated engines, and `img2webp` (Debian's package webp) joins them.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,8 @@ import { consoleFolder, launchBrowser, openConsole } from "../test/support/brows
 import { fillService } from "../test/support/consolescene.ts";
 import { createTestService } from "../test/support/testservice.ts";
 
+if (spawnSync("img2webp", ["-version"]).error !== undefined)
+  throw new Error("img2webp is missing: as root, sh scripts/setup packages webp installs it");
 const [output = "docs/console-walk.webp"] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "brume-walk-"));
 const frames: string[] = [];
