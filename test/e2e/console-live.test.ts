@@ -40,6 +40,39 @@ describe("a live page", { timeout: 600_000 }, () => {
     }
   });
 
+  test("reads what it shows once, and misses no change before the first event arrives", async () => {
+    const brume = await createTestService("sqlite", { consoleFolder });
+    try {
+      const { client } = brume;
+      const { ID: id } = await client.createServer({ body: { Name: "early" } }, { wait: 60 });
+      const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      const reads: string[] = [];
+      page.on("request", (request) => {
+        if (request.method() === "GET") reads.push(new URL(request.url()).pathname + new URL(request.url()).search);
+      });
+      let open = (): void => {};
+      const isOpen = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      await page.route("**/event", async (route) => {
+        await isOpen;
+        await route.continue();
+      });
+      await page.goto("/console/servers");
+      await page.getByRole("link", { name: "early", exact: true }).waitFor();
+      await client.updateServer({ path: { id }, body: { Name: "late" } });
+      open();
+      await page.getByRole("link", { name: "late", exact: true }).waitFor();
+      // Events contain the server, and the list is read again only if its members change.
+      const lists = reads.filter((path) => path.startsWith("/server?") || path === "/server");
+      assert.equal(lists.length, 1, reads.join("\n"));
+      assert.deepEqual(faults, []);
+      await close();
+    } finally {
+      await brume.close();
+    }
+  });
+
   test("answers while a thousand events arrive in a second, and shows the last state", async () => {
     const brume = await createTestService("sqlite", { consoleFolder });
     try {

@@ -3,7 +3,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useCell } from "../data/cell.ts";
-import { createData, type Data, DataProvider, readAccount } from "../data/data.tsx";
+import { createData, type Data, DataProvider, readAccount, readNewest } from "../data/data.tsx";
 import { SignIn } from "../features/signin/signin.tsx";
 import { SpeechProvider } from "../texts/texts.tsx";
 import { Toasts } from "../ui/toast.tsx";
@@ -30,8 +30,8 @@ function Gate({ data, router }: { data: Data; router: ReturnType<typeof createAp
   const state = useCell(data.signedIn);
   useEffect(() => {
     if (state !== "unknown") return;
-    data.queries.query(readAccount(data.client)).then(
-      () => data.start(),
+    Promise.all([data.queries.query(readAccount(data.client)), readNewest(data.client)]).then(
+      ([, newest]) => data.start(newest),
       () => data.signedIn.set("out"),
     );
   }, [state, data]);

@@ -22,8 +22,8 @@ export interface Data {
   readonly connection: Cell<Connection>;
   /** The latest events, the newest first. */
   readonly recent: Cell<readonly Event[]>;
-  /** Starts to follow events, after the sign-in. */
-  start(): void;
+  /** Starts to follow events, after the sign-in and before the first page reads. `after`: id of the newest event; null: unknown. */
+  start(after: number | null): void;
   /** Forgets everything, after the session has ended. */
   stop(): void;
   retry(): void;
@@ -100,10 +100,10 @@ export function createData(): Data {
     signedIn,
     connection,
     recent,
-    start() {
+    start(after) {
       signedIn.set("in");
       if (stream !== null) return;
-      stream = startStream({ onEvents, onGap: () => void queries.invalidateQueries(), onSignedOut });
+      stream = startStream({ after, onEvents, onGap: () => void queries.invalidateQueries(), onSignedOut });
       const { connection: of } = stream;
       of.subscribe(() => connection.set(of.get()));
     },
@@ -128,6 +128,16 @@ export const readAccount = (client: Client) => ({
   queryKey: accountKey,
   queryFn: ({ signal }: { signal: AbortSignal }) => client.readAccount({}, { signal }),
 });
+
+/** Resolves to the id of the newest event, null if it cannot be read. What is read later contains this event and all before it. */
+export async function readNewest(client: Client): Promise<number | null> {
+  try {
+    const [newest] = await client.listEvents({ query: { newest: true, limit: 1 } });
+    return newest?.ID ?? 0;
+  } catch {
+    return null;
+  }
+}
 
 /** Returns the account of the signed-in token; undefined: not read yet. */
 export function useAccount(): Account | undefined {

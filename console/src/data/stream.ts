@@ -21,6 +21,8 @@ export interface EventStream {
 }
 
 interface StreamOptions {
+  /** Id of the event that the first reads contain; null: unknown. */
+  readonly after: number | null;
   readonly onEvents: (events: readonly Event[]) => void;
   /** Events may be missing: everything must be read again. */
   readonly onGap: () => void;
@@ -60,11 +62,11 @@ async function read(response: Response, signal: AbortSignal, push: (frames: Fram
 type Frames = ReturnType<ReturnType<typeof createFrameReader>>;
 
 /** Starts the stream. Events are passed on once per frame of the screen. */
-export function startStream({ onEvents, onGap, onSignedOut }: StreamOptions): EventStream {
+export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptions): EventStream {
   const connection = createCell<Connection>("connecting");
   const closing = new AbortController();
   const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-events") : null;
-  let last: number | null = null;
+  let last = after;
   let waiting: Event[] = [];
   let wake = (): void => {};
 
