@@ -10,8 +10,11 @@ export interface Sent {
   trips: number;
 }
 
-/** Turns of the event loop without a statement after which a program waits for a result. A program that rests continues in the next turn. */
-const quietTurns = 20;
+/**
+ * Turns of the event loop without a statement after which a program waits for a result. A write that rests continues in the next turn, and
+ * on a slow machine each of the writes in a commit rests several times before the next statement: together at most some hundred times.
+ */
+const quietTurns = 1000;
 
 /** Runs `act`, and returns the transactions that contain a statement with this text. */
 export async function listSent(text: string, act: () => Promise<unknown>): Promise<Sent[]> {
