@@ -12,7 +12,7 @@ export interface Sent {
 
 /**
  * Turns of the event loop without a statement after which a program waits for a result. A write that rests continues in the next turn, and
- * on a slow machine each of the writes in a commit rests several times before the next statement: together at most some hundred times.
+ * on a slow host each of the writes in a commit rests several times before the next statement: together at most some hundred times.
  */
 const quietTurns = 1000;
 
