@@ -5,11 +5,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
+import { tagOf } from "../../service/src/drivers/router/model/name.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { createProcess } from "../support/process.ts";
 import { triesAll } from "../support/random.ts";
@@ -18,6 +19,16 @@ import { hindrance as serverHindrance, until } from "./serverhost.ts";
 
 const hindrance = serverHindrance ?? (whyNot("unshare", "nsenter", "openssl") || null);
 if (hindrance !== null) console.log(`the certificate of two processes: not tried, ${hindrance}`);
+
+/** Ends the daemons of networks that a stopped service has left running. */
+function endDaemons(tag: string): void {
+  for (const pid of readdirSync("/proc").map(Number).filter(Boolean))
+    try {
+      if (readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(`/run/brume-${tag}/`)) process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended.
+    }
+}
 
 test("the control plane uses changed files that it cannot read", { skip: hindrance ?? false }, async () => {
   const files = mkdtempSync(join(tmpdir(), "brt-"));
@@ -64,6 +75,7 @@ test("the control plane uses changed files that it cannot read", { skip: hindran
   } finally {
     await brume.end("SIGTERM");
     await brume.close();
+    endDaemons(tagOf(folder));
     for (const each of [files, folder]) rmSync(each, { recursive: true, force: true });
   }
 });
@@ -78,10 +90,14 @@ test("the control plane orders and renews a certificate", { skip: noAuthority ??
     'ip link set lo up; mount -t tmpfs run /run; cp -a /etc /run/etc; mount --bind /run/etc /etc; exec "$0" "$@"';
   const file = join(import.meta.dirname, "../e2e/tls-acme.test.ts");
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
+  // Its processes have a namespace of their own, and end with it: a service that stops leaves its networks running.
   const argv = [
-    "-mn",
+    "-mnp",
+    "--fork",
+    "--kill-child",
     "--propagation",
     "private",
+    "--mount-proc",
     "sh",
     "-c",
     inside,

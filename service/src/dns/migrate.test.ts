@@ -176,10 +176,10 @@ test("without a transfer, the top and common names are queried", async () => {
 });
 
 /** Lets the time pass in which a transfer may be silent, when the client has read what was sent. */
-const bore = (): void => void setImmediate(() => setImmediate(() => mock.timers.tick(deadlineMs / 5)));
+const passIdleTime = (): void => void setImmediate(() => setImmediate(() => mock.timers.tick(deadlineMs / 5)));
 const rude: Record<string, NonNullable<Behaviour["transfer"]>> = {
   "closes the connection": (socket) => socket.destroy(),
-  "sends garbage": (socket) => socket.write(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"), bore),
+  "sends garbage": (socket) => socket.write(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"), passIdleTime),
   "answers another question": (socket, query) => {
     const bytes = codec.encode({ ...query, id: query.id ^ 1, type: "response", flags: 0, answers: [soa, soa] });
     socket.write(Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 255), bytes]));
@@ -188,9 +188,9 @@ const rude: Record<string, NonNullable<Behaviour["transfer"]>> = {
   "never comes to the end": (socket, query) => {
     const answers = [soa, { name: "a.example.com", type: "A", data: "10.0.0.9" }];
     const bytes = codec.encode({ ...query, type: "response", flags: 0x0400, answers });
-    socket.write(Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 255), bytes]), bore);
+    socket.write(Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 255), bytes]), passIdleTime);
   },
-  "sends nothing": bore,
+  "sends nothing": passIdleTime,
 };
 for (const [how, transfer] of Object.entries(rude))
   test(`after a transfer that ${how}, the names are queried`, async () => {

@@ -9,8 +9,9 @@
  *
  * Parts run one after the other, except those of a batch (`db.ts`). They await only the database. SQLite responds within the turn, so a
  * group takes one turn; there, a part that awaits something else delays the writers behind it, and the service logs a warning. PostgreSQL
- * receives statements in their order without waiting for the results of earlier ones, and a group while the former one is committed. On SQLite, a group takes about one slice of the event loop: the other parts follow in
- * the next one, and a long part rests between its objects.
+ * receives statements in their order without waiting for the results of earlier ones, and a group while the former one is committed. On
+ * SQLite, a group takes about one slice of the event loop: the other parts follow in the next one, and a long part rests between its
+ * objects.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextTurn } from "node:timers";
