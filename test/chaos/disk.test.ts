@@ -27,7 +27,7 @@ interface Disk {
 
 /** The file size limit of the process replaces the size of the disk: the write of a page fails. */
 const limited: Disk = {
-  options: { prefix: "trap '' XFSZ; ulimit -S -f 2400;" },
+  options: { prefix: "trap '' XFSZ; ulimit -S -f 4800;" },
   reason: /^The database is not available\./,
   makeRoom: (brume) => void execFileSync("prlimit", [`--pid=${brume.pid}`, "--fsize=unlimited:"]),
   remove: () => {},

@@ -84,8 +84,11 @@ export function createConsoles(browser: Browser, brume: Pick<TestService, "url">
     const faults: string[] = [];
     page.on("pageerror", (error) => faults.push(String(error)));
     page.on("console", (message) => {
+      // A busy host reports that it is not ready.
+      const isReadiness = message.location().url.endsWith("/readyz") && message.text().includes("status of 503");
       if (
         message.type() === "error" &&
+        !isReadiness &&
         !/status of 4\d\d|ERR_(INTERNET_DISCONNECTED|CONNECTION|INCOMPLETE)/.test(message.text())
       )
         faults.push(message.text());
