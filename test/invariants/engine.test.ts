@@ -42,8 +42,7 @@ invariant("several engines share the work, one worker per task", async (store, d
   const testFlow = createFixtureFlow(fixture);
   const stores = [store];
   while (stores.length < 4) stores.push(database.kind === "sqlite" ? store : observeCommits(await database.open()));
-  // The clock of the test is faster than a slow disk: no lease may end meanwhile.
-  const options = { flows: [testFlow], concurrency: 8, lease: 1e9 };
+  const options = { flows: [testFlow], concurrency: 8, lease: 1e9 }; // The clock of the test is faster than a slow disk.
   const engines = stores.map((each) => createFixtureEngine(each, alarm, options));
   const tasks: Task[] = [];
   for (let n = 0; n < 60; n++) tasks.push(await begin(store, testFlow, n % 20, alarm.now()));
