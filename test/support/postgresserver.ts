@@ -24,6 +24,16 @@ export interface OwnServer {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 
+/** Returns true if a process is stopped (state T of proc(5)) or has ended. */
+function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return "TtZX".includes(stat[stat.lastIndexOf(")") + 2] ?? "X");
+  } catch {
+    return true;
+  }
+}
+
 /** Settings for tests, which lose nothing in a power cut. */
 const testSettings = ["-c", "fsync=off", "-c", "autovacuum=off"];
 
@@ -57,8 +67,8 @@ export async function startPostgres(settings: readonly string[] = testSettings):
     if (server.exitCode !== null) throw new Error(readFileSync(join(folder, "log"), "utf8"));
     await sleep(20);
   }
-  const signal = (name: NodeJS.Signals): void => {
-    for (const each of [...childrenOf(pid), pid])
+  const signal = (processes: readonly number[], name: NodeJS.Signals): void => {
+    for (const each of processes)
       try {
         process.kill(each, name);
       } catch (error) {
@@ -66,14 +76,23 @@ export async function startPostgres(settings: readonly string[] = testSettings):
         if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
       }
   };
+  /** Stops these processes, and returns when none of them executes: the kernel stops a process later than it accepts the signal. */
+  const stop = (processes: readonly number[]): void => {
+    signal(processes, "SIGSTOP");
+    while (!processes.every(isStopped));
+  };
   return {
     url,
     socket: join(folder, ".s.PGSQL.5432"),
-    pause: () => signal("SIGSTOP"),
-    resume: () => signal("SIGCONT"),
+    pause: () => {
+      // The first process makes one process per connection, so it stops before its children are counted.
+      stop([pid]);
+      stop(childrenOf(pid));
+    },
+    resume: () => signal([...childrenOf(pid), pid], "SIGCONT"),
     async close() {
       if (server.exitCode === null) {
-        signal("SIGCONT");
+        signal([...childrenOf(pid), pid], "SIGCONT");
         server.kill("SIGQUIT");
         await ended;
       }
