@@ -69,16 +69,30 @@ export const asRequest = (change: Change, process: Process, id = change.id): str
     change.body,
   ].join("\r\n");
 
-/** Returns the addresses of a name in the name server, or null without a response, for example because it was killed. */
-export async function lookUp(asker: DnsClient, name: string, timeout?: number): Promise<readonly unknown[] | null> {
-  const answer = await asker.exchange(query(name, 1), timeout);
+/** Milliseconds after which a query is sent again: the kernel may drop any datagram, and a busy host responds late. */
+const resendAfter = 500;
+
+/** Repeats the query until it has a response; resolves to null if `isOver` before, for example because the name server was killed. */
+async function askUntil(asker: DnsClient, packet: Uint8Array, isOver: () => boolean): Promise<Uint8Array | null> {
+  for (;;) {
+    const answer = await asker.exchange(packet, resendAfter);
+    if (answer !== null || isOver()) return answer;
+  }
+}
+
+const never = (): boolean => false;
+
+/** Returns the addresses of a name in the name server, or null if `isOver` before it responds. */
+export async function lookUp(asker: DnsClient, name: string, isOver = never): Promise<readonly unknown[] | null> {
+  const answer = await askUntil(asker, query(name, 1), isOver);
   if (answer === null) return null;
   const { answers } = decode(answer);
   return answers.map(({ data }) => data);
 }
 
-export async function lookUpSerial(asker: DnsClient, zone: string): Promise<number | null> {
-  const answer = await asker.exchange(query(zone, 6), 500);
+/** Returns the serial of a zone in the name server, or null if it is not served, or if `isOver` before it responds. */
+export async function lookUpSerial(asker: DnsClient, zone: string, isOver = never): Promise<number | null> {
+  const answer = await askUntil(asker, query(zone, 6), isOver);
   const [soa] = answer === null ? [] : decode(answer).answers;
   return soa === undefined ? null : (soa.data as { serial: number }).serial;
 }
@@ -189,9 +203,7 @@ export function createLoad(random: Random, size: number): Load {
   async function checkServed(change: Change, asker: DnsClient, isOver: () => boolean): Promise<void> {
     for (const [name, value] of change.effect) {
       if (!name.startsWith("A ") || isOver()) continue;
-      // A datagram may be lost or late on a busy host: only the content of a response is checked, not its time.
-      let found = await lookUp(asker, name.slice(2), 300);
-      while (found === null && !isOver()) found = await lookUp(asker, name.slice(2), 300);
+      const found = await lookUp(asker, name.slice(2), isOver);
       if (found === null) return;
       assert.deepEqual(found, value === null ? [] : [value], `${name} after ${change.id} was acknowledged`);
       return;
@@ -253,11 +265,11 @@ export function createLoad(random: Random, size: number): Load {
       const probe = async (): Promise<void> => {
         while (!isOver()) {
           const zone = random.chance(50) ? sharedZone : `w${random.below(size)}.test`;
-          const serial = await lookUpSerial(dnsClient, zone);
+          const serial = await lookUpSerial(dnsClient, zone, isOver);
           if (serial === null) continue;
           if (serial < (serials.get(zone) ?? 0)) {
             // A response may show a zone that was created again meanwhile: only the serial of the same zone must not decrease.
-            const again = await lookUpSerial(dnsClient, zone);
+            const again = await lookUpSerial(dnsClient, zone, isOver);
             if (again !== null && again < (serials.get(zone) ?? 0))
               faults.push(new Error(`the serial of ${zone} went back to ${again} from ${serials.get(zone)}`));
           }

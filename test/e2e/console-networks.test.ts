@@ -158,9 +158,10 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByLabel("Name 1").waitFor();
       const rates = page.getByRole("img", { name: /^Matches: [\d.,]+ per second/ });
       for (let read = 0; read < 3; read++) {
-        // After an event the counters are read again.
+        // After an event the counters are read again, perhaps before the response to the change.
+        const again = page.waitForResponse(`**/publicnetwork/${scene.network}`);
         await client.updatePublicNetwork({ path, body: { Labels: { read: String(read) } } });
-        await page.waitForResponse(`**/publicnetwork/${scene.network}`);
+        await again;
       }
       await rates.first().waitFor();
       assert.equal(await rates.count(), 1);
@@ -183,6 +184,10 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("Undone").waitFor();
       assert.deepEqual(await texts(), before);
+      await page
+        .getByLabel("Name 1")
+        .and(page.locator(`[value="${before[0]}"]`))
+        .waitFor();
       await apply();
       const { Rules } = (await stored()).Firewall;
       await client.configureFirewall({ path, body: { Rules: Rules.slice(1) } });

@@ -114,9 +114,12 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Restore: before-upgrade" }).click();
       await page.getByText("The disk is replaced by before-upgrade.", { exact: false }).waitFor();
       await page.getByLabel("Type web-1 to confirm").fill("web-1");
+      // Each message is shown for some seconds, and the end may be known before the response to the request.
+      const messages = ["web-1 is being rebuilt", "Rebuild of web-1 completed"].map((text) =>
+        page.getByText(text).waitFor(),
+      );
       await page.getByRole("dialog").getByRole("button", { name: "Restore", exact: true }).click();
-      await page.getByText("web-1 is being rebuilt").waitFor();
-      await page.getByText("Rebuild of web-1 completed").waitFor();
+      await Promise.all(messages);
       await page.getByRole("button", { name: "More: web-1" }).click();
       await page.getByRole("menuitem", { name: "Copy" }).click();
       await page.getByText("brume server copy", { exact: false }).waitFor();

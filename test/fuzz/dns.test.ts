@@ -60,17 +60,17 @@ function forgePacket({ pick, below, chance }: Random): Buffer {
   return chance(15) ? mutated.subarray(0, below(mutated.length)) : mutated;
 }
 
-async function fuzzUdp(address: string, random: Random): Promise<void> {
+async function fuzzUdp(address: string, random: Random, asker: DnsClient): Promise<void> {
   const { host, port } = target(address);
   const socket = createSocket("udp4");
   socket.on("error", () => {});
   for (let sent = 0; sent < packets; sent++) {
     const packet = forgePacket(random);
     if (packet.length > 0) socket.send(packet, Number(port), host);
-    // Packets that the kernel drops would test the kernel.
-    if (sent % 50 === 49) await sleep(1);
+    // The server has read all packets that came before a query with a response: more at once are an overload, or the kernel drops them.
+    if (sent % 50 === 49) await lookUp(asker, "www.fuzz.test");
   }
-  await sleep(50);
+  await lookUp(asker, "www.fuzz.test");
   socket.close();
 }
 
@@ -103,15 +103,6 @@ async function fuzzTcp(address: string, random: Random): Promise<void> {
   for (const socket of largeQueries) socket.destroy();
 }
 
-/** The kernel may drop any datagram under this load. */
-async function lookUpWithRetries(asker: DnsClient, name: string): Promise<readonly unknown[] | null> {
-  for (let tries = 0; tries < 120; tries++) {
-    const found = await lookUp(asker, name, 1000);
-    if (found !== null) return found;
-  }
-  return null;
-}
-
 test("hostile packets do not disturb the API", (context) =>
   withSeed(async (random) => {
     const brume = await createProcess("sqlite");
@@ -126,19 +117,19 @@ test("hostile packets do not disturb the API", (context) =>
           const number = ++made;
           const address = `10.0.${number >> 8}.${number & 255}`;
           await client.createRecordA({ body: { DomainId: ID, Name: `r${number}`, IP: address } });
-          assert.deepEqual(await lookUpWithRetries(dnsClient, `r${number}.fuzz.test`), [address]);
+          assert.deepEqual(await lookUp(dnsClient, `r${number}.fuzz.test`), [address]);
         }
       };
       const working = Promise.all(Array.from({ length: 4 }, work));
       try {
-        await Promise.all([fuzzUdp(brume.dns, random), fuzzTcp(brume.dns, random)]);
+        await Promise.all([fuzzUdp(brume.dns, random, dnsClient), fuzzTcp(brume.dns, random)]);
       } finally {
         isOver = true;
         await working;
         dnsClient.close();
       }
-      const ready = await client.readReadiness();
-      assert.equal(ready.Status, "ready");
+      // The thread may still work on the last packets, and then does not report within a second.
+      while ((await fetch(`${brume.url}/readyz`)).status !== 200) await sleep(50);
       assert.deepEqual(
         brume.log.filter(({ level }) => level >= 40),
         [],
