@@ -138,6 +138,16 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
     assert.equal(field(agent(), "Uid").split("\t")[1], "0");
   });
 
+  test("the agent starts what configures networks from a process with two capabilities", () => {
+    const children = (pid: number) =>
+      readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+    const starters = children(agent()).flatMap(children);
+    assert.deepEqual(
+      starters.map((pid) => [field(pid, "CapBnd"), field(pid, "NoNewPrivs")]),
+      [["0000000000201000", "1"]],
+    );
+  });
+
   test("it sees its code, libraries and folder, and has nothing else open", () => {
     const pid = control();
     const { folder } = host.brume;

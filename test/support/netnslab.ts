@@ -10,6 +10,7 @@ import { type Exec, exec } from "../../service/src/drivers/exec.ts";
 import type { NetworkSpec, Port, Router } from "../../service/src/drivers/router/interface.ts";
 import { type Capabilities, detect } from "../../service/src/drivers/router/linux/detect.ts";
 import { createLinux } from "../../service/src/drivers/router/linux/linux.ts";
+import { confineTools } from "../../service/src/drivers/router/linux/toolroot.ts";
 import type { TunnelEngine } from "../../service/src/drivers/router/linux/tunnels.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import type { Limits } from "../../service/src/drivers/router/nft/connectionlimits.ts";
@@ -21,6 +22,8 @@ const unable = whyNot("ip", "tc", "nft", "sysctl", "dnsmasq", "ping", "ps");
 const cacheFolder = process.env["NODE_COMPILE_CACHE"];
 const compileCache = cacheFolder === undefined ? {} : { NODE_COMPILE_CACHE: cacheFolder };
 const capabilities = unable === false ? await detect(exec, `brume-try-${process.pid}`) : null;
+/** As in the service: most programs of the driver run confined. */
+const tools = capabilities === null ? exec : (await confineTools(exec)).exec;
 /** Features that networks can do without, for kernels that have none. */
 const optional = new Set(["ESP in the kernel", "WireGuard in the kernel"]);
 const failed = capabilities?.trials.find(({ name, works }) => !works && !optional.has(name));
@@ -104,7 +107,7 @@ export async function createLab(): Promise<Lab> {
   guard({ spaces: `(lab|brume)-${tag}-.*`, tag, folder: runFolder });
   const machine = `lab-${tag}-m`;
   const given = {
-    exec,
+    exec: tools,
     tag,
     hostNamespace: machine,
     runFolder,

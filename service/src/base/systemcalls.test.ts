@@ -111,6 +111,23 @@ test("a program that is started with its filter may be started, and its sockets 
   for (const family of [2, 10]) assert.deepEqual([raw("dhcp", family), raw("vpn", family)], [eperm, allow]);
 });
 
+test("what configures networks enters their namespaces and no others, and mounts nothing although it tries", () => {
+  const { x64 } = architectures;
+  assert.ok(x64);
+  const { audit: architecture, refused } = x64;
+  const program = buildFilter(x64, filterRules.network);
+  const decideFor = (name: string, ...values: readonly number[]) =>
+    decide(program, { call: refused[name] ?? 0, architecture, arguments: values });
+  // CLONE_NEWNET; any kind, CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, two kinds.
+  assert.equal(decideFor("setns", 3, 0x40000000), allow);
+  for (const kind of [0, 0x00020000, 0x10000000, 0x20000000, 0x40020000])
+    assert.equal(decideFor("setns", 3, kind), eperm, kind.toString(16));
+  for (const name of ["unshare", "mount", "umount2"]) assert.equal(decideFor(name, 0x00020000), 0x00050000, name);
+  for (const name of ["pivot_root", "fsmount", "move_mount", "ptrace", "bpf", "setuid", "mknodat", "init_module"])
+    assert.equal(decideFor(name), eperm, name);
+  assert.equal(decideFor("execve"), allow);
+});
+
 test("programs, namespaces and other users are refused by the numbers of each architecture", () => {
   const names = ["execve", "ptrace", "mount", "unshare", "setuid", "bpf", "io_uring_setup"];
   const numbers = (name: string) => names.map((call) => architectures[name]?.refused[call]);

@@ -112,6 +112,8 @@ export const architectures: Readonly<Record<string, Architecture>> = {
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const newNamespaces = 0x7e020000;
+/** CLONE_NEWNET. */
+const newNetwork = 0x40000000;
 const AF_UNIX = 1;
 const AF_INET = 2;
 const AF_INET6 = 10;
@@ -127,11 +129,15 @@ export interface FilterRules {
   readonly allowed: readonly string[];
   /** Families of sockets. */
   readonly families: readonly number[];
+  /** Calls of the list that do nothing and report success. */
+  readonly ignored?: readonly string[];
+  /** `setns` may enter network namespaces, and no others. */
+  readonly isEntering?: boolean;
   /** No raw packets of IP, and of netlink only links, addresses and routes: no firewall. */
   readonly isNarrow: boolean;
 }
 
-/** `control`: the control plane. `dhcp`: dnsmasq. `vpn`: daemons of tunnels. `disk`: programs that read disks. */
+/** `control`: the control plane. `dhcp`: dnsmasq. `vpn`: daemons of tunnels. `disk`: programs that read disks. `network`: programs that configure networks. */
 export const filterRules = {
   // Netlink for the addresses of the host.
   control: { allowed: [], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], isNarrow: false },
@@ -140,6 +146,14 @@ export const filterRules = {
   // charon drops capabilities that it does not have.
   vpn: { allowed: ["execve", "capset"], families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK], isNarrow: false },
   disk: { allowed: ["execve"], families: [AF_UNIX], isNarrow: false },
+  network: {
+    allowed: ["execve"],
+    // `ip netns exec` mounts the /sys of the namespace, which no program here reads, in a mount namespace of its own.
+    ignored: ["unshare", "mount", "umount2"],
+    isEntering: true,
+    families: [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK],
+    isNarrow: false,
+  },
 } as const satisfies Record<string, FilterRules>;
 /** TIOCSTI and TIOCLINUX write into the input of a terminal. */
 const terminalInput = [0x5412, 0x541c];
@@ -160,7 +174,8 @@ const at = { call: 0, architecture: 4, first: 16, second: 24, third: 32 };
 const code = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, and: 0x54, end: 0x06 };
 
 /** Returns the instructions: 8 bytes each, struct sock_filter. */
-export function buildFilter(architecture: Architecture, { allowed, families, isNarrow }: FilterRules): Buffer {
+export function buildFilter(architecture: Architecture, rules: FilterRules): Buffer {
+  const { allowed, families, isNarrow, ignored = [], isEntering = false } = rules;
   const { audit, refused, clone, clone3, socket, ioctl } = architecture;
   const program: [number, number, number, number][] = [];
   const add = (operation: number, value: number, yes = 0, no = 0) => program.push([operation, yes, no, value]);
@@ -172,8 +187,16 @@ export function buildFilter(architecture: Architecture, { allowed, families, isN
   add(code.end, KILL);
   for (const [name, number] of Object.entries(refused)) {
     if (allowed.includes(name)) continue;
+    if (isEntering && name === "setns") {
+      add(code.equal, number, 0, 4);
+      add(code.load, at.second);
+      add(code.equal, newNetwork, 0, 1);
+      add(code.end, ALLOW);
+      add(code.end, fail(EPERM));
+      continue;
+    }
     add(code.equal, number, 0, 1);
-    add(code.end, fail(EPERM));
+    add(code.end, fail(ignored.includes(name) ? 0 : EPERM));
   }
   add(code.equal, clone3, 0, 1);
   add(code.end, fail(ENOSYS));

@@ -37,6 +37,8 @@ export interface RunOptions extends Options {
   readonly signal?: AbortSignal;
   /** Exit codes of success. Default: only 0. */
   readonly codes?: readonly number[];
+  /** The command needs all rights of root: an `Exec` whose children have fewer passes it to one whose children have them. */
+  readonly rights?: "all";
 }
 
 /** Options of `startDetached`. */
@@ -114,19 +116,27 @@ function find(pid: number): Child | null {
   return found === null || found.state === "Z" ? null : { pid, born: found.born };
 }
 
+/** The program of the starter process. */
+export const starterFile = fileURLToPath(new URL("./starter.ts", import.meta.url));
+
+/** Returns the command line that runs this command in other conditions, which its children inherit. */
+export type Confinement = (command: readonly string[]) => readonly string[];
+
 const isAlive = (child: Child): boolean => find(child.pid)?.born === child.born;
 
 /**
  * Creates an `Exec`. By default it has its own starter process, which is started at the first call, and again after it was killed. `parent`:
- * the parent of this process starts the children, as the supervisor does.
+ * the parent of this process starts the children, as the supervisor does. A function confines the own starter process.
  */
-export function createExec(by: "own" | "parent" = "own"): Exec {
+export function createExec(by: "own" | "parent" | Confinement = "own"): Exec {
   let starter: Starter | null = null;
   let requests = 0;
 
   function spawnStarter(): ChildProcess {
     const cache = getCompileCacheDir();
-    const child = spawn(process.execPath, [fileURLToPath(new URL("./starter.ts", import.meta.url))], {
+    const command = [process.execPath, starterFile];
+    const [program = "", ...args] = typeof by === "function" ? by(command) : command;
+    const child = spawn(program, args, {
       // With the compile cache the process needs no compiler and half the memory.
       env: { ...environment, ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }) },
       stdio: ["ignore", "ignore", "ignore", "ipc"],
@@ -142,7 +152,7 @@ export function createExec(by: "own" | "parent" = "own"): Exec {
 
   function ensureStarter(): Starter {
     if (starter !== null) return starter;
-    const child: Channel = by === "own" ? spawnStarter() : (process as Channel);
+    const child: Channel = by === "parent" ? (process as Channel) : spawnStarter();
     const thisStarter: Starter = { process: child, waiting: new Map() };
     const end = () => {
       if (starter === thisStarter) starter = null;

@@ -169,7 +169,7 @@ export async function findNeeds(
   data: readonly string[] = [],
 ): Promise<readonly string[]> {
   const paths = [...programs, "setpriv", "umount"].map(programPath);
-  const linked = (await Promise.all(paths.map((path) => exec.run(["ldd", path])))).join("\n");
+  const linked = (await Promise.all(paths.map((path) => exec.run(["ldd", path], { rights: "all" })))).join("\n");
   const libraries = [...linked.matchAll(/=> (\/\S+)/g)].map(([, path = ""]) => dirname(path));
   const loaders = [...linked.matchAll(/^\s*(\/\S+) \(/gm)].map(([, path = ""]) => path);
   const present = [...libraries, ...data].filter((path) => existsSync(path));

@@ -12,6 +12,7 @@ import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { syncPathNow } from "../../../base/fsync.ts";
 import { CommandError, type Exec } from "../../exec.ts";
+import { keepRights } from "../../privateroot.ts";
 import { type GuestImage, ImageError, manifestName, parseImage, printImage, readImage } from "../image/manifest.ts";
 import { makeFolder } from "../qemu/folder.ts";
 import { textAt } from "../qemu/qmp.ts";
@@ -239,10 +240,13 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
     });
 
   // `-u` with an explicit size keeps qemu-img from opening the backing file: it reads nothing that a guest's process could write to, so it
-  // is not confined.
+  // sees the files of the host. Its user owns the folder, and it needs no capability.
   const create = async (path: string, backing: string | null, bytes: number, uid: number) => {
     const below = backing === null ? [] : ["-u", "-F", "qcow2", "-b", backing];
-    await exec.run(["qemu-img", "create", "-q", "-f", "qcow2", ...below, path, String(bytes)]);
+    // What an interrupted call left may belong to the user of the server.
+    await rm(path, { force: true });
+    const rights = process.getuid?.() === 0 ? keepRights([]) : [];
+    await exec.run([...rights, "qemu-img", "create", "-q", "-f", "qcow2", ...below, path, String(bytes)]);
     await chown(path, uid, uid);
     await chmod(path, 0o600);
   };

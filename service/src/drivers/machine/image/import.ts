@@ -8,6 +8,7 @@ import { chmod, copyFile, link, lstat, rename, rm, stat, statfs } from "node:fs/
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Exec } from "../../exec.ts";
+import { keepRights } from "../../privateroot.ts";
 import type { DiskTools } from "../disk/tool.ts";
 import type { Family } from "../interface.ts";
 import { convertDisk, findBoot } from "./convert.ts";
@@ -173,8 +174,9 @@ export async function importFile(
     if (stats.blocks * 512 > (await freeSpace(draft)))
       throw new ImageError("full", "There is not enough space on the host for the image.");
     const copy = join(draft, "foreign");
-    // Other processes cannot change the copy; it shares blocks and keeps holes.
-    await exec.run(["cp", "--reflink=auto", "--sparse=auto", "--", path, copy], {
+    // Other processes cannot change the copy; it shares blocks and keeps holes. The file may belong to any user.
+    const rights = process.getuid?.() === 0 ? keepRights(["dac_read_search"]) : [];
+    await exec.run([...rights, "cp", "--reflink=auto", "--sparse=auto", "--", path, copy], {
       timeout: 3_600_000,
       ...(options.signal && { signal: options.signal }),
     });

@@ -5,8 +5,11 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Exec } from "../../exec.ts";
+import { keepRights } from "../../privateroot.ts";
 import type { Nic } from "../interface.ts";
 import { deviceOf, guestOf, pendingTapOf, serverOf } from "./name.ts";
+
+const ipRights = keepRights(["net_admin"]);
 
 /** Creates, renames and removes TAP devices. */
 export interface Taps {
@@ -35,7 +38,8 @@ export function createTaps(exec: Exec, tag: string): Taps {
     return found;
   }
   const ip = async (lines: readonly string[]): Promise<void> => {
-    if (lines.length > 0) await exec.run(["ip", "-batch", "-"], { stdin: lines.map((line) => `${line}\n`).join("") });
+    const stdin = lines.map((line) => `${line}\n`).join("");
+    if (lines.length > 0) await exec.run([...ipRights, "ip", "-batch", "-"], { stdin });
   };
   return {
     async create(server, nics, uid) {

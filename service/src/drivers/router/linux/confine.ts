@@ -23,7 +23,7 @@ function findRoot(exec: Exec, programs: readonly string[], data: readonly string
   let found: Promise<readonly string[]> | undefined;
   async function tryRoot(): Promise<readonly string[]> {
     const needs = await findNeeds(exec, [...programs, ...filterPrograms()], data);
-    await exec.run(enter(needs, [], ["setpriv", "--version"]));
+    await exec.run(enter(needs, [], ["setpriv", "--version"]), { rights: "all" });
     return needs;
   }
   return async (): Promise<readonly string[] | null> => {

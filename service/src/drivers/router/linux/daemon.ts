@@ -29,7 +29,7 @@ function findStrays(exec: Exec, program: string, mark: string): readonly Child[]
 
 /** Returns the processes of a namespace that run `program`, given as in /proc/PID/comm (at most 15 characters). */
 export async function findDaemons(exec: Exec, namespace: string, program: string): Promise<readonly Child[]> {
-  const pids = await exec.run(["ip", "netns", "pids", namespace]).catch(() => "");
+  const pids = await exec.run(["ip", "netns", "pids", namespace], { rights: "all" }).catch(() => "");
   const children = pids
     .split("\n")
     .filter((pid) => pid !== "")

@@ -182,6 +182,7 @@ export function createDhcp(exec: Exec, folderOf: (network: number) => string): D
       await exec.run(["nsenter", `--net=/run/netns/${namespace}`, ...command], {
         // Identifies it in a namespace that has lost its name.
         environment: { BRUME_FOLDER: folder },
+        rights: "all",
       });
       const [child] = await findDaemons(exec, namespace, "dnsmasq");
       if (child === undefined) throw new Error(`dnsmasq of network ${spec.id} ended immediately after its start`);

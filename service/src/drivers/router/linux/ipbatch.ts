@@ -12,7 +12,9 @@ export const lines = (list: readonly string[]): string => list.map((line) => `${
 export async function runBatch(exec: Exec, namespace: string | null, batch: readonly string[]): Promise<void> {
   if (batch.length === 0) return;
   const argv = ["ip", ...(namespace === null ? [] : ["-n", namespace]), "-batch", "-"];
-  await exec.run(argv, { stdin: lines(batch) }).catch((error: unknown) => {
+  // The name of a namespace is a mount of the host.
+  const isMounting = batch.some((line) => /^netns (?:add|del) /.test(line));
+  await exec.run(argv, { stdin: lines(batch), ...(isMounting && { rights: "all" }) }).catch((error: unknown) => {
     const { message } = error as Error;
     const { stderr } = error as Partial<CommandError>;
     const [, number] = /Command failed -:(\d+)/.exec(message) ?? [];

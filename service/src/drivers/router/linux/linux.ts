@@ -123,7 +123,8 @@ export function createLinux(options: LinuxOptions): Router {
       const batch = elementLines(spaceOf(spec.id), found.rules);
       return batch.length === 0 ? found : { ...found, rules: addElements(found.rules, await read(batch)) };
     }
-    const why = await exec.run(["ip", "-n", spaceOf(spec.id), "-o", "link", "show", "lo"]).then(
+    // With all rights: a name without a namespace is a file that only they can open.
+    const why = await exec.run(["ip", "-n", spaceOf(spec.id), "-o", "link", "show", "lo"], { rights: "all" }).then(
       () => null,
       (error: unknown) => (error as Error).message,
     );
@@ -287,7 +288,7 @@ export function createLinux(options: LinuxOptions): Router {
     await hostGuard.release(network, () => ownNamespaces().every((other) => other.network === network));
     if (!spaces().has(space)) return;
     // A program that still runs in the namespace would keep it alive without a name.
-    const pids = await exec.run(["ip", "netns", "pids", space]).catch((error: unknown) => {
+    const pids = await exec.run(["ip", "netns", "pids", space], { rights: "all" }).catch((error: unknown) => {
       unlessMissing(error);
       return "";
     });
@@ -386,7 +387,8 @@ export function createLinux(options: LinuxOptions): Router {
       if (!isIn([spec.v4.cidr, ...(spec.v6 === null ? [] : [spec.v6.cidr])], address)) return null;
       const call = ["timeout", "1", ...readerRights, "sh", "-c", readStart, address, String(port)];
       // The command ends when it has received something, or is ended (124, 143) after a second without data.
-      const output = await exec.run([...enter(spaceOf(network)), ...call], { codes: [0, 1, 124, 143] });
+      const reading = { codes: [0, 1, 124, 143], rights: "all" } as const;
+      const output = await exec.run([...enter(spaceOf(network)), ...call], reading);
       return output.split(/\r?\n/, 1)[0] || null;
     },
     async close() {

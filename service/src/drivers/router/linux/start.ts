@@ -23,6 +23,7 @@ import { detect } from "./detect.ts";
 import { claimHost, type Pool } from "./installations.ts";
 import { createLinux } from "./linux.ts";
 import { describeMissing, describeNetworks, needed } from "./startlines.ts";
+import { confineTools } from "./toolroot.ts";
 import { ipsecTunnels, wireguardTunnels } from "./tunnels.ts";
 
 /** The driver and what it supports. */
@@ -64,7 +65,7 @@ const isInstalled = (program: string): boolean =>
 
 /** Starts the driver. Rejects when names or blocks conflict with another installation. */
 export async function startRouter(options: RouterStartOptions): Promise<RouterStart> {
-  const { exec, dataFolder, simulate, opened, pools, limits, owner = process.pid, log, now } = options;
+  const { dataFolder, simulate, opened, pools, limits, owner = process.pid, log, now } = options;
   const simulated = (why: string): RouterStart => {
     const router = createSim(now);
     return {
@@ -84,12 +85,16 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
   if (missing.length > 0) return simulated(describeMissing(missing));
 
   const tag = tagOf(dataFolder);
-  const capabilities = await detect(exec, `brume-${tag}_try`);
+  const capabilities = await detect(options.exec, `brume-${tag}_try`);
   if (!capabilities.router) {
     const why = capabilities.trials.filter(({ works }) => !works).map(({ name, detail }) => `${name}: ${detail}`);
     return simulated(why[0] ?? "this host cannot create networks");
   }
-  if (pools !== null) await claimHost({ exec, tag, dataFolder, pools, owner });
+  const [{ exec, rights }, hasPrivateRoots] = await Promise.all([
+    confineTools(options.exec),
+    permitsPrivateRoots(options.exec),
+    pools !== null && claimHost({ exec: options.exec, tag, dataFolder, pools, owner }),
+  ]);
   const runFolder = `/run/brume-${tag}`;
   const shared = {
     exec,
@@ -133,8 +138,9 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
       capabilities,
       hasIpsec: offers.ipsec,
       wireguard: holder,
-      hasPrivateRoots: await permitsPrivateRoots(exec),
+      hasPrivateRoots,
       hasFilter,
+      rights,
     }),
   };
 }

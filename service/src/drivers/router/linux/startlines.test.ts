@@ -8,6 +8,7 @@ const all: Found = {
   wireguard: "kernel",
   hasPrivateRoots: true,
   hasFilter: true,
+  rights: "root",
 };
 
 test("a host with everything needs no command", () => {
@@ -35,6 +36,11 @@ test("each line of what is missing has its consequence and the command that brin
   }
   const [, ...rest] = describeNetworks({ ...all, hasPrivateRoots: false, hasFilter: null });
   assert.match(rest.join("\n"), /see the files of this host.*\n.*no filter of system calls: there is none/);
+  for (const [rights, text] of [
+    ["rights", /configure networks see the files of this host/],
+    ["all", /configure networks have all rights of root/],
+  ] as const)
+    assert.match(describeNetworks({ ...all, rights }).join("\n"), text);
   assert.equal(
     describeMissing(["ip", "tc", "nft"]),
     "the packages iproute2, nftables are not installed. Run as root: apt-get install iproute2 nftables",

@@ -1,6 +1,7 @@
 /** The lines of a start about networks, for the operator: what works, what does not, and the command that brings it. */
 import type { DeviceKind } from "../wireguard/device.ts";
 import type { Capabilities } from "./detect.ts";
+import type { ToolRights } from "./toolroot.ts";
 
 /** What the lines describe. */
 export interface Found {
@@ -12,6 +13,8 @@ export interface Found {
   readonly hasPrivateRoots: boolean;
   /** Whether daemons of networks get a filter of system calls; null: none is known for this processor. */
   readonly hasFilter: boolean | null;
+  /** How far the programs that configure networks are confined. */
+  readonly rights: ToolRights;
 }
 
 /** Debian packages of the programs that every network needs. */
@@ -44,6 +47,14 @@ export function describeNetworks({ capabilities: can, ...found }: Found): string
   if (!found.hasPrivateRoots)
     lines.push(
       more("programs for DHCP and tunnels see the files of this host: it permits no private mounts, as in a container"),
+    );
+  if (found.rights !== "root")
+    lines.push(
+      more(
+        found.rights === "rights"
+          ? "programs that configure networks see the files of this host: it permits no private mounts"
+          : "programs that configure networks have all rights of root: this host does not permit to reduce them",
+      ),
     );
   if (found.hasFilter === false)
     lines.push(more(`programs for DHCP and tunnels have no filter of system calls. ${install("perl-base")}`));

@@ -6,6 +6,7 @@ import { mkdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../../exec.ts";
+import { keepRights } from "../../privateroot.ts";
 import { createConfine } from "../linux/confine.ts";
 import { stopDaemons } from "../linux/daemon.ts";
 import { parseDump, renderConfig } from "./config.ts";
@@ -88,6 +89,7 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
   };
 }
 
+const wgRights = keepRights(["net_admin"]);
 const blank = { privateKey: "", listenPort: 0 };
 const peerToRemove = (publicKey: string) => ({
   publicKey,
@@ -102,7 +104,8 @@ export function createKernel(exec: Exec, runFolder: string): Holder {
   const before = createUserspace(exec, runFolder);
   const folderOf = ({ namespace }: Pick<DevicePlace, "namespace">): string => join(runFolder, namespace, "wireguard");
   const wg = ({ namespace }: DevicePlace, args: readonly string[], options: { timeout?: number } = {}) =>
-    exec.run(["ip", "netns", "exec", namespace, "wg", ...args], options);
+    // It reads a file of the host.
+    exec.run(["ip", "netns", "exec", namespace, ...wgRights, "wg", ...args], { ...options, rights: "all" });
   const forget = async (place: DevicePlace, peers: readonly string[]): Promise<void> => {
     const args = peers.flatMap((peer) => ["peer", peer, "remove"]);
     if (args.length > 0) await wg(place, ["set", place.device, ...args]);

@@ -1,0 +1,87 @@
+/**
+ * Confines the programs that configure networks: `ip`, `nft`, `tc`, `sysctl`, `conntrack`. They are children of a starter process of their own
+ * and inherit its rights, so a call costs nothing more. They run as root with two capabilities: CAP_NET_ADMIN, and CAP_SYS_ADMIN to enter a
+ * namespace. A filter of system calls leaves the second one no other use. Their root is read-only, with the host's programs and libraries and
+ * the names of its network namespaces. They see no process of the host.
+ */
+import { existsSync } from "node:fs";
+import { getCompileCacheDir } from "node:module";
+import { dirname, join } from "node:path";
+import { type Confinement, createExec, type Exec, starterFile } from "../../exec.ts";
+import { filterCalls, keepRights } from "../../privateroot.ts";
+
+/**
+ * Run by `sh` as root in new mount and pid namespaces. The text is constant; arguments: paths of the host, "--", COMMAND…. The mounts are
+ * slaves of the host's, so namespaces that are added later appear. Settings of the kernel are read-only, except those of networks. Only
+ * without a filter `ip netns exec` mounts something at /sys.
+ */
+const enter = `set -e
+ulimit -c 0
+mount -t tmpfs -o mode=755,size=1m,nosuid,nodev root /sys
+cd /sys
+while [ "$1" != -- ]; do
+  if [ -d "$1" ]; then mkdir -p ".$1"; else mkdir -p ".\${1%/*}"; : >".$1"; fi
+  mount -o bind,ro,nosuid,nodev "$1" ".$1"
+  shift
+done
+shift
+mkdir -p dev old proc sys run/netns
+: >dev/null
+mount -o bind,ro,nosuid,noexec /dev/null dev/null
+mount --rbind /run/netns run/netns
+mount -o remount,bind,ro run/netns
+mount -t proc -o nosuid,nodev,noexec proc proc
+mount -o bind,ro,nosuid,nodev,noexec proc/sys proc/sys
+mount -o bind,nosuid,nodev,noexec /proc/sys/net proc/sys/net
+mount -o remount,ro .
+pivot_root . old
+cd /
+umount -n -l /old
+exec "$@"
+`;
+
+/** Programs and libraries of the host, and the names of protocols in listings. */
+const shared = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/iproute2", "/etc/protocols", "/etc/services"];
+
+/** Returns the nearest folder above the file that has a package.json, which Node reads too. */
+function packageOf(file: string): string {
+  let folder = dirname(file);
+  while (!existsSync(join(folder, "package.json")) && folder !== "/") folder = dirname(folder);
+  return folder;
+}
+
+const rights = (): readonly string[] => [...keepRights(["net_admin", "sys_admin"]), ...filterCalls("network")];
+
+function privateRoot(command: readonly string[]): readonly string[] {
+  const cache = getCompileCacheDir();
+  const own = [packageOf(starterFile), dirname(process.execPath), ...(cache === undefined ? [] : [dirname(cache)])];
+  const paths = [...shared, ...own.filter((path) => !path.startsWith("/usr/"))].filter((path) => existsSync(path));
+  const spaces = ["--mount", "--ipc", "--uts", "--propagation", "slave", "--pid", "--fork", "--kill-child"];
+  return ["unshare", ...spaces, "sh", "-c", enter, "sh", ...paths, "--", ...rights(), ...command];
+}
+
+/** How far the programs are confined. `root`: as described. `rights`: the host permits no private root, so they see its files. */
+export type ToolRights = "root" | "rights" | "all";
+
+/**
+ * Returns an `Exec` that runs confined what does not require all rights, and passes everything else to `exec`. /run/netns must be a mount
+ * point, as after the first `ip netns add`.
+ */
+export async function confineTools(exec: Exec): Promise<{ readonly exec: Exec; readonly rights: ToolRights }> {
+  const attempt = async (confinement: Confinement): Promise<Exec> => {
+    const confined = createExec(confinement);
+    await confined.run(["ip", "-V"]);
+    return {
+      ...exec,
+      run: (argv, options) => (options?.rights === "all" ? exec : confined).run(argv, options),
+    };
+  };
+  try {
+    return { exec: await attempt(privateRoot), rights: "root" };
+  } catch {
+    return attempt((command) => [...rights(), ...command]).then(
+      (confined) => ({ exec: confined, rights: "rights" }),
+      () => ({ exec, rights: "all" }),
+    );
+  }
+}
