@@ -55,29 +55,85 @@ const constructedStyles: Plugin = {
   },
 };
 
-/** Returns the URL of the chunk of an entry, and of its style sheet. */
-function linksOf({ outputs }: Metafile, entry: string) {
-  const [script, output] = Object.entries(outputs).find(([, one]) => one.entryPoint === entry) ?? [];
-  if (script === undefined) throw new Error(`${entry} has no chunk`);
-  return { script: basename(script), style: output?.cssBundle === undefined ? null : basename(output.cssBundle) };
+/** Modules that several pages use and the first load does not need. A page loads them in one chunk, not in one each. */
+const common = [
+  "console/src/data/confirmrequest.tsx",
+  "console/src/data/eventview.ts",
+  "console/src/data/formdialog.tsx",
+  "console/src/data/objectlist.tsx",
+  "console/src/data/rates.ts",
+  "console/src/data/schemafields.tsx",
+  "console/src/data/serverview.ts",
+  "console/src/data/undo.ts",
+  "console/src/ui/rowbutton.tsx",
+  "console/src/ui/tabs.tsx",
+  "console/src/ui/timecolumn.tsx",
+].map((path) => join(root, path));
+
+/** What the first load needs, without the renderer of React. */
+const app = join(root, "console/src/app/app.tsx");
+
+/**
+ * Bundles the modules of the first load into one chunk, and those of `common` into another. esbuild places a module by the set of entries that need it,
+ * which makes dozens of chunks of some hundred bytes. So each module that is loaded later needs the whole first load, which is loaded by then.
+ */
+const groupedChunks: Plugin = {
+  name: "grouped-chunks",
+  setup({ onLoad, onResolve, resolve: find }) {
+    onResolve({ filter: /.*/ }, async ({ kind, path, pluginData, ...from }) => {
+      if (kind !== "dynamic-import" || pluginData === "found") return undefined;
+      const found = await find(path, {
+        kind,
+        importer: from.importer,
+        resolveDir: from.resolveDir,
+        pluginData: "found",
+      });
+      return found.errors.length > 0 ? found : { path: found.path, namespace: "later" };
+    });
+    onLoad({ filter: /.*/, namespace: "later" }, ({ path }) => ({
+      contents: [
+        ...[app, ...(path.includes("/console/src/features/") ? common : [])].map((each) => `import "${each}";`),
+        `export * from "${path}";`,
+      ].join("\n"),
+      resolveDir: root,
+    }));
+  },
+};
+
+/** Returns the chunk that contains a module. */
+function chunkOf({ outputs }: Metafile, module: string): string {
+  const [path] = Object.entries(outputs).find(([name, { inputs }]) => name.endsWith(".js") && module in inputs) ?? [];
+  if (path === undefined) throw new Error(`${module} has no chunk`);
+  return path;
 }
 
-/** Returns the sizes in bytes after gzip: of the first load (the entry and all that it imports statically), and of each chunk. */
-function sizesOf({ outputs }: Metafile, entry: string) {
-  const size = (path: string) => gzipSync(readFileSync(join(root, path)), { level: 9 }).length;
-  const first = new Set<string>();
-  const add = (path: string): void => {
-    if (first.has(path)) return;
-    first.add(path);
-    const { imports = [], cssBundle } = outputs[path] ?? {};
-    if (cssBundle !== undefined) first.add(cssBundle);
-    for (const { path: next, kind } of imports) if (kind === "import-statement") add(next);
-  };
-  add(Object.entries(outputs).find(([, one]) => one.entryPoint === entry)?.[0] ?? "");
-  const code = Object.keys(outputs).filter((path) => /\.(js|css)$/.test(path));
-  const chunks = Object.fromEntries(code.map((path) => [basename(path), size(path)]));
-  return { first: [...first].reduce((sum, path) => sum + (chunks[basename(path)] ?? 0), 0), chunks };
+/** Returns the chunks that a chunk needs, itself included. */
+function needsOf({ outputs }: Metafile, chunk: string, found = new Set<string>()): Set<string> {
+  if (found.has(chunk)) return found;
+  found.add(chunk);
+  for (const { path, kind } of outputs[chunk]?.imports ?? [])
+    if (kind === "import-statement") needsOf({ outputs, inputs: {} }, path, found);
+  return found;
 }
+
+/** Returns the style sheet of an entry. */
+function styleOf({ outputs }: Metafile, entry: string): string {
+  const style = Object.values(outputs).find(({ entryPoint }) => entryPoint === entry)?.cssBundle;
+  if (style === undefined) throw new Error(`${entry} has no style sheet`);
+  return style;
+}
+
+/** Returns the sizes of chunks in bytes after gzip. */
+const sizesOf = (paths: Iterable<string>): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    [...paths]
+      .filter((path) => /\.(js|css)$/.test(path))
+      .map((path) => [basename(path), gzipSync(readFileSync(join(root, path)), { level: 9 }).length]),
+  );
+
+/** The frame of a page, which is visible until the script has drawn its own (`ui/layout.css`). */
+const placeholder = (icon: string): string =>
+  `<div class="frame placeholder" aria-hidden="true"><div class="nav"><div class="brand"><img src="${icon}" alt="" class="mark" width="26" height="26"><span class="label">Brume</span></div></div><div><div class="top"></div><div class="main stack">${'<div class="skeleton"></div>'.repeat(6)}</div></div></div>`;
 
 /** The script of the pages at `/docs`. */
 const docsEntry = "console/docs/main.ts";
@@ -85,30 +141,37 @@ const docsEntry = "console/docs/main.ts";
 /** Builds once. `isDev`: readable code, and a page that reloads itself after each build. */
 export async function buildConsole(isDev: boolean): Promise<void> {
   mkdirSync(assets, { recursive: true });
+  const [first, themeEntry] = ["console/src/first.ts", "console/src/theme.ts"];
+  const bundle = (entryPoints: readonly string[], plugins: readonly Plugin[]) =>
+    build({
+      absWorkingDir: root,
+      entryPoints: [...entryPoints],
+      outdir: assets,
+      bundle: true,
+      splitting: true,
+      format: "esm",
+      target: "es2023",
+      jsx: "automatic",
+      minify: !isDev,
+      sourcemap: isDev ? "linked" : false,
+      entryNames: "[name]-[hash]",
+      chunkNames: "[name]-[hash]",
+      assetNames: "[name]-[hash]",
+      loader: { ".woff2": "file", ".svg": "file" },
+      publicPath: "/console/assets",
+      define: { "process.env.NODE_ENV": isDev ? '"development"' : '"production"' },
+      plugins: [...plugins, inlineValues, constructedStyles],
+      metafile: true,
+      legalComments: "none",
+      logLevel: "warning",
+    });
   const entry = isDev ? "console/src/dev.tsx" : "console/src/main.tsx";
-  const { metafile } = await build({
-    absWorkingDir: root,
-    entryPoints: [entry, "console/src/theme.ts", docsEntry],
-    outdir: assets,
-    bundle: true,
-    splitting: true,
-    format: "esm",
-    target: "es2023",
-    jsx: "automatic",
-    minify: !isDev,
-    sourcemap: isDev ? "linked" : false,
-    entryNames: "[name]-[hash]",
-    chunkNames: "[name]-[hash]",
-    assetNames: "[name]-[hash]",
-    loader: { ".woff2": "file", ".svg": "file" },
-    publicPath: "/console/assets",
-    define: { "process.env.NODE_ENV": isDev ? '"development"' : '"production"' },
-    plugins: [inlineValues, constructedStyles],
-    metafile: true,
-    legalComments: "none",
-    logLevel: "warning",
-  });
-  const made = new Set(Object.keys(metafile.outputs).map((path) => basename(path)));
+  const [{ metafile }, docs] = await Promise.all([
+    bundle([entry, first], [groupedChunks]),
+    bundle([docsEntry, themeEntry], []),
+  ]);
+  const outputs = { ...metafile.outputs, ...docs.metafile.outputs };
+  const made = new Set(Object.keys(outputs).map((path) => basename(path)));
   for (const name of made) {
     if (!/\.(js|css|svg)$/.test(name)) continue;
     const content = readFileSync(join(assets, name));
@@ -116,10 +179,22 @@ export async function buildConsole(isDev: boolean): Promise<void> {
     const options = { params: { [constants.BROTLI_PARAM_QUALITY]: isDev ? 3 : 10 } };
     writeFileSync(join(assets, `${name}.br`), brotliCompressSync(content, options));
   }
-  writeFileSync(join(folder, "sizes.json"), JSON.stringify(sizesOf(metafile, entry), null, 1));
-  const { script, style } = linksOf(metafile, entry);
-  const theme = linksOf(metafile, "console/src/theme.ts").script;
-  const icon = [...made].find((name) => name.startsWith("mark-")) ?? "";
+  const [script, firstScript] = [chunkOf(metafile, entry), chunkOf(metafile, first)];
+  const style = styleOf(metafile, entry);
+  const needed = new Set([...needsOf(metafile, firstScript), ...needsOf(metafile, script)]);
+  const firstSizes = sizesOf([...needed, style]);
+  const sizes = {
+    first: Object.values(firstSizes).reduce((sum, size) => sum + size, 0),
+    chunks: sizesOf(Object.keys(outputs)),
+  };
+  writeFileSync(join(folder, "sizes.json"), JSON.stringify(sizes, null, 1));
+  const url = (path: string): string => `/console/assets/${basename(path)}`;
+  const theme = url(chunkOf(docs.metafile, themeEntry));
+  const icon = url([...made].find((name) => name.startsWith("mark-")) ?? "");
+  const scripts = [firstScript, script];
+  // The style sheet comes first, with which the browser draws the frame.
+  const low = ' fetchpriority="low"';
+  const preloads = [...needed].filter((path) => !scripts.includes(path));
   const page = `<!doctype html>
 <html lang="en">
 <head>
@@ -127,21 +202,23 @@ export async function buildConsole(isDev: boolean): Promise<void> {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="description" content="Web console of a Brume installation">
 <title>Brume</title>
-<link rel="icon" href="/console/assets/${icon}" type="image/svg+xml">
-<script src="/console/assets/${theme}"></script>
-<link rel="stylesheet" href="/console/assets/${style}">
-<script type="module" src="/console/assets/${script}"></script>
-</head>
-<body><div id="root"></div><noscript>The console needs JavaScript. The API reference at /docs does not.</noscript></body>
+<link rel="icon" href="${icon}" type="image/svg+xml">
+<script src="${theme}"></script>
+<link rel="stylesheet" href="${url(style)}">
+${scripts.map((path) => `<script type="module" src="${url(path)}"${path === script ? low : ""}></script>\n`).join("")}${preloads.map((path) => `<link rel="modulepreload" href="${url(path)}"${low}>\n`).join("")}</head>
+<body><noscript>The console needs JavaScript. The API reference at /docs does not.</noscript><div id="root"></div>${placeholder(icon)}</body>
 </html>
 `;
   // The set-up replaces a build for development.
   const mark = join(folder, "dev");
   if (isDev) writeFileSync(mark, "");
   else rmSync(mark, { force: true });
-  const docs = linksOf(metafile, docsEntry);
-  const addresses = { script: docs.script, style: docs.style, theme, icon };
-  const list = Object.fromEntries(Object.entries(addresses).map(([name, file]) => [name, `/console/assets/${file}`]));
+  const list = {
+    script: url(chunkOf(docs.metafile, docsEntry)),
+    style: url(styleOf(docs.metafile, docsEntry)),
+    theme,
+    icon,
+  };
   writeFileSync(join(folder, "docs.part"), JSON.stringify(list));
   renameSync(join(folder, "docs.part"), join(folder, "docs.json"));
   const part = join(folder, "index.part");

@@ -73,6 +73,35 @@ describe("a live page", { timeout: 600_000 }, () => {
     }
   });
 
+  test("draws its frame and reads who is signed in while its script is loaded, and reads it once", async () => {
+    const brume = await createTestService("sqlite", { consoleFolder });
+    try {
+      const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      let load = (): void => {};
+      const isReleased = new Promise<void>((resolve) => {
+        load = resolve;
+      });
+      await page.route("**/assets/main-*.js", async (route) => {
+        await isReleased;
+        await route.continue();
+      });
+      const reads: string[] = [];
+      page.on("request", (request) => reads.push(new URL(request.url()).pathname));
+      const isRead = page.waitForRequest(/\/account$/);
+      const isPage = page.waitForRequest(/assets\/list-\w+\.js$/);
+      await page.goto("/console/servers", { waitUntil: "commit" });
+      await Promise.all([isRead, isPage, page.getByText("Brume", { exact: true }).waitFor()]);
+      load();
+      await page.getByRole("heading", { name: "No servers yet" }).waitFor();
+      assert.equal(await page.locator(".placeholder").isVisible(), false);
+      assert.equal(reads.filter((path) => path === "/account").length, 1, reads.join("\n"));
+      assert.deepEqual(faults, []);
+      await close();
+    } finally {
+      await brume.close();
+    }
+  });
+
   test("answers while a thousand events arrive in a second, and shows the last state", async () => {
     const brume = await createTestService("sqlite", { consoleFolder });
     try {

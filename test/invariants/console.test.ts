@@ -138,3 +138,32 @@ test("the first load and each chunk are within their size", () => {
   const large = Object.entries(chunks).filter(([, size]) => size > largestChunk);
   assert.deepEqual(large, []);
 });
+
+/** Requests that a page waits for one after the other, or that share few connections. */
+const mostScripts = 6;
+
+test("a page names the scripts of its first load, and needs few more", () => {
+  const folder = join(root, "console/dist/assets");
+  const needsOf = (name: string): string[] =>
+    [...readFileSync(join(folder, name), "utf8").matchAll(/(?:from|import)\s*"[./a-z]*\/([\w-]+\.js)"/g)].map(
+      ([, needed = ""]) => needed,
+    );
+  const index = readFileSync(join(root, "console/dist/index.html"), "utf8");
+  const named = new Set([...index.matchAll(/\/assets\/([\w-]+\.js)"/g)].map(([, name = ""]) => name));
+  assert.ok(named.size > 2 && named.size <= mostScripts, [...named].join());
+  assert.deepEqual(
+    [...named].flatMap(needsOf).filter((name) => !named.has(name)),
+    [],
+  );
+  const pages = [...named].flatMap((name) =>
+    [...readFileSync(join(folder, name), "utf8").matchAll(/import\("[./a-z]*\/([\w-]+\.js)"\)/g)].map(
+      ([, page = ""]) => page,
+    ),
+  );
+  assert.ok(pages.length > 12);
+  for (const page of pages) {
+    const more = new Set([page]);
+    for (const name of more) for (const needed of needsOf(name)) if (!named.has(needed)) more.add(needed);
+    assert.ok(more.size <= mostScripts, [...more].join());
+  }
+});

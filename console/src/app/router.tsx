@@ -4,6 +4,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "
 import { Overview } from "../features/overview/overview.tsx";
 import { Failure, NotFound } from "../shell/failure.tsx";
 import { Frame } from "../shell/frame.tsx";
+import { pages } from "./pages.ts";
 
 const textOf = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : typeof value === "number" ? String(value) : undefined;
@@ -27,104 +28,104 @@ const servers = createRoute({
   path: "/servers",
   staticData: { scope: "server:read" },
   validateSearch: texts("q", "state", "group", "label"),
-  component: lazyRouteComponent(() => import("../features/servers/list.tsx"), "ServerList"),
+  component: lazyRouteComponent(pages["/servers"], "ServerList"),
 });
 const serverCreate = createRoute({
   getParentRoute: () => root,
   path: "/servers/create",
   staticData: { scope: "server:write" },
-  component: lazyRouteComponent(() => import("../features/servers/create.tsx"), "ServerCreate"),
+  component: lazyRouteComponent(pages["/servers/create"], "ServerCreate"),
 });
 const server = createRoute({
   getParentRoute: () => root,
   path: "/servers/$id",
   staticData: { scope: "server:read" },
   validateSearch: texts("tab", "range", "from", "to"),
-  component: lazyRouteComponent(() => import("../features/servers/detail.tsx"), "ServerDetail"),
+  component: lazyRouteComponent(pages["/servers/$id"], "ServerDetail"),
 });
 const networks = createRoute({
   getParentRoute: () => root,
   path: "/networks",
   staticData: { scope: "network:read" },
   validateSearch: texts("tab", "q", "label", "create", "view"),
-  component: lazyRouteComponent(() => import("../features/networks/networks.tsx"), "Networks"),
+  component: lazyRouteComponent(pages["/networks"], "Networks"),
 });
 const network = createRoute({
   getParentRoute: () => root,
   path: "/networks/$id",
   staticData: { scope: "network:read" },
   validateSearch: texts("tab"),
-  component: lazyRouteComponent(() => import("../features/networks/detail.tsx"), "NetworkDetail"),
+  component: lazyRouteComponent(pages["/networks/$id"], "NetworkDetail"),
 });
 const privateNetwork = createRoute({
   getParentRoute: () => root,
   path: "/networks/private/$id",
   staticData: { scope: "network:read" },
-  component: lazyRouteComponent(() => import("../features/networks/privatedetail.tsx"), "PrivateNetworkDetail"),
+  component: lazyRouteComponent(pages["/networks/private/$id"], "PrivateNetworkDetail"),
 });
 const domains = createRoute({
   getParentRoute: () => root,
   path: "/dns",
   staticData: { scope: "dns:read" },
   validateSearch: texts("tab", "q", "label", "create", "claim"),
-  component: lazyRouteComponent(() => import("../features/dns/frame.tsx"), "DnsFrame"),
+  component: lazyRouteComponent(pages["/dns"], "DnsFrame"),
 });
 const domain = createRoute({
   getParentRoute: () => root,
   path: "/dns/$id",
   staticData: { scope: "dns:read" },
   validateSearch: texts("tab", "q", "type"),
-  component: lazyRouteComponent(() => import("../features/dns/detail.tsx"), "DomainDetail"),
+  component: lazyRouteComponent(pages["/dns/$id"], "DomainDetail"),
 });
 const images = createRoute({
   getParentRoute: () => root,
   path: "/images",
   staticData: { scope: "server:read" },
   validateSearch: texts("q", "label", "create"),
-  component: lazyRouteComponent(() => import("../features/images/list.tsx"), "ImageList"),
+  component: lazyRouteComponent(pages["/images"], "ImageList"),
 });
 const activity = createRoute({
   getParentRoute: () => root,
   path: "/activity",
-  component: lazyRouteComponent(() => import("../features/activity/frame.tsx"), "ActivityFrame"),
+  component: lazyRouteComponent(pages["/activity"], "ActivityFrame"),
 });
 const events = createRoute({
   getParentRoute: () => activity,
   path: "/",
   validateSearch: texts("q", "kind"),
-  component: lazyRouteComponent(() => import("../features/activity/events.tsx"), "Events"),
+  component: lazyRouteComponent(pages["/activity/"], "Events"),
 });
 const audit = createRoute({
   getParentRoute: () => activity,
   path: "/audit",
   staticData: { scope: "account:admin" },
   validateSearch: texts("token", "resource", "operation", "from", "to"),
-  component: lazyRouteComponent(() => import("../features/audit/list.tsx"), "AuditList"),
+  component: lazyRouteComponent(pages["/activity/audit"], "AuditList"),
 });
 const webhooks = createRoute({
   getParentRoute: () => activity,
   path: "/webhooks",
   staticData: { scope: "account:admin" },
-  component: lazyRouteComponent(() => import("../features/webhooks/list.tsx"), "WebhookList"),
+  component: lazyRouteComponent(pages["/activity/webhooks"], "WebhookList"),
 });
 const webhook = createRoute({
   getParentRoute: () => root,
   path: "/activity/webhooks/$id",
   staticData: { scope: "account:admin" },
   validateSearch: texts("state"),
-  component: lazyRouteComponent(() => import("../features/webhooks/detail.tsx"), "WebhookDetail"),
+  component: lazyRouteComponent(pages["/activity/webhooks/$id"], "WebhookDetail"),
 });
 const host = createRoute({
   getParentRoute: () => root,
   path: "/host",
   validateSearch: texts("tab", "q", "show"),
-  component: lazyRouteComponent(() => import("../features/host/host.tsx"), "Host"),
+  component: lazyRouteComponent(pages["/host"], "Host"),
 });
 const access = createRoute({
   getParentRoute: () => root,
   path: "/access",
   validateSearch: texts("tab", "project"),
-  component: lazyRouteComponent(() => import("../features/access/access.tsx"), "Access"),
+  component: lazyRouteComponent(pages["/access"], "Access"),
 });
 const routeTree = root.addChildren([
   overview,

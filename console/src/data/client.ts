@@ -1,26 +1,25 @@
-/**
- * The client of the console: the SDK with the session cookie. The cookie counts only with a header that pages of other origins cannot
- * send. This is the only module that sends requests.
- */
+/** The client of the console: the SDK with the session cookie. Only this module and the one of the first reads send requests. */
 import { ApiError, type Client, createClient } from "@brume/api/client.ts";
-import { sessionHeader } from "@brume/api/session.ts";
+import { firstReads, withCookie } from "./firstreads.ts";
 
 /** Is called when the session has ended. */
 export type OnSignedOut = () => void;
 
-const withCookie: typeof fetch = (input, init) => {
-  const headers = new Headers(init?.headers);
-  headers.set(sessionHeader, "1");
-  return fetch(input, { ...init, headers, credentials: "same-origin" });
-};
-
 /** Creates the client. `onSignedOut` is called when a response shows that there is no session. */
 export function createConsoleClient(onSignedOut: OnSignedOut): Client {
+  const first = new Map(firstReads);
+  /** Returns the response that was requested before; undefined: the request is not sent yet. */
+  const take = (address: unknown, method: string | undefined): Promise<Response> | undefined => {
+    if (method !== "GET" || typeof address !== "string") return undefined;
+    const response = first.get(address);
+    first.delete(address);
+    return response;
+  };
   return createClient({
     url: location.origin,
     retries: 2,
     async fetch(input, init) {
-      const response = await withCookie(input, init);
+      const response = await (take(input, init?.method) ?? withCookie(input, init));
       if (response.status === 401) onSignedOut();
       return response;
     },
