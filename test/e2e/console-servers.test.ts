@@ -188,6 +188,30 @@ describeConsole("servers in the console", {}, (fixture) => {
     assert.deepEqual((await fixture.brume.client.readServer({ path })).Labels, { stage: "production", team: "web" });
   });
 
+  test("name, labels and protection of a server are restored unless another client has changed them", async () => {
+    const { client, token } = fixture.brume;
+    const { ID: id } = await client.createServer({ body: { Name: "before" } }, { wait: 60 });
+    const path = { id };
+    const name = async () => (await client.readServer({ path })).Name;
+    await story(token, async (page) => {
+      await page.goto(`/console/servers/${id}?tab=settings`);
+      await page.getByLabel("Name").fill("after");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone").waitFor();
+      assert.equal(await name(), "before");
+      await page.reload();
+      await page.getByLabel("Name").fill("again");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      await client.updateServer({ path, body: { Name: "other" } });
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("It has changed again since then", { exact: false }).waitFor();
+      assert.equal(await name(), "other");
+    });
+    await client.deleteServer({ path }, { wait: 60 });
+  });
+
   test("the console pane gets the height that one sets, and keeps it", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);

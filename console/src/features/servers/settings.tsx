@@ -11,6 +11,7 @@ import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
 import { faultsOf } from "../../data/trouble.ts";
+import { hasFields, pickFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Check, SelectField, TextField } from "../../ui/field.tsx";
@@ -29,18 +30,22 @@ export function ServerSettings({ server }: { server: Server }) {
   const { Name, IsProtected, CPU, RAM, HDD } = server;
   const [form, setForm] = useState({ Name, IsProtected, CPU, RAM, HDD });
   const [labels, setLabels] = useState(() => labelText(server.Labels));
-  const { run, isBusy, error } = useChange(
-    (body: ServerEdit) => client.updateServer({ path: { id: server.ID }, body }),
-    {
-      done: () => t.server.saved,
-      // A disk does not shrink, and another size may restart the guest.
-      undo: (_, { Labels }) =>
-        Labels &&
-        (() => client.updateServer({ path: { id: server.ID }, body: { Name, IsProtected, Labels: server.Labels } })),
-    },
-  );
+  const path = { id: server.ID };
+  const undo = useUndo();
+  const { run, isBusy, error } = useChange((body: ServerEdit) => client.updateServer({ path, body }), {
+    done: () => t.server.saved,
+    // A disk does not shrink, and another size may restart the guest.
+    undo: (_, { CPU: size, ...changed }) =>
+      size === undefined
+        ? undo({
+            read: () => client.raw.readServer({ path }),
+            isSame: (now) => hasFields(now, changed),
+            write: (sure) => client.updateServer({ path, body: pickFields(server, changed) }, sure),
+          })
+        : undefined,
+  });
   const faults = faultsOf(error);
-  const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path: { id: server.ID }, body });
+  const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path, body });
   const named = {
     Name: form.Name,
     IsProtected: form.IsProtected,
