@@ -143,6 +143,8 @@ export const name = <const O extends TextOptions = TextOptions>(options?: O) =>
 
 /** Maximum number of labels of an object. */
 export const maxLabels = 32;
+/** Characters of keys and values of labels, for descriptions and errors. */
+export const labelCharacters = "letters, digits, dots, underscores and hyphens, with a letter or digit at both ends";
 /** Key of a label: optional prefix and slash, then 1-63 characters that begin and end alphanumerically. */
 export const labelKey = /^(?:[A-Za-z0-9.-]{1,253}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 /** At most 63 letters, digits, dots, underscores and hyphens; also empty. */
@@ -156,8 +158,15 @@ export const Labels = typed<TUnsafe<Record<string, string>> & Described>(
     description:
       "Keys and values that the client selects. A key has 1-63 letters, digits, dots, underscores and hyphens, after an optional prefix and slash. An update replaces all labels.",
     maxProperties: maxLabels,
-    propertyNames: { pattern: labelKey.source },
-    additionalProperties: { type: "string", pattern: labelValue.source },
+    propertyNames: {
+      pattern: labelKey.source,
+      "x-pattern-description": `1-63 ${labelCharacters}, after an optional prefix and slash`,
+    },
+    additionalProperties: {
+      type: "string",
+      pattern: labelValue.source,
+      "x-pattern-description": `at most 63 ${labelCharacters}`,
+    },
     "x-labels": true,
   }),
 );

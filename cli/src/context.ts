@@ -2,7 +2,8 @@
  * Installations and their tokens. A context has a URL and either a token or a program that prints one. Contexts are in one file that only
  * its user can read. Without a context, the installation that this program belongs to is used: its token is in its data folder.
  */
-import { chmod, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { chmod, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Host } from "./host.ts";
 import { UsageError } from "./model/values.ts";
@@ -57,15 +58,34 @@ export async function readContexts(host: Host): Promise<Contexts> {
   }
 }
 
-/** Replaces the file atomically. */
-export async function writeContexts(host: Host, contexts: Contexts): Promise<void> {
-  const path = contextFile(host);
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const part = `${path}.${process.pid}`;
-  await writeFile(part, `${JSON.stringify(contexts, null, 2)}\n`, { mode: 0o600 });
-  await chmod(part, 0o600);
-  await rename(part, path);
+/**
+ * Creates a folder and its parents with this mode. Rejects with the error of the file system. The option `recursive` of `mkdir` never ends
+ * in a file system that has the parent and refuses the folder with ENOENT, such as /proc.
+ */
+async function makeFolders(path: string, mode: number): Promise<void> {
+  if (existsSync(path)) return;
+  if (dirname(path) !== path) await makeFolders(dirname(path), mode);
+  await mkdir(path, { mode }).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  });
 }
+
+/** Replaces a file atomically, and creates its folder. */
+export async function replaceFile(path: string, text: string, mode: number, folderMode: number): Promise<void> {
+  await makeFolders(dirname(resolve(path)), folderMode);
+  const part = `${path}.${process.pid}`;
+  try {
+    await writeFile(part, text, { mode });
+    await chmod(part, mode);
+    await rename(part, path);
+  } finally {
+    await rm(part, { force: true });
+  }
+}
+
+/** Replaces the file of contexts. */
+export const writeContexts = (host: Host, contexts: Contexts): Promise<void> =>
+  replaceFile(contextFile(host), `${JSON.stringify(contexts, null, 2)}\n`, 0o600, 0o700);
 
 async function readLine(path: string): Promise<string | null> {
   return readFile(path, "utf8").then(

@@ -92,6 +92,10 @@ test("a secondary is an address with an optional port and key", () => {
 test("a catalog zone exists if its name is configured", () => {
   assert.equal(transferOf({}).catalog, null);
   assert.equal(transferOf({ BRUME_DNS_CATALOG: "Catalog.Brume.Invalid." }).catalog, "catalog.brume.invalid");
+  assert.throws(
+    () => loadConfig({ BRUME_KEY: "c0ffee" }),
+    /^ConfigError: BRUME_KEY must be 64 lower-case hexadecimal characters\. Its value is secret and not shown here\.$/,
+  );
   assert.throws(() => transferOf({ BRUME_DNS_CATALOG: "a b" }), /BRUME_DNS_CATALOG must be/);
 });
 

@@ -102,8 +102,7 @@ export function loadConfig(environment: Environment): Config {
   const readHex = (name: SettingName): string | null => {
     const value = read(name);
     if (value === undefined) return null;
-    if (!/^[0-9a-f]{64}$/.test(value))
-      throw new ConfigError(name, "64 lower-case hexadecimal characters", "(not shown)");
+    if (!/^[0-9a-f]{64}$/.test(value)) throw new ConfigError(name, "64 lower-case hexadecimal characters", null);
     return value;
   };
   const readLocations = (): string[] => {
@@ -121,7 +120,7 @@ export function loadConfig(environment: Environment): Config {
   const data = read("BRUME_DATA");
   const database = read("BRUME_DATABASE") ?? null;
   if (database !== null && !/^postgres(ql)?:\/\//.test(database))
-    throw new ConfigError("BRUME_DATABASE", "postgres://USER:PASSWORD@HOST/NAME", "(not shown)");
+    throw new ConfigError("BRUME_DATABASE", "postgres://USER:PASSWORD@HOST/NAME", null);
 
   const config: Config = {
     listen: parseEndpoint("BRUME_LISTEN", read("BRUME_LISTEN")),

@@ -157,8 +157,21 @@ Servers:
   assert.match(err, /cloud\.yaml:2:1: There is no field "Server"\. Did you mean Servers\?\n/);
   assert.match(err, /cloud\.yaml:5:10: Servers\[0\]\.RAM must be a multiple of 128, not 300\.\n/);
   assert.match(err, /cloud\.yaml:8:18: Servers\[0\]\.Labels\.n must be a text\. Put it in quotes\.\n/);
+  const values = await planOf(file("Label: a b\nServers: [{ Name: web, RAM: abc, CPU: 1.5, Labels: { x y: z } }]\n"));
+  assert.match(values.err, /Servers\[0\]\.RAM must be an integer, not "abc"\.\n/);
+  assert.match(values.err, /Servers\[0\]\.CPU must be an integer, not 1\.5\.\n/);
+  assert.match(
+    values.err,
+    /:1:8: Label must be text with 1-63 letters, digits, dots, underscores and hyphens, with a /,
+  );
+  assert.match(
+    values.err,
+    /Servers\[0\]\.Labels\.x y must be text with 1-63 letters, .*, after an optional prefix and slash\.\n/,
+  );
+  assert.match(values.err, /remedy: brume apply --schema prints the JSON Schema of the file\./);
   const named = await planOf(file("Networks: [{ Name: dmz }]\nServers: [{ Name: web, Networks: [dnz] }]\n"));
   assert.match(named.err, /cloud\.yaml:2:35: There is no network "dnz"\. Did you mean dmz\?/);
+  assert.match(named.err, /remedy: Nothing was changed\. Correct the file, and repeat\./);
   assert.match((await planOf(file("Servers: [{ Name: a }, { Name: a }]"))).err, /:1:32: Servers has "a" twice\./);
   assert.match((await planOf(file("Servers:\n - Name: [a\n"))).err, /cloud\.yaml:\d+:\d+: /);
   assert.match(

@@ -179,6 +179,10 @@ test("a certificate that does not exist and a folder as file are errors, and not
   const wrong = await init(["--yes", "--file", file, "--listen", "0.0.0.0:443", "--tls-cert", none, "--tls-key", none]);
   assert.deepEqual([wrong.code, existsSync(file)], [2, false]);
   assert.match(wrong.err, /^error: --tls-cert: .*none\.pem does not exist\.\n/);
+  // `mkdir` with `recursive` never ends there.
+  const nowhere = await init(["--yes", "--file", "/proc/brume/etc/brume.toml"]);
+  assert.equal(nowhere.err, "error: /proc/brume does not exist.\n");
+  assert.notEqual(nowhere.code, 0);
   const folder = await cli(["plan", "--file", cli.home], here);
   assert.equal(folder.code, 1);
   assert.match(folder.err, /is a folder, not a file\./);

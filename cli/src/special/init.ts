@@ -1,8 +1,9 @@
 /** `brume init`: the first set-up. Questions, or flags, become the settings file and the systemd unit. */
 import { existsSync } from "node:fs";
-import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
+import { replaceFile } from "../context.ts";
 import { type SettingTexts, settingsFile, unitFile } from "../model/setup.ts";
 import { UsageError } from "../model/values.ts";
 import { confirm } from "../perform.ts";
@@ -133,19 +134,6 @@ async function ask(session: Session, all: readonly Question[]): Promise<SettingT
   return given;
 }
 
-/** Writes a file that only its owner can read, at once and completely. */
-async function writePrivate(path: string, text: string, mode: number): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
-  const part = `${path}.${process.pid}`;
-  try {
-    await writeFile(part, text, { mode });
-    await chmod(part, mode);
-    await rename(part, path);
-  } finally {
-    await rm(part, { force: true });
-  }
-}
-
 /** Returns what the operator does next. */
 function nextSteps(given: SettingTexts, unit: string | null): string[] {
   const { dns_listen: dns = "", dns_names: names = "" } = given;
@@ -184,7 +172,7 @@ export const run: Run = async (session) => {
   const path = textFlag(session, "file") ?? (isRoot ? "/etc/brume/brume.toml" : join(folder, "brume.toml"));
   const text = settingsFile(given, Object.fromEntries(all.map(({ key, meaning }) => [key, meaning])));
   const draft = `${path}.new`;
-  await writePrivate(draft, text, 0o600);
+  await replaceFile(draft, text, 0o600, 0o755);
   try {
     await readReport(host, draft);
   } catch (error) {
@@ -206,7 +194,7 @@ export const run: Run = async (session) => {
   for (const [name, content, mode] of files) {
     const old = await readFile(name, "utf8").catch(() => null);
     if (old !== null && old !== content) await confirm(session, `Replace ${name}`);
-    await writePrivate(name, content, mode);
+    await replaceFile(name, content, mode, 0o755);
     print.note(`${name} is written.`);
   }
   print.lines(nextSteps(given, unit));

@@ -64,7 +64,7 @@ function parseKey(setting: string, value: string): TransferKey {
     throw new ConfigError(
       setting,
       "hmac-sha256:NAME:BASE64, or hmac-sha256:NAME:BASE64:example.com+project/7 for some zones only, several with commas",
-      "(not shown)",
+      null,
     );
   return { algorithm, name: keyName(name), secret, only: scope === undefined ? null : { zones, groups } };
 }

@@ -13,8 +13,11 @@ export class ConfigError extends Error {
   /** Name of its variable. */
   readonly setting: string;
 
-  constructor(name: string, expected: string, actual: string) {
-    super(`${name} must be ${expected}, not "${actual}".`);
+  /** `actual`: the value; null: it is secret and not printed. */
+  constructor(name: string, expected: string, actual: string | null) {
+    super(
+      `${name} must be ${expected}${actual === null ? ". Its value is secret and not shown here" : `, not "${actual}"`}.`,
+    );
     this.name = "ConfigError";
     this.setting = name;
   }

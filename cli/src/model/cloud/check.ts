@@ -25,6 +25,12 @@ const words: Readonly<Record<string, string>> = {
   number: "a number",
   boolean: "true or false",
 };
+/** Returns what the file has instead. A text can be secret, so callers leave it out where a text is expected. */
+function describe(value: unknown): string {
+  if (typeof value === "object" && value !== null) return `, not ${words[typeOf(value)]}`;
+  return `, not ${typeof value === "string" && value.length > 40 ? "a longer text" : JSON.stringify(value)}`;
+}
+
 const isMap = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
 
 /** Returns a path as people read it: `Servers[0].RAM`. */
@@ -52,12 +58,12 @@ function choose(forms: readonly Shape[], value: unknown, path: Path): Shape | Pr
 }
 
 function checkText(shape: Shape, value: string, path: Path): Problem[] {
-  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = shape;
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, patternErrorMessage } = shape;
   const length = Array.from(value).length;
   if (length < minLength || length > maxLength)
     return [{ path, message: `${field(path)} must have ${minLength} to ${maxLength} characters.` }];
   if (pattern !== undefined && !new RegExp(pattern, "u").test(value))
-    return [{ path, message: `${field(path)} has characters or a form that is not allowed.` }];
+    return [{ path, message: `${field(path)} ${patternErrorMessage ?? `must match ${pattern}`}.` }];
   return [];
 }
 
@@ -88,7 +94,7 @@ function checkMap(shape: Shape, value: Record<string, unknown>, path: Path): Pro
         message: `There is no field "${pathText(at)}". ${suggest(name, known)}`.trim(),
       });
     else if (propertyNames !== undefined && checkText(propertyNames, name, at).length > 0)
-      problems.push({ path: at, isKey: true, message: `"${name}" is not a valid key.` });
+      problems.push(...checkText(propertyNames, name, at).map(({ message }) => ({ path: at, isKey: true, message })));
     else if (typeof additionalProperties === "object") problems.push(...check(additionalProperties, one, at));
   }
   return problems;
@@ -107,8 +113,12 @@ export function check(shape: Shape, value: unknown, path: Path = []): Problem[] 
   if (types.length > 0 && !types.includes(type) && !(type === "integer" && types.includes("number"))) {
     const quotes =
       types.includes("string") && ["integer", "number", "boolean"].includes(type) ? " Put it in quotes." : "";
+    const expected = types.map((one) => words[one] ?? one).join(" or ");
     return [
-      { path, message: `${field(path)} must be ${types.map((one) => words[one] ?? one).join(" or ")}.${quotes}` },
+      {
+        path,
+        message: `${field(path)} must be ${expected}${types.includes("string") ? "" : describe(value)}.${quotes}`,
+      },
     ];
   }
   if (shape.enum !== undefined && !shape.enum.includes(value)) {

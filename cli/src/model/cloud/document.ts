@@ -90,14 +90,15 @@ export function readCloud(text: string, name: string): CloudFile {
     const { line, col } = lines.linePos(offset);
     return `${name}:${Math.max(line, 1)}:${Math.max(col, 1)}`;
   };
-  const failed = (found: readonly string[]) =>
+  const schemaRemedy = "brume apply --schema prints the JSON Schema of the file.";
+  const failed = (found: readonly string[], remedy = schemaRemedy) =>
     new UsageError(
       found.length === 1 ? (found[0] ?? "") : `${name} has ${found.length} problems.`,
-      "brume apply --schema prints the JSON Schema of the file.",
+      remedy,
       found.length === 1 ? [] : found,
     );
-  const error = (problems: readonly Problem[]) =>
-    failed(problems.map(({ path, message, isKey = false }) => `${at(offsetOf(document, path, isKey))}: ${message}`));
+  const placed = (problems: readonly Problem[]) =>
+    problems.map(({ path, message, isKey = false }) => `${at(offsetOf(document, path, isKey))}: ${message}`);
   if (document.errors.length > 0) throw failed(document.errors.map(({ pos, message }) => `${at(pos[0])}: ${message}`));
   let value: unknown;
   try {
@@ -106,9 +107,9 @@ export function readCloud(text: string, name: string): CloudFile {
     throw failed([`${name}: ${(cause as Error).message}`]);
   }
   const problems = check(cloudSchema, value);
-  if (problems.length > 0) throw error(problems);
+  if (problems.length > 0) throw failed(placed(problems));
   const cloud = value as Cloud;
   const named = checkNames(cloud);
-  if (named.length > 0) throw error(named);
-  return { cloud, error };
+  if (named.length > 0) throw failed(placed(named));
+  return { cloud, error: (found) => failed(placed(found), "Nothing was changed. Correct the file, and repeat.") };
 }

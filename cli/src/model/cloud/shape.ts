@@ -2,6 +2,7 @@
  * The form of a cloud file as JSON Schema, derived from the requests of the contract, so that a new field of the API is a field of the file.
  * References are names instead of ids. The build replaces this module by its values (`scripts/build-cli.ts`).
  */
+import { labelCharacters } from "@brume/api/common.ts";
 import { bandwidths } from "@brume/api/network.ts";
 import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
 import { fieldsOf, operationOf } from "../schema.ts";
@@ -18,6 +19,8 @@ export interface Shape {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
+  /** What the pattern expects: a keyword that editors show (the JSON language server of Visual Studio Code). */
+  readonly patternErrorMessage?: string;
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly properties?: Readonly<Record<string, Shape>>;
@@ -74,7 +77,11 @@ function plain(schema: unknown): Shape {
   if (Array.isArray(schema)) return schema.map(plain) as unknown as Shape;
   if (typeof schema !== "object" || schema === null) return schema as Shape;
   const kept = Object.entries(schema).filter(([key]) => !key.startsWith("x-") && key !== "default");
-  return Object.fromEntries(kept.map(([key, value]) => [key, plain(value)]));
+  const form = (schema as { readonly "x-pattern-description"?: string })["x-pattern-description"];
+  return {
+    ...Object.fromEntries(kept.map(([key, value]) => [key, plain(value)])),
+    ...(form !== undefined && { patternErrorMessage: `must be text with ${form}` }),
+  };
 }
 
 /** Fields of requests that a file writes as number or text. */
@@ -178,6 +185,7 @@ export const cloudSchema = {
     Label: {
       ...texts,
       pattern: "^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$",
+      patternErrorMessage: `must be text with 1-63 ${labelCharacters}`,
       description:
         "Objects of this file get the label `brume/file` with this value. What has the label and is no longer in the file is deleted. Absent: nothing is deleted.",
     },

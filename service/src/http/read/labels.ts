@@ -9,17 +9,15 @@ import { pointerStep, quote } from "./text.ts";
 type Read = (given: unknown, reading: Reading, parent: string, step: string) => unknown;
 
 const mismatch = fieldProblem("type_mismatch", "must be an object of texts");
-const oddKey = fieldProblem(
-  "format_invalid",
-  "must have keys of 1-63 letters, digits, dots, underscores and hyphens with a letter or digit at both ends, after an optional prefix and slash",
-);
-const oddValue = fieldProblem("format_invalid", "must have values that are empty or formed like a key without prefix");
 
 /** Returns the parser of a map of labels. `readText` parses a single value as text. */
 export function compileLabels(schema: Schema, label: FieldLabel, readText: Read): Read {
   const { maxProperties = Number.POSITIVE_INFINITY } = schema;
   const keyPattern = new RegExp(schema.propertyNames?.pattern ?? "", "u");
   const valuePattern = new RegExp(schema.additionalProperties?.pattern ?? "", "u");
+  const formOf = (part: Schema | undefined) => part?.["x-pattern-description"] ?? "";
+  const oddKey = fieldProblem("format_invalid", `must have keys of ${formOf(schema.propertyNames)}`);
+  const oddValue = fieldProblem("format_invalid", `must have values of ${formOf(schema.additionalProperties)}`);
   const many = fieldProblem("too_long", `must have at most ${count(maxProperties, "label")}`);
   return (given, reading, parent, step) => {
     if (!reading.strict && isBlank(given)) return undefined;

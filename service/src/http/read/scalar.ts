@@ -27,7 +27,7 @@ export interface Schema {
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
-  readonly propertyNames?: { readonly pattern?: string };
+  readonly propertyNames?: Schema;
   readonly additionalProperties?: Schema;
   readonly default?: unknown;
   readonly "x-also"?: readonly string[];
