@@ -26,6 +26,17 @@ describeConsole("the console of networks", {}, (fixture) => {
   });
   const stored = () => fixture.brume.client.readPublicNetwork({ path: { id: scene.network } });
 
+  test("events of networks and tunnels lead to their pages", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/activity?kind=tunnel");
+      await page.getByRole("link", { name: "office" }).first().click();
+      await page.getByRole("button", { name: "Create tunnel" }).waitFor();
+      await page.goto("/console/activity?kind=network");
+      await page.getByRole("link", { name: "storage" }).first().click();
+      await page.getByRole("heading", { name: "storage", level: 1 }).waitFor();
+    });
+  });
+
   test("a network is created with the keyboard only, gets a server, and is deleted after its name was typed", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.goto("/console/");

@@ -112,6 +112,19 @@ describeConsole("the console", {}, (fixture) => {
     });
   });
 
+  test("a key is added while a server is created, and is selected for it", async () => {
+    const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 8)]).toString("base64");
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/servers/create");
+      await page.getByRole("button", { name: "Add SSH key" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Public key").fill(`ssh-ed25519 ${key} bob@desk`);
+      await dialog.getByRole("button", { name: "Add SSH key" }).click();
+      await page.locator("input[type=checkbox]:checked").first().waitFor({ state: "attached" });
+      assert.equal(await page.getByRole("checkbox", { name: "bob@desk" }).isChecked(), true);
+    });
+  });
+
   test("records are edited in the table, reviewed as a diff and applied as one changeset", async () => {
     const domain = await fixture.brume.client.createDomain({ body: { Name: "edit.example", Ip: "192.0.2.1" } });
     const path = { id: domain.ID };
@@ -319,6 +332,8 @@ describeConsole("the console", {}, (fixture) => {
       ["/console/access?tab=projects", "Usage"],
       [`/console/dns/${scene.domain}?tab=queries`, "No query yet"],
       [`/console/dns/${scene.domain}?tab=history`, "Every change of the zone"],
+      ["/console/servers/999", "This server does not exist"],
+      ["/console/nothing/here?tab=none", "This page does not exist"],
     ] as const;
     // Lists and forms of one kind look alike on a phone.
     await checkPages(fixture, pages, (path) => !/tab=|create=1|activity/.test(path));

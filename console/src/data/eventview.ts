@@ -41,9 +41,3 @@ export function wordsOf({ Type, Resource }: Event, t: Texts): { readonly kind: s
   const verb = Type.slice(Type.indexOf(".") + 1);
   return { kind: t.activity.kinds[Resource] ?? Resource, verb: t.activity.verbs[verb] ?? verb };
 }
-
-/** Returns the server that an event belongs to; null: none. */
-export function serverOf({ Resource, ResourceID, ParentID }: Event): number | null {
-  if (Resource === "server") return ResourceID;
-  return Resource === "action" ? ParentID : null;
-}

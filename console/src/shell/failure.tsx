@@ -7,13 +7,13 @@ import { buttonClass } from "../ui/button.tsx";
 import { Empty, TroubleBox } from "../ui/feedback.tsx";
 
 export function Failure({ error, reset }: ErrorComponentProps) {
-  return <TroubleBox trouble={troubleOf(error, useTexts())} onRetry={reset} />;
+  return <TroubleBox isPage trouble={troubleOf(error, useTexts())} onRetry={reset} />;
 }
 
 export function NotAllowed({ scope }: { scope: Scope }) {
   const t = useTexts();
   return (
-    <Empty icon="lock" title={t.errors.notAllowed}>
+    <Empty isPage icon="lock" title={t.errors.notAllowed}>
       {t.errors.needsScope(scope)}
     </Empty>
   );
@@ -23,6 +23,7 @@ export function NotFound() {
   const t = useTexts();
   return (
     <Empty
+      isPage
       icon="search"
       title={t.errors.notFound}
       action={
@@ -30,6 +31,8 @@ export function NotFound() {
           {t.nav.overview}
         </Link>
       }
-    />
+    >
+      {t.errors.notFoundAbout}
+    </Empty>
   );
 }

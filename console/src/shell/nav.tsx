@@ -1,5 +1,5 @@
 /** The main navigation: at the left, or as a bar at the bottom of a phone. */
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useMatchRoute, useNavigate } from "@tanstack/react-router";
 import { useTexts } from "../texts/texts.tsx";
 import { Icon } from "../ui/icon.tsx";
 import mark from "../ui/mark.svg";
@@ -44,9 +44,11 @@ const inBar = 4;
 export function BottomBar() {
   const t = useTexts();
   const go = useNavigate();
+  const isAt = useMatchRoute();
   const entries = useEntries();
+  const isInMenu = entries.slice(inBar).some(({ to }) => isAt({ to, fuzzy: true }) !== false);
   return (
-    <nav className="bottom-bar" aria-label={t.nav.label}>
+    <nav className={isInMenu ? "bottom-bar in-menu" : "bottom-bar"} aria-label={t.nav.label}>
       {entries.slice(0, inBar).map(({ to, icon, name }) => (
         <Link key={to} to={to} activeProps={active} activeOptions={{ exact: to === "/", includeSearch: false }}>
           <Icon name={icon} size={20} />

@@ -23,17 +23,21 @@ export function Empty({
   children,
   action,
   command,
+  isPage = false,
 }: {
   icon: IconName;
   title: string;
   children?: ReactNode;
   action?: ReactNode;
   command?: string;
+  /** It is all that the page shows. */
+  isPage?: boolean;
 }) {
+  const Heading = isPage ? "h1" : "h2";
   return (
     <div className="empty">
       <Icon name={icon} size={32} />
-      <h2>{title}</h2>
+      <Heading>{title}</Heading>
       {children !== undefined && <p>{children}</p>}
       {action}
       {command !== undefined && <Code text={command} />}
@@ -49,13 +53,21 @@ export interface Trouble {
   readonly requestId: string;
 }
 
-export function TroubleBox({ trouble, onRetry }: { trouble: Trouble; onRetry?: (() => void) | undefined }) {
+interface TroubleProps {
+  readonly trouble: Trouble;
+  readonly onRetry?: (() => void) | undefined;
+  /** It is all that the page shows. */
+  readonly isPage?: boolean;
+}
+
+export function TroubleBox({ trouble, onRetry, isPage = false }: TroubleProps) {
   const t = useTexts();
+  const Title = isPage ? "h1" : "strong";
   return (
     <div className="trouble" role="alert">
       <Icon name="error" />
       <div className="stack tight grow">
-        <strong>{trouble.title}</strong>
+        <Title>{trouble.title}</Title>
         <p className="break">{trouble.cause}</p>
         {trouble.remedy !== "" && <p>{trouble.remedy}</p>}
         <div className="line">

@@ -2,17 +2,15 @@
 import type { SshKey } from "@brume/api/catalog.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
+import { AddKey } from "../../data/addkey.tsx";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
-import { FormDialog } from "../../data/formdialog.tsx";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { OtherFields } from "../../data/schemafields.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
-import { AreaField, TextField } from "../../ui/field.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 
@@ -71,7 +69,9 @@ export function Keys() {
             icon="access"
             title={t.access.keysEmpty}
             command="brume ssh-key create laptop --public-key @~/.ssh/id_ed25519.pub"
-          />
+          >
+            {t.access.keysEmptyAbout}
+          </Empty>
         }
       />
       {isAdding && <AddKey onClose={() => setAdding(false)} />}
@@ -88,59 +88,5 @@ export function Keys() {
         </ConfirmRequest>
       )}
     </>
-  );
-}
-
-const placed: ReadonlySet<string> = new Set(["Title", "PublicKey"]);
-
-function AddKey({ onClose }: { onClose: () => void }) {
-  const t = useTexts();
-  const { client } = useData();
-  const [Title, setTitle] = useState("");
-  const [PublicKey, setPublicKey] = useState("");
-  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
-  const body = { Title, PublicKey, ...others };
-  return (
-    <FormDialog
-      title={t.access.addKey}
-      action={t.access.addKey}
-      request={{ operation: "createSshKey", body }}
-      isComplete={Title !== "" && PublicKey !== ""}
-      send={(options) => client.createSshKey({ body }, options)}
-      done={() => t.access.created(Title)}
-      onClose={onClose}
-    >
-      {(fault) => (
-        <>
-          <TextField
-            label={t.access.keyTitle}
-            required
-            fault={fault("/Title")}
-            value={Title}
-            onChange={({ target }) => setTitle(target.value)}
-          />
-          <AreaField
-            label={t.access.keyText}
-            hint={t.access.keyHint}
-            required
-            fault={fault("/PublicKey")}
-            value={PublicKey}
-            onChange={({ target }) => {
-              setPublicKey(target.value);
-              // The comment of the line is a good title.
-              const [, , comment = ""] = target.value.trim().split(/\s+/);
-              if (Title === "") setTitle(comment);
-            }}
-          />
-          <OtherFields
-            operation="createSshKey"
-            placed={placed}
-            value={others}
-            fault={fault}
-            onChange={(part) => setOthers({ ...others, ...part })}
-          />
-        </>
-      )}
-    </FormDialog>
   );
 }

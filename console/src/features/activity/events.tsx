@@ -1,8 +1,9 @@
 /** Every change of the project, live, the newest first. The list can be paused and filtered; an event shows its object. */
 import type { Event } from "@brume/api/event.ts";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { objectOf, serverOf, useEvents, wordsOf } from "../../data/eventview.ts";
+import { EventObject } from "../../data/eventlink.tsx";
+import { objectOf, useEvents, wordsOf } from "../../data/eventview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
@@ -63,16 +64,7 @@ export function Events() {
         name: t.activity.object,
         width: "minmax(180px, 2fr)",
         isMain: true,
-        cell: (event) => {
-          const server = event.Data === null ? null : serverOf(event);
-          return server === null ? (
-            objectOf(event, t)
-          ) : (
-            <Link to="/servers/$id" params={{ id: String(server) }}>
-              {objectOf(event, t)}
-            </Link>
-          );
-        },
+        cell: (event) => <EventObject event={event} />,
       },
       {
         id: "token",

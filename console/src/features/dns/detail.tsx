@@ -4,11 +4,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useData, useMayOwnDomains } from "../../data/data.tsx";
 import { labelTexts } from "../../data/label.ts";
+import { Missing } from "../../data/missing.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Note, Skeleton } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
 import { Facts, PageHead, Panel, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
@@ -28,10 +28,15 @@ export function DomainDetail() {
   const isOwner = useMayOwnDomains();
   const { data: domain, error, refetch } = useQuery(queriesOf(useData().client).domain(id));
   if (error && domain === undefined)
-    return "status" in error && error.status === 404 ? (
-      <Empty icon="dns" title={t.records.notFound} action={<Link to="/dns">{t.domains.title}</Link>} />
-    ) : (
-      <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+    return (
+      <Missing
+        error={error}
+        onRetry={() => void refetch()}
+        icon="dns"
+        title={t.records.notFound}
+        list={{ to: "/dns" }}
+        name={t.domains.title}
+      />
     );
   if (domain === undefined) return <Skeleton lines={8} />;
   const labels = labelTexts(domain.Labels);

@@ -3,11 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { lazy, type ReactNode, Suspense } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { Missing } from "../../data/missing.tsx";
 import { networkState } from "../../data/networkview.ts";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Note, Skeleton } from "../../ui/feedback.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { NetworkOverview } from "./overview.tsx";
@@ -26,10 +26,15 @@ export function NetworkDetail() {
   const mayWrite = useMay("network:write");
   const { data: network, error, refetch } = useQuery(queriesOf(useData().client).publicNetwork(id));
   if (error && network === undefined)
-    return "status" in error && error.status === 404 ? (
-      <Empty icon="network" title={t.network.notFound} action={<Link to="/networks">{t.networks.title}</Link>} />
-    ) : (
-      <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+    return (
+      <Missing
+        error={error}
+        onRetry={() => void refetch()}
+        icon="network"
+        title={t.network.notFound}
+        list={{ to: "/networks" }}
+        name={t.networks.title}
+      />
     );
   if (network === undefined) return <Skeleton lines={8} />;
   const { tone, word } = networkState(network, t);

@@ -2,11 +2,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { useData, useMay } from "../../data/data.tsx";
+import { Missing } from "../../data/missing.tsx";
 import { networkState, serversOf } from "../../data/networkview.ts";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Skeleton } from "../../ui/feedback.tsx";
 import { Facts, PageHead, Panel, State } from "../../ui/page.tsx";
 import { LinkedServers } from "./linkedservers.tsx";
 import { NetworkSettings } from "./settings.tsx";
@@ -23,10 +23,15 @@ export function PrivateNetworkDetail() {
     </Link>
   );
   if (error && network === undefined)
-    return "status" in error && error.status === 404 ? (
-      <Empty icon="network" title={t.network.notFound} action={crumb} />
-    ) : (
-      <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+    return (
+      <Missing
+        error={error}
+        onRetry={() => void refetch()}
+        icon="network"
+        title={t.network.notFound}
+        list={{ to: "/networks", search: { tab: "private" } }}
+        name={t.networks.title}
+      />
     );
   if (network === undefined) return <Skeleton lines={8} />;
   const { tone, word } = networkState(network, t);

@@ -25,18 +25,21 @@ const mostShown = 8;
 interface AttentionProps {
   readonly servers: readonly Server[];
   readonly domains: readonly Domain[];
+  /** It shows nothing if everything works. */
+  readonly isOnlyTrouble?: boolean;
 }
 
-export function Attention({ servers, domains }: AttentionProps) {
+export function Attention({ servers, domains, isOnlyTrouble = false }: AttentionProps) {
   const t = useTexts();
   const readiness = useQuery(queriesOf(useData().client).readiness()).data;
   if (readiness === undefined)
-    return (
+    return isOnlyTrouble ? null : (
       <Panel title={t.overview.attention}>
         <Skeleton />
       </Panel>
     );
-  return <Problems problems={problemsOf(readiness.Checks, servers, domains, t)} />;
+  const problems = problemsOf(readiness.Checks, servers, domains, t);
+  return isOnlyTrouble && problems.length === 0 ? null : <Problems problems={problems} />;
 }
 
 /** Returns what needs attention: failed checks, then servers, then domains. */

@@ -1,6 +1,7 @@
 /** The latest changes, live. */
 import { Link } from "@tanstack/react-router";
-import { objectOf, serverOf, useEvents, wordsOf } from "../../data/eventview.ts";
+import { EventObject } from "../../data/eventlink.tsx";
+import { useEvents, wordsOf } from "../../data/eventview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Empty, Skeleton } from "../../ui/feedback.tsx";
@@ -33,21 +34,13 @@ export function Latest() {
         <ul className="list padded">
           {events.slice(0, shown).map((event) => {
             const { kind, verb } = wordsOf(event, t);
-            const server = serverOf(event);
-            const name = objectOf(event, t);
             return (
               <li key={event.ID} className="line fixed">
                 <span className="grow truncate">
                   <span className="muted">
                     {kind} {verb}
                   </span>{" "}
-                  {server === null || event.Data === null ? (
-                    name
-                  ) : (
-                    <Link to="/servers/$id" params={{ id: String(server) }}>
-                      {name}
-                    </Link>
-                  )}
+                  <EventObject event={event} />
                 </span>
                 <time className="muted small nowrap" dateTime={event.Date} title={format.time(event.Date)}>
                   {format.ago(event.Date)}

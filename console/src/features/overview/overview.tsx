@@ -8,11 +8,12 @@ import { useAccount, useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
-import { Empty, Note, Skeleton } from "../../ui/feedback.tsx";
+import { Note, Skeleton } from "../../ui/feedback.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Meter, PageHead, Panel } from "../../ui/page.tsx";
 import { Attention } from "./attention.tsx";
 import { Latest } from "./latest.tsx";
+import { Start } from "./start.tsx";
 
 export function Overview() {
   const t = useTexts();
@@ -44,11 +45,10 @@ export function Overview() {
       {isPending ? (
         <Skeleton lines={8} />
       ) : isEmpty ? (
-        <Panel>
-          <Empty icon="server" title={t.overview.start}>
-            {t.overview.startAbout}
-          </Empty>
-        </Panel>
+        <>
+          <Start />
+          <Attention servers={[]} domains={[]} isOnlyTrouble />
+        </>
       ) : (
         <div className="columns">
           <Attention servers={servers.data ?? []} domains={domains.data ?? []} />

@@ -7,6 +7,7 @@ import type { CreateServerInput } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type SubmitEvent, useEffect, useMemo, useState } from "react";
+import { AddKey } from "../../data/addkey.tsx";
 import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
@@ -57,6 +58,7 @@ export function ServerCreate() {
   const [isCustom, setCustom] = useState(false);
   const set = (part: Partial<Record<keyof CreateServerInput, unknown>>): void =>
     setForm((before) => ({ ...before, ...part }) as Partial<CreateServerInput>);
+  const [isAdding, setAdding] = useState(false);
   const [count, setCount] = useState(1);
   const isGroup = count > 1;
   const body = useMemo(() => withoutEmpty(form), [form]);
@@ -69,6 +71,13 @@ export function ServerCreate() {
   useEffect(() => {
     if (form.ImageID === undefined && firstImage !== undefined) set({ ImageID: String(firstImage.ID) });
   }, [firstImage, form.ImageID]);
+  // The selected size is never one that is too small for the image.
+  const isTooSmall = (size: { RAM?: number; HDD?: number }): boolean =>
+    image !== undefined && (Number(size.RAM) < image.MinRAM || Number(size.HDD) < image.Hdd);
+  const fitting = !isCustom && isTooSmall(form) ? sizes.find((size) => !isTooSmall(size)) : undefined;
+  useEffect(() => {
+    if (fitting !== undefined) set(sizeOf(fitting));
+  }, [fitting]);
 
   const send = (options: ChangeOptions): Promise<unknown> =>
     isGroup ? client.createBatch({ body: group }, options) : client.createServer({ body }, options);
@@ -87,7 +96,8 @@ export function ServerCreate() {
   });
   const error = create.error ?? check.error;
   const faults = faultsOf(error);
-  const isFieldFault = Object.keys(faults).length > 0;
+  // A size that is no own one has no field.
+  const isFieldFault = Object.keys(faults).some((pointer) => isCustom || !/^\/(CPU|RAM|HDD)$/.test(pointer));
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     create.run(undefined).catch(() => undefined);
@@ -95,188 +105,211 @@ export function ServerCreate() {
   if (images.error) return <TroubleBox trouble={troubleOf(images.error, t)} onRetry={() => void images.refetch()} />;
 
   return (
-    <form onSubmit={submit}>
-      <PageHead crumb={<Link to="/servers">{t.servers.title}</Link>} title={t.create.title} />
-      <div className="split">
-        <div className="stack">
-          <Panel>
-            <div className="columns">
-              <TextField
-                label={t.common.name}
-                hint={t.create.nameHint}
-                fault={faults["/Name"]}
-                required
-                autoFocus
-                maxLength={64}
-                placeholder="web-1"
-                value={form.Name ?? ""}
-                onChange={(event) => set({ Name: event.target.value })}
-              />
-              <TextField
-                label={t.create.count}
-                hint={isGroup ? t.create.countAbout : undefined}
-                fault={faults["/Count"]}
-                type="number"
-                min={1}
-                max={mostMembers}
-                value={count}
-                onChange={({ target }) => setCount(Math.max(1, Math.min(mostMembers, target.valueAsNumber || 1)))}
-              />
-            </div>
-          </Panel>
-          <Panel title={t.create.image}>
-            {images.data === undefined ? (
-              <Skeleton lines={3} />
-            ) : (
-              <fieldset className="choices" aria-label={t.create.image}>
-                {usable.map(({ ID, DisplayName, Name, OperatingSystemType, MinRAM, Hdd, State }) => (
+    <>
+      <form onSubmit={submit}>
+        <PageHead crumb={<Link to="/servers">{t.servers.title}</Link>} title={t.create.title} />
+        <div className="split">
+          <div className="stack">
+            <Panel>
+              <div className="columns">
+                <TextField
+                  label={t.common.name}
+                  hint={t.create.nameHint}
+                  fault={faults["/Name"]}
+                  required
+                  autoFocus
+                  maxLength={64}
+                  placeholder="web-1"
+                  value={form.Name ?? ""}
+                  onChange={(event) => set({ Name: event.target.value })}
+                />
+                <TextField
+                  label={t.create.count}
+                  hint={isGroup ? t.create.countAbout : undefined}
+                  fault={faults["/Count"]}
+                  type="number"
+                  min={1}
+                  max={mostMembers}
+                  value={count}
+                  onChange={({ target }) => setCount(Math.max(1, Math.min(mostMembers, target.valueAsNumber || 1)))}
+                />
+              </div>
+            </Panel>
+            <Panel title={t.create.image}>
+              {images.data === undefined ? (
+                <Skeleton lines={3} />
+              ) : (
+                <fieldset className="choices" aria-label={t.create.image}>
+                  {usable.map(({ ID, DisplayName, Name, OperatingSystemType, MinRAM, Hdd, State }) => (
+                    <Choice
+                      key={ID}
+                      name="image"
+                      title={DisplayName || Name}
+                      about={[
+                        OperatingSystemType,
+                        `${format.megabytes(MinRAM)}, ${format.megabytes(Hdd * 1024)}`,
+                        t.create.imageState[State],
+                      ]
+                        .filter((part) => part !== "")
+                        .join(" · ")}
+                      checked={String(ID) === form.ImageID}
+                      onChange={() => set({ ImageID: String(ID) })}
+                    />
+                  ))}
+                </fieldset>
+              )}
+            </Panel>
+            <Panel title={t.create.size}>
+              <div className="stack">
+                <fieldset className="choices small" aria-label={t.create.size}>
+                  {sizes.map((size) => (
+                    <Choice
+                      key={size.id}
+                      name="size"
+                      title={`${size.CPU} CPU · ${format.megabytes(size.RAM)}`}
+                      about={`${t.create.disk} ${format.megabytes(size.HDD * 1024)}`}
+                      disabled={isTooSmall(size)}
+                      checked={!isCustom && form.CPU === size.CPU && form.RAM === size.RAM && form.HDD === size.HDD}
+                      onChange={() => {
+                        setCustom(false);
+                        set(sizeOf(size));
+                      }}
+                    />
+                  ))}
+                  <Choice name="size" title={t.create.custom} checked={isCustom} onChange={() => setCustom(true)} />
+                </fieldset>
+                {isCustom && (
+                  <div className="columns">
+                    {(
+                      [
+                        ["CPU", t.create.cpu, ""],
+                        ["RAM", t.create.memory, "MB"],
+                        ["HDD", t.create.disk, "GB"],
+                      ] as const
+                    ).map(([name, label, unit]) => (
+                      <TextField
+                        key={name}
+                        label={label}
+                        unit={unit}
+                        type="number"
+                        fault={faults[`/${name}`]}
+                        value={form[name] ?? ""}
+                        onChange={(event) => set({ [name]: event.target.valueAsNumber })}
+                      />
+                    ))}
+                  </div>
+                )}
+                {capacity && (
+                  <p className="muted small">
+                    {t.create.free(format.megabytes(capacity.FreeRAM), format.megabytes(capacity.FreeHDD * 1024))}
+                  </p>
+                )}
+              </div>
+            </Panel>
+            <Panel title={t.create.network}>
+              <fieldset className="choices" aria-label={t.create.network}>
+                <Choice
+                  name="network"
+                  title={t.create.sharedNetwork}
+                  about={t.create.sharedAbout}
+                  checked={form.NetworkID === undefined}
+                  onChange={() => set({ NetworkID: undefined })}
+                />
+                {[
+                  ...publicNetworks.map(({ Id, Name, CIDR }) => ({
+                    id: Id,
+                    name: Name,
+                    about: t.create.publicNetwork(CIDR),
+                  })),
+                  ...networks.map(({ ID, Name, CIDR }) => ({
+                    id: ID,
+                    name: Name,
+                    about: t.create.privateNetwork(CIDR),
+                  })),
+                ].map(({ id, name, about }) => (
                   <Choice
-                    key={ID}
-                    name="image"
-                    title={DisplayName || Name}
-                    about={[
-                      OperatingSystemType,
-                      `${format.megabytes(MinRAM)}, ${format.megabytes(Hdd * 1024)}`,
-                      t.create.imageState[State],
-                    ]
-                      .filter((part) => part !== "")
-                      .join(" · ")}
-                    checked={String(ID) === form.ImageID}
-                    onChange={() => set({ ImageID: String(ID) })}
+                    key={id}
+                    name="network"
+                    title={name}
+                    about={about}
+                    checked={form.NetworkID === id}
+                    onChange={() => set({ NetworkID: id })}
                   />
                 ))}
               </fieldset>
-            )}
-          </Panel>
-          <Panel title={t.create.size}>
-            <div className="stack">
-              <fieldset className="choices small" aria-label={t.create.size}>
-                {sizes.map((size) => (
-                  <Choice
-                    key={size.id}
-                    name="size"
-                    title={`${size.CPU} CPU · ${format.megabytes(size.RAM)}`}
-                    about={`${t.create.disk} ${format.megabytes(size.HDD * 1024)}`}
-                    disabled={image !== undefined && (size.RAM < image.MinRAM || size.HDD < image.Hdd)}
-                    checked={!isCustom && form.CPU === size.CPU && form.RAM === size.RAM && form.HDD === size.HDD}
-                    onChange={() => {
-                      setCustom(false);
-                      set(sizeOf(size));
-                    }}
-                  />
-                ))}
-                <Choice name="size" title={t.create.custom} checked={isCustom} onChange={() => setCustom(true)} />
-              </fieldset>
-              {isCustom && (
-                <div className="columns">
-                  {(
-                    [
-                      ["CPU", t.create.cpu, ""],
-                      ["RAM", t.create.memory, "MB"],
-                      ["HDD", t.create.disk, "GB"],
-                    ] as const
-                  ).map(([name, label, unit]) => (
-                    <TextField
-                      key={name}
-                      label={label}
-                      unit={unit}
-                      type="number"
-                      fault={faults[`/${name}`]}
-                      value={form[name] ?? ""}
-                      onChange={(event) => set({ [name]: event.target.valueAsNumber })}
+            </Panel>
+            <Panel
+              title={t.create.keys}
+              actions={
+                <Button size="small" kind="quiet" onClick={() => setAdding(true)}>
+                  {t.access.addKey}
+                </Button>
+              }
+            >
+              {keys.length === 0 ? (
+                <p className="muted">{t.create.noKeys}</p>
+              ) : (
+                <div className="stack tight">
+                  {keys.map(({ ID, Title, Fingerprint }) => (
+                    <Check
+                      key={ID}
+                      label={Title}
+                      hint={<code>{Fingerprint}</code>}
+                      checked={form.SshKeys?.includes(ID) === true}
+                      onChange={(event) => {
+                        const others = (form.SshKeys ?? []).filter((key) => key !== ID);
+                        set({ SshKeys: event.target.checked ? [...others, ID] : others });
+                      }}
                     />
                   ))}
                 </div>
               )}
-              {capacity && (
-                <p className="muted small">
-                  {t.create.free(format.megabytes(capacity.FreeRAM), format.megabytes(capacity.FreeHDD * 1024))}
-                </p>
-              )}
-            </div>
-          </Panel>
-          <Panel title={t.create.network}>
-            <fieldset className="choices" aria-label={t.create.network}>
-              <Choice
-                name="network"
-                title={t.create.sharedNetwork}
-                about={t.create.sharedAbout}
-                checked={form.NetworkID === undefined}
-                onChange={() => set({ NetworkID: undefined })}
+            </Panel>
+            <Panel
+              title={t.create.userData}
+              actions={
+                <Button size="small" kind="quiet" onClick={() => set({ UserData: template })}>
+                  {t.create.template}
+                </Button>
+              }
+            >
+              <AreaField
+                label={t.create.userData}
+                hint={t.create.userDataHint}
+                fault={faults["/UserData"]}
+                value={form.UserData ?? ""}
+                onChange={(event) => set({ UserData: event.target.value })}
               />
-              {[
-                ...publicNetworks.map(({ Id, Name, CIDR }) => ({ id: Id, name: Name, about: CIDR })),
-                ...networks.map(({ ID, Name, CIDR }) => ({ id: ID, name: Name, about: CIDR })),
-              ].map(({ id, name, about }) => (
-                <Choice
-                  key={id}
-                  name="network"
-                  title={name}
-                  about={about}
-                  checked={form.NetworkID === id}
-                  onChange={() => set({ NetworkID: id })}
-                />
-              ))}
-            </fieldset>
-          </Panel>
-          <Panel title={t.create.keys}>
-            {keys.length === 0 ? (
-              <p className="muted">{t.create.noKeys}</p>
-            ) : (
-              <div className="stack tight">
-                {keys.map(({ ID, Title, Fingerprint }) => (
-                  <Check
-                    key={ID}
-                    label={Title}
-                    hint={<code>{Fingerprint}</code>}
-                    checked={form.SshKeys?.includes(ID) === true}
-                    onChange={(event) => {
-                      const others = (form.SshKeys ?? []).filter((key) => key !== ID);
-                      set({ SshKeys: event.target.checked ? [...others, ID] : others });
-                    }}
-                  />
-                ))}
-              </div>
-            )}
-          </Panel>
-          <Panel
-            title={t.create.userData}
-            actions={
-              <Button size="small" kind="quiet" onClick={() => set({ UserData: template })}>
-                {t.create.template}
-              </Button>
-            }
-          >
-            <AreaField
-              label={t.create.userData}
-              hint={t.create.userDataHint}
-              fault={faults["/UserData"]}
-              value={form.UserData ?? ""}
-              onChange={(event) => set({ UserData: event.target.value })}
+            </Panel>
+            <OtherFields
+              operation="createServer"
+              placed={placed}
+              value={form}
+              fault={(pointer) => faults[pointer]}
+              onChange={set}
             />
-          </Panel>
-          <OtherFields
-            operation="createServer"
-            placed={placed}
-            value={form}
-            fault={(pointer) => faults[pointer]}
-            onChange={set}
-          />
+          </div>
+          <aside className="stack">
+            {error !== null && !isFieldFault && <TroubleBox trouble={troubleOf(error, t)} />}
+            <Button type="submit" kind="primary" isBusy={create.isBusy} disabled={body.Name === ""}>
+              {t.create.action}
+            </Button>
+            <p className="muted small" role="status">
+              {body.Name === "" ? "" : check.isChecking ? t.create.checking : error === null ? t.create.valid : ""}
+            </p>
+            <RequestPanel
+              request={isGroup ? { operation: "createBatch", body: group } : { operation: "createServer", body }}
+            />
+          </aside>
         </div>
-        <aside className="stack">
-          {error !== null && !isFieldFault && <TroubleBox trouble={troubleOf(error, t)} />}
-          <Button type="submit" kind="primary" isBusy={create.isBusy} disabled={body.Name === ""}>
-            {t.create.action}
-          </Button>
-          <p className="muted small" role="status">
-            {body.Name === "" ? "" : check.isChecking ? t.create.checking : error === null ? t.create.valid : ""}
-          </p>
-          <RequestPanel
-            request={isGroup ? { operation: "createBatch", body: group } : { operation: "createServer", body }}
-          />
-        </aside>
-      </div>
-    </form>
+      </form>
+      {isAdding && (
+        <AddKey
+          onAdded={({ ID }) => set({ SshKeys: [...(form.SshKeys ?? []), ID] })}
+          onClose={() => setAdding(false)}
+        />
+      )}
+    </>
   );
 }
 

@@ -3,12 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { lazy, type ReactNode, Suspense } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { Missing } from "../../data/missing.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { serverState, whyNot } from "../../data/serverview.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Note, Skeleton } from "../../ui/feedback.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { ServerActions } from "./actions.tsx";
@@ -35,10 +35,15 @@ export function ServerDetail() {
   const { data: server, error, refetch } = useQuery(queriesOf(useData().client).server(id));
   const start = useStartAction();
   if (error && server === undefined)
-    return "status" in error && error.status === 404 ? (
-      <Empty icon="server" title={t.server.notFound} action={<Link to="/servers">{t.servers.title}</Link>} />
-    ) : (
-      <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+    return (
+      <Missing
+        error={error}
+        onRetry={() => void refetch()}
+        icon="server"
+        title={t.server.notFound}
+        list={{ to: "/servers" }}
+        name={t.servers.title}
+      />
     );
   if (server === undefined) return <Skeleton lines={8} />;
   const { tone, word } = serverState(server, t);

@@ -6,6 +6,7 @@ import { useMemo, useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
+import { Missing } from "../../data/missing.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { troubleOf } from "../../data/trouble.ts";
@@ -30,10 +31,15 @@ export function WebhookDetail() {
   const [isDeleting, setDeleting] = useState(false);
   const crumb = <Link to="/activity/webhooks">{t.activity.tabs.webhooks}</Link>;
   if (error && webhook === undefined)
-    return "status" in error && error.status === 404 ? (
-      <Empty icon="webhook" title={t.webhooks.notFound} action={crumb} />
-    ) : (
-      <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+    return (
+      <Missing
+        error={error}
+        onRetry={() => void refetch()}
+        icon="webhook"
+        title={t.webhooks.notFound}
+        list={{ to: "/activity/webhooks" }}
+        name={t.activity.tabs.webhooks}
+      />
     );
   if (webhook === undefined) return <Skeleton lines={8} />;
   const { Url, State: state, Types, Error: failure } = webhook;

@@ -115,6 +115,8 @@ export const access = {
     fingerprint: "Fingerprint",
     keyType: "Type",
     keysEmpty: "No SSH keys yet",
+    keysEmptyAbout:
+      "Add the public half of your key; ssh-keygen -t ed25519 makes one. You select it when you create a server.",
     deleteKey: (name: string) => `Delete key ${name}`,
     deleteKeyAbout: "Servers that already have it keep it.",
     endTitle: (name: string) => `End the session ${name}`,

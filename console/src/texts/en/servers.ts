@@ -218,6 +218,8 @@ export const servers = {
     network: "Network",
     sharedNetwork: "Shared network",
     sharedAbout: "Reachable from this host and by address translation",
+    publicNetwork: (block: string) => `Public, ${block}`,
+    privateNetwork: (block: string) => `Private, ${block}`,
     keys: "SSH keys",
     noKeys: "There are no keys. Without one you log in with the password of the server.",
     userData: "User data",

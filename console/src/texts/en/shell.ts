@@ -54,7 +54,7 @@ export const shell = {
     signOut: "Sign out",
     token: (name: string) => `Token ${name}`,
     theme: { system: "Theme of the system", light: "Light theme", dark: "Dark theme" },
-    reference: "API reference",
+    reference: "Documentation and API",
   },
   palette: {
     title: "Command palette",
@@ -88,6 +88,8 @@ export const shell = {
     changedSince: "It has changed again since then, so it stays as it is now.",
     brokenRemedy: "Reload the page. If it fails again, report the text above.",
     notFound: "This page does not exist",
+    notFoundAbout: "Check the address, or find what you need with the search above.",
+    missing: "It may belong to another project, or the address has a mistake.",
     notAllowed: "Your token may not see this page",
     needsScope: (scope: string) => `The page needs the scope ${scope}. Sign in with a token that has the scope.`,
     remedies: {
@@ -141,7 +143,13 @@ export const shell = {
       }),
     check: (name: string) => `The check ${name} fails`,
     start: "Start here",
-    startAbout: "A server is a virtual machine; a domain is served by the built-in name server.",
+    guide: "Read the documentation",
+    steps: {
+      key: { title: "SSH key", about: "Servers that you create accept it, so you log in without a password." },
+      server: { title: "Server", about: "A virtual machine with its own address. It starts in seconds from an image." },
+      domain: { title: "Domain", about: "Its records are served by the built-in name server within a second." },
+      network: { title: "Network", about: "An address block with its own router, firewall and VPN tunnels." },
+    },
     simulated: "The engines are simulated: no virtual machine runs and no packet flows.",
   },
 };

@@ -115,6 +115,8 @@ export const access: Pick<Texts, "activity" | "access"> = {
     fingerprint: "Отпечаток",
     keyType: "Тип",
     keysEmpty: "Ключей SSH пока нет",
+    keysEmptyAbout:
+      "Добавьте открытую половину ключа; его создаёт ssh-keygen -t ed25519. Ключ выбирают при создании сервера.",
     deleteKey: (name) => `Удалить ключ ${name}`,
     deleteKeyAbout: "На серверах, где он уже есть, он остаётся.",
     endTitle: (name) => `Завершить сеанс ${name}`,

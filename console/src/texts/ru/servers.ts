@@ -225,6 +225,8 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     network: "Сеть",
     sharedNetwork: "Общая сеть",
     sharedAbout: "Доступна с этого хоста и через трансляцию адресов",
+    publicNetwork: (block: string) => `Публичная, ${block}`,
+    privateNetwork: (block: string) => `Частная, ${block}`,
     keys: "Ключи SSH",
     noKeys: "Ключей нет. Без ключа входят по паролю сервера.",
     userData: "User data",

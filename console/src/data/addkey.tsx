@@ -1,0 +1,72 @@
+/** Adds an SSH key: on the page of the keys, and while one creates a server. */
+import type { SshKey } from "@brume/api/catalog.ts";
+import { useState } from "react";
+import { useTexts } from "../texts/texts.tsx";
+import { AreaField, TextField } from "../ui/field.tsx";
+import { useData } from "./data.tsx";
+import { FormDialog } from "./formdialog.tsx";
+import { OtherFields } from "./schemafields.tsx";
+
+const placed: ReadonlySet<string> = new Set(["Title", "PublicKey"]);
+
+interface AddKeyProps {
+  /** Is called with the new key before the dialog closes. */
+  readonly onAdded?: (key: SshKey) => void;
+  readonly onClose: () => void;
+}
+
+export function AddKey({ onAdded, onClose }: AddKeyProps) {
+  const t = useTexts();
+  const { client } = useData();
+  const [Title, setTitle] = useState("");
+  const [PublicKey, setPublicKey] = useState("");
+  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const body = { Title, PublicKey, ...others };
+  return (
+    <FormDialog
+      title={t.access.addKey}
+      action={t.access.addKey}
+      request={{ operation: "createSshKey", body }}
+      isComplete={Title !== "" && PublicKey !== ""}
+      send={(options) => client.createSshKey({ body }, options)}
+      done={() => t.access.created(Title)}
+      onDone={(key) => {
+        onAdded?.(key);
+        onClose();
+      }}
+      onClose={onClose}
+    >
+      {(fault) => (
+        <>
+          <TextField
+            label={t.access.keyTitle}
+            required
+            fault={fault("/Title")}
+            value={Title}
+            onChange={({ target }) => setTitle(target.value)}
+          />
+          <AreaField
+            label={t.access.keyText}
+            hint={t.access.keyHint}
+            required
+            fault={fault("/PublicKey")}
+            value={PublicKey}
+            onChange={({ target }) => {
+              setPublicKey(target.value);
+              // The comment of the line is a good title.
+              const [, , comment = ""] = target.value.trim().split(/\s+/);
+              if (Title === "") setTitle(comment);
+            }}
+          />
+          <OtherFields
+            operation="createSshKey"
+            placed={placed}
+            value={others}
+            fault={fault}
+            onChange={(part) => setOthers({ ...others, ...part })}
+          />
+        </>
+      )}
+    </FormDialog>
+  );
+}

@@ -1,0 +1,69 @@
+/** The object of an event by its name, as a link to the page that shows it. A deleted object has no page. */
+import type { Event } from "@brume/api/event.ts";
+import { useQuery } from "@tanstack/react-query";
+import { Link, type LinkProps } from "@tanstack/react-router";
+import { useTexts } from "../texts/texts.tsx";
+import { useData, useMay } from "./data.tsx";
+import { objectOf } from "./eventview.ts";
+import { queriesOf } from "./queries.ts";
+
+export function EventObject({ event }: { event: Event }) {
+  const t = useTexts();
+  const name = event.Resource === "tunnel" ? <TunnelName event={event} /> : objectOf(event, t);
+  const target = pageOf(event);
+  return target === null ? name : <Link {...target}>{name}</Link>;
+}
+
+/** The status of a tunnel, which its events contain, has no name. */
+function TunnelName({ event }: { event: Event }) {
+  const t = useTexts();
+  const reads = queriesOf(useData().client);
+  const networks = useQuery({ ...reads.publicNetworks(), enabled: useMay("network:read") }).data;
+  const tunnels = networks?.find(({ Id }) => Id === event.ParentID)?.Vpn.Tunnels;
+  return tunnels?.find(({ Id }) => Id === event.ResourceID)?.Name || objectOf(event, t);
+}
+
+/** Returns the page that shows the object of the event; null: none does. */
+export function pageOf({ Type, Resource, ResourceID, ParentID, Data }: Event): LinkProps | null {
+  if (Data === null) return null;
+  const id = String(ResourceID);
+  const parent = String(ParentID);
+  switch (Resource) {
+    case "server":
+      return { to: "/servers/$id", params: { id } };
+    case "action":
+      return { to: "/servers/$id", params: { id: parent }, search: { tab: "actions" } };
+    case "batch":
+      return { to: "/servers", search: { group: id } };
+    case "domain":
+      return Type === "domain.withdrawn"
+        ? { to: "/dns", search: { tab: "withdrawn" } }
+        : { to: "/dns/$id", params: { id } };
+    case "record":
+      return { to: "/dns/$id", params: { id: parent } };
+    case "claim":
+      return { to: "/dns", search: { tab: "claims", claim: id } };
+    case "publicnetwork":
+      return { to: "/networks/$id", params: { id } };
+    case "tunnel":
+      return { to: "/networks/$id", params: { id: parent }, search: { tab: "vpn" } };
+    case "network":
+      return { to: "/networks/private/$id", params: { id } };
+    case "image":
+      return { to: "/images" };
+    case "sshkey":
+      return { to: "/access", search: { tab: "keys" } };
+    case "token":
+      return { to: "/access" };
+    case "session":
+      return { to: "/access", search: { tab: "sessions" } };
+    case "project":
+      return { to: "/access", search: { tab: "projects" } };
+    case "webhook":
+      return { to: "/activity/webhooks/$id", params: { id } };
+    case "orphan":
+    case "disk":
+    case "certificate":
+      return { to: "/host" };
+  }
+}
