@@ -22,7 +22,7 @@ test("without the right to a private root, the service is one process, and its l
     await brume.close();
     rmSync(`/run/brume-${tagOf(brume.folder)}`, { recursive: true, force: true });
   });
-  assert.ok(brume.log.some(({ level, msg }) => level === 40 && /runs as one process with all rights/.test(msg)));
+  assert.ok(brume.log.some(({ level, msg }) => level === 40 && /serves clients has all rights of root/.test(msg)));
   assert.deepEqual(halvesOf(brume.pid), {});
   assert.match(readFileSync(`/proc/${brume.pid}/cmdline`, "latin1"), /main\.js\0$/);
   const { Name } = await brume.client.createDomain({ body: { Name: "one.example", Ip: "192.0.2.7" } });

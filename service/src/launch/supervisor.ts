@@ -53,9 +53,12 @@ function whyNoPrivateRoot(): string | null {
 
 /** Continues as a service in one process. Real networks need the same right as a private root. */
 async function becomeOneProcess(reason: string): Promise<void> {
-  warn("The service runs as one process with all rights: this host permits no private root for the control plane.", {
-    reason,
-  });
+  warn(
+    "The process that serves clients has all rights of root: this host permits no private mounts, as in a container.",
+    {
+      reason,
+    },
+  );
   isStopping = true;
   await end("agent");
   const environment = { ...process.env, BRUME_PROCESSES: "1" } as Record<string, string>;

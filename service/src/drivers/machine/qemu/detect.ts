@@ -45,6 +45,13 @@ const withoutController: Readonly<Record<Controller, string>> = {
   pids: "A server's process may start any number of threads (this host has no control group for processes)",
 };
 
+const noMounts = "this host permits no private mounts, as in a container";
+/** What is lost on a host that permits no private root. */
+export const withoutRoot = {
+  servers: `servers see the files of this host: ${noMounts}`,
+  disks: `the programs that read disks of guests see the files of this host: ${noMounts}`,
+} as const;
+
 /** Debian packages of the programs that every server needs. */
 const packages: Readonly<Record<string, string>> = {
   "qemu-system-x86_64": "qemu-system-x86",
@@ -71,7 +78,8 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
       return true;
     } catch (error) {
       obstacle = (error as CommandError).stderr?.trim() || (error as Error).message;
-      trials.push({ name, works: false, detail: `${consequence} (${obstacle})` });
+      const isComplete = Object.values<string>(withoutRoot).includes(consequence);
+      trials.push({ name, works: false, detail: isComplete ? consequence : `${consequence} (${obstacle})` });
       return false;
     }
   }
@@ -101,14 +109,10 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
       const addTap = () => exec.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "user", String(uid)]);
       // A start that was killed during its trials leaves the TAP.
       await addTap().catch(() => removeTap().then(addTap));
-      const hasPrivateRoot = await attempt(
-        "a private root for each server",
-        "Servers see this host's file system",
-        async () => runConfined({ needs: await findQemuNeeds(exec) }),
+      const hasPrivateRoot = await attempt("a private root for each server", withoutRoot.servers, async () =>
+        runConfined({ needs: await findQemuNeeds(exec) }),
       );
-      await attempt("a private root for disk tools", "qemu-img, e2fsck and debugfs see this host's file system", () =>
-        createDiskTools(exec).tryRoot(),
-      );
+      await attempt("a private root for disk tools", withoutRoot.disks, () => createDiskTools(exec).tryRoot());
       if (!hasPrivateRoot) await runConfined({ tun: "open" }).catch(() => runConfined({ tun: "private" }));
     });
     if (!canSwitchUser || !taps) return none();
