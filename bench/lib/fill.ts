@@ -5,6 +5,7 @@ import { ensureFirst } from "../../service/src/account/first.ts";
 import { systemClock } from "../../service/src/base/clock.ts";
 import { ensureSecretFile } from "../../service/src/base/secretfile.ts";
 import * as table from "../../service/src/dns/table.ts";
+import { reserveIds } from "../../service/src/store/db.ts";
 import { migrate } from "../../service/src/store/migrate.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 
@@ -20,7 +21,9 @@ export async function fill(folder: string, domains: number, each: number): Promi
     await store.write(async (tx) => {
       await tx.updateTable("project").set({ quotas: '{"Domains":1000000,"RecordsPerDomain":1000000}' }).execute();
       for (let i = from; i < Math.min(domains, from + 100); i++) {
-        const domain = await table.insertDomain(tx, {
+        const [id = 0] = await reserveIds(tx, "domain", 1);
+        table.addDomain(tx, {
+          id,
           project_id: 1,
           name: `zone-${i}.example`,
           ascii: `zone-${i}.example`,
@@ -28,6 +31,8 @@ export async function fill(folder: string, domains: number, each: number): Promi
           serial,
           record_count: each,
           is_delegate: 0,
+          delegation: "Unknown",
+          is_proven: 0,
           import_report: null,
           created: now,
           labels: "{}",
@@ -35,7 +40,7 @@ export async function fill(folder: string, domains: number, each: number): Promi
         });
         for (let j = 0; j < each; j++)
           await table.insertRecord.insert(tx, {
-            domain_id: domain.id,
+            domain_id: id,
             type: "A",
             owner: `h${j}`,
             node: `h${j}.`,

@@ -79,10 +79,9 @@ export async function link(store: Store, network: number, bandwidth?: number): P
   return store.write(async (tx) => {
     const { id: server } = await insertServer(tx, failed);
     await table.lockNetwork(tx, network);
-    const row = await table.findNetwork(tx, network);
-    if (row === undefined) throw new Error(`network ${network} does not exist`);
     const spec = { server, hostName: `server-${server}`, bandwidth, now: Date.now(), pointer: "/NetworkIP" };
-    return reserveLink(tx, row, spec);
+    const [row] = await reserveLink(tx, network, spec);
+    return row;
   });
 }
 

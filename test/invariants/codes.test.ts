@@ -11,7 +11,7 @@ import pg from "pg";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { reserveLink } from "../../service/src/network/link.ts";
-import { deleteLink, findNetwork } from "../../service/src/network/table.ts";
+import { deleteLink } from "../../service/src/network/table.ts";
 import type { Kind } from "../support/databases.ts";
 import { type Caller, type Harness, onSqlite, type TestResponse } from "../support/harness.ts";
 import { dial } from "../support/httpsocket.ts";
@@ -67,11 +67,9 @@ const tunnels =
 
 /** A network with a server. No operation links a server to it, so the test inserts the rows. */
 async function withServer({ harness, inner }: CodeFixture): Promise<Seen> {
-  const link = await harness.brume.store.write(async (tx) => {
-    const network = await findNetwork(tx, inner);
-    assert.ok(network);
-    return reserveLink(tx, network, { server: 1, hostName: "a", now: 0, pointer: "" });
-  });
+  const [link] = await harness.brume.store.write((tx) =>
+    reserveLink(tx, inner, { server: 1, hostName: "a", now: 0, pointer: "" }),
+  );
   const response = await harness.request(`DELETE /network/${inner}`);
   await harness.brume.store.write((tx) => deleteLink(tx, link.id));
   return response;

@@ -1,5 +1,6 @@
 /** Flows whose undo fails, the order of urgent flows, and turns of the event loop. */
 import assert from "node:assert/strict";
+import { DefaultQueryCompiler } from "kysely";
 import { flow } from "../../service/src/engine/flow.ts";
 import { queue, start } from "../../service/src/engine/task.ts";
 import { createFixtureEngine, createGate, createTestAlarm, invariant, mustFind } from "../support/enginefixture.ts";
@@ -112,5 +113,37 @@ invariant("steps that end at once leave turns of the event loop to others", asyn
   await engine.idle();
   isOver = true;
   assert.ok(most <= 3, `${most} steps in one turn`);
+  await engine.drain();
+});
+
+invariant("the engine compiles its queries once, not for each task", async (store) => {
+  const alarm = createTestAlarm();
+  const plain = flow({ name: "sample.plain", subject: "sample", steps: [{ name: "Work", do: async () => {} }] });
+  const engine = createFixtureEngine(store, alarm, { flows: [plain] });
+  engine.run();
+  let subject = 0;
+  const runSome = async (): Promise<void> => {
+    // One after the other, so that each has passes of its own.
+    for (let each = 0; each < 10; each++) {
+      const started = { subject: ++subject, project: 1, input: null, now: alarm.now() };
+      const { id } = await store.write((tx) => start(tx, plain, started));
+      await engine.ended(id);
+    }
+    await engine.idle();
+  };
+  await runSome();
+  const { compileQuery } = DefaultQueryCompiler.prototype;
+  const texts: string[] = [];
+  DefaultQueryCompiler.prototype.compileQuery = function (this: DefaultQueryCompiler, ...input) {
+    const compiled = compileQuery.apply(this, input);
+    texts.push(compiled.sql);
+    return compiled;
+  };
+  try {
+    await runSome();
+  } finally {
+    DefaultQueryCompiler.prototype.compileQuery = compileQuery;
+  }
+  assert.deepEqual(texts, []);
   await engine.drain();
 });

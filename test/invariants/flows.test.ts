@@ -4,8 +4,9 @@ import type { ObservedStore } from "../../service/src/engine/commit.ts";
 import { observeCommits } from "../../service/src/engine/commit.ts";
 import type { Wait } from "../../service/src/engine/flow.ts";
 import { flow, StepError, stepNames } from "../../service/src/engine/flow.ts";
+import { forget } from "../../service/src/engine/prune.ts";
 import type { Task } from "../../service/src/engine/task.ts";
-import { cancel, forget, list, queue, start, wake } from "../../service/src/engine/task.ts";
+import { cancel, list, queue, start, wake } from "../../service/src/engine/task.ts";
 import {
   begin,
   createCrashableStore,
@@ -130,7 +131,7 @@ invariant("one flow at a time runs per subject, and the others wait in order", a
       .reverse()
       .slice(0, 3),
   );
-  await store.write((tx) => forget(tx, { kind: "sample", id: 1 }, 2));
+  await store.write(async (tx) => forget(tx, { kind: "sample", id: 1 }, 2));
   assert.equal((await list(store.read, { kind: "sample", id: 1 }, 10)).length, 2);
   await engine.drain();
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { findProject, updateProject } from "../../service/src/account/table.ts";
 import { find, list } from "../../service/src/engine/task.ts";
-import { insertLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
+import { addLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
 import { crashesWithin } from "../../service/src/server/flow/reconcile.ts";
 import { showAction } from "../../service/src/server/model/show.ts";
 import { sumProject } from "../../service/src/server/sumtable.ts";
@@ -307,6 +307,7 @@ serverInvariant(
     await fixture.machines.ensureDisk(machine, { image: "image-1" });
     const network = fixture.networks[0]?.id ?? 0;
     const stray = {
+      id: 4711,
       network_id: network,
       server_id: 4711,
       host_name: "x",
@@ -315,7 +316,7 @@ serverInvariant(
       state: "Active",
       created: 0,
     } as const;
-    await store.write((tx) => insertLink(tx, stray));
+    await store.write(async (tx) => addLink(tx, stray));
     await fixture.machines.ensureRunning(machine);
     const isOff = async () =>
       (await fixture.machines.observe()).machines.every(({ id, power }) => id !== 4711 || power === "off");

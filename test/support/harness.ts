@@ -181,6 +181,11 @@ export function onSqlite(title: string, define: (harness: Harness) => void, opti
   runOn(["sqlite"], title, define, options);
 }
 
+/** Runs the tests of a file on PostgreSQL only, with a new service. Use it for tests of how the service uses PostgreSQL. */
+export function onPostgres(title: string, define: (harness: Harness) => void, options: HarnessOptions = {}): void {
+  runOn(["postgres"], title, define, options);
+}
+
 function runOn(
   kinds: readonly Kind[],
   title: string,

@@ -8,6 +8,8 @@ export interface Sent {
   readonly texts: string[];
   /** Number of statements that were sent when no result was awaited: each costs a round trip. */
   trips: number;
+  /** The texts of these statements. */
+  readonly starts: string[];
 }
 
 /**
@@ -38,10 +40,13 @@ export async function listSent(text: string, act: () => Promise<unknown>): Promi
     const held = hold(running);
     const before = awaited.get(this) ?? 0;
     const sent = (input[0] as { readonly text?: string }).text ?? String(input[0]);
-    if (sent.startsWith("begin")) all.push({ texts: [], trips: 0 });
+    if (sent.startsWith("begin")) all.push({ texts: [], trips: 0, starts: [] });
     const last = all.at(-1);
     last?.texts.push(sent);
-    if (last !== undefined && before === 0) last.trips += 1;
+    if (last !== undefined && before === 0) {
+      last.trips += 1;
+      last.starts.push(sent);
+    }
     awaited.set(this, before + 1);
     const end = () => void awaited.set(this, (awaited.get(this) ?? 1) - 1);
     held.then(end, end);

@@ -11,8 +11,8 @@ import { type Clock, since } from "../base/clock.ts";
 import { ApiError } from "../base/error.ts";
 import { append, type NewEvent } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
-import { requestReconcile } from "../engine/task.ts";
-import type { Reader, Store, Tx } from "../store/db.ts";
+import { sendReconcile } from "../engine/task.ts";
+import { type Reader, reserveIds, type Store, type Tx } from "../store/db.ts";
 import { fullZone, nextSerial } from "./apply.ts";
 import * as claims from "./claimtable.ts";
 import { proofOf, showClaim } from "./model/claimshow.ts";
@@ -208,7 +208,7 @@ async function withdraw(
     labels: row.labels,
   });
   await table.deleteDomain(tx, row);
-  await requestReconcile(tx, delegation, id);
+  sendReconcile(tx, delegation, id);
   const shown = showDomain(row, records.length > maxInEvent ? [] : records, row.serial, nameServers);
   const data = JSON.stringify(shown);
   await append(tx, [{ type: "domain.withdrawn", date: now, project: row.project_id, resource: "domain", id, data }]);
@@ -227,21 +227,28 @@ async function assign(
     await table.updateDomain(tx, own.id, { is_proven: 1 });
     return own;
   }
-  const row = await table.insertDomain(tx, {
+  const [retired, [id = 0]] = await Promise.all([
+    table.findRetiredSerial(tx, claim.ascii),
+    reserveIds(tx, "domain", 1),
+  ]);
+  const row: table.DomainRow = {
+    id,
     project_id: claim.project_id,
     name: claim.name,
     ascii: claim.ascii,
     subtree: sortKey(claim.ascii),
-    serial: nextSerial(await table.findRetiredSerial(tx, claim.ascii), now),
+    serial: nextSerial(retired, now),
     record_count: 0,
     is_delegate: 0,
+    delegation: "Unknown",
     is_proven: Number(isProven),
     import_report: null,
     created: now,
     labels: "{}",
     version: 1,
-  });
-  await requestReconcile(tx, delegation, row.id);
+  };
+  table.addDomain(tx, row);
+  sendReconcile(tx, delegation, id);
   const data = JSON.stringify(showDomain(row, [], row.serial, nameServers));
   await append(tx, [
     { type: "domain.created", date: now, project: row.project_id, resource: "domain", id: row.id, data },

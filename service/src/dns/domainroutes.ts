@@ -8,11 +8,11 @@ import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import { quote } from "../base/quote.ts";
 import { runInTurns } from "../base/turn.ts";
 import type { Reconciler } from "../engine/flow.ts";
-import { requestReconcile } from "../engine/task.ts";
+import { sendReconcile } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import { json } from "../http/reply.ts";
-import { type Reader, reserveIds, rest, runResting } from "../store/db.ts";
+import { type Reader, reserveEarly, reserveIds, rest, runResting } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
 import { nextSerial, renderZone } from "./apply.ts";
 import type { Fetched } from "./migrate.ts";
@@ -202,10 +202,15 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
 
         await table.lockNames(tx);
         await lockProject(tx, caller.projectId);
-        await requireFreeName(tx, caller.projectId, domain.ascii);
-        const project = await findProject.first(tx, { id: caller.projectId });
+        const reserved = reserveEarly(tx, "domain", 1);
+        const [, project, domains, retired] = await Promise.all([
+          requireFreeName(tx, caller.projectId, domain.ascii),
+          findProject.first(tx, { id: caller.projectId }),
+          table.countDomains(tx, caller.projectId),
+          table.findRetiredSerial(tx, domain.ascii),
+        ]);
         if (project === undefined) throw new ApiError("token_invalid", "The project of the token has been deleted.");
-        requireQuota(project.quotas, "Domains", await table.countDomains(tx, caller.projectId), 1);
+        requireQuota(project.quotas, "Domains", domains, 1);
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
         const max = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
@@ -214,19 +219,24 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
         requireQuota(project.quotas, "RecordsPerDomain", 0, records.length);
 
         const now = clock.now();
-        const row = await table.insertDomain(tx, {
+        const [id = 0] = await reserved();
+        const row: table.DomainRow = {
+          id,
           project_id: caller.projectId,
           name: domain.name,
           ascii: domain.ascii,
           subtree: sortKey(domain.ascii),
-          serial: nextSerial(await table.findRetiredSerial(tx, domain.ascii), now),
+          serial: nextSerial(retired, now),
           record_count: records.length,
           is_delegate: 0,
+          delegation: "Unknown",
+          is_proven: 0,
           import_report: report === null ? null : JSON.stringify(report),
           created: now,
           labels: body.Labels === undefined ? (domainLabels ?? "{}") : JSON.stringify(body.Labels),
           version: 1,
-        });
+        };
+        table.addDomain(tx, row);
         const ids = records.length === 0 ? [] : await reserveIds(tx, "record", records.length);
         const rows: table.RecordRow[] = [];
         for (let from = 0; from < records.length; from += storedTogether) {
@@ -246,7 +256,7 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
         }
         const changes = rows.map((after) => ({ op: "Create" as const, before: null, after }));
         await appendLongVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
-        await requestReconcile(tx, delegation, row.id);
+        sendReconcile(tx, delegation, row.id);
         await rest(tx);
 
         const shown = dryRun ? { ...row, id: 0 } : row;
@@ -292,7 +302,7 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
         requireFullDomainAccess(caller, "delete domains");
         const records = row.record_count > maxInEvent ? [] : await table.listRecords(tx, row.id);
         await table.deleteDomain(tx, row);
-        await requestReconcile(tx, delegation, row.id);
+        sendReconcile(tx, delegation, row.id);
         return {
           answer: undefined,
           changes: [changeOf("domain.deleted", showDomain(row, records, anySerial, nameServers), null)],

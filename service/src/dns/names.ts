@@ -23,16 +23,22 @@ export interface Rivals {
   readonly same: table.DomainRow | undefined;
   readonly above: readonly table.DomainRow[];
   readonly below: readonly table.DomainRow[];
+  /** The domain of the project itself with this name. */
+  readonly own: table.DomainRow | undefined;
 }
 
 /** Finds the rivals of a name; at most `max` of those below. */
 export async function findRivals(db: Reader, project: number, ascii: string, max: number): Promise<Rivals> {
-  const related = await table.findByNames(db, [ascii, ...namesAbove(ascii)]);
+  const [related, below] = await Promise.all([
+    table.findByNames(db, [ascii, ...namesAbove(ascii)]),
+    isPublicSuffix(ascii) ? [] : table.listForeignBelow(db, sortKey(ascii), project, max),
+  ]);
   const foreign = related.filter((domain) => domain.project_id !== project);
   return {
     same: foreign.find((domain) => domain.ascii === ascii),
     above: foreign.filter((domain) => domain.ascii !== ascii && !isPublicSuffix(domain.ascii)),
-    below: isPublicSuffix(ascii) ? [] : await table.listForeignBelow(db, sortKey(ascii), project, max),
+    below,
+    own: related.find((domain) => domain.project_id === project && domain.ascii === ascii),
   };
 }
 
@@ -46,14 +52,16 @@ export async function findReservation(db: Reader, ascii: string): Promise<Reserv
  * Throws `domain_reserved` or `domain_public_suffix` for a name that the project cannot claim. Resolves to whether the operator reserved the
  * name for this project.
  */
-export async function requireOpenName(db: Reader, project: number, ascii: string): Promise<boolean> {
+export const requireOpenName = async (db: Reader, project: number, ascii: string): Promise<boolean> =>
+  requireUnreserved(project, ascii, await findReservation(db, ascii));
+
+function requireUnreserved(project: number, ascii: string, reserved: ReservedName | undefined): boolean {
   if (`.${ascii}`.includes(`.${challengeLabel}.`))
     throw errorAt(
       "domain_reserved",
       "/Name",
       `Names with the label ${challengeLabel} are reserved for the proof of claims.`,
     );
-  const reserved = await findReservation(db, ascii);
   if (reserved !== undefined && reserved.project_id !== project)
     throw errorAt("domain_reserved", "/Name", `The operator reserved ${reserved.ascii}.`);
   if (reserved === undefined && isPublicSuffix(ascii))
@@ -67,10 +75,12 @@ export async function requireOpenName(db: Reader, project: number, ascii: string
 
 /** Throws `domain_exists`, `domain_not_available`, or the errors of `requireOpenName`, if the project cannot create this domain. */
 export async function requireFreeName(tx: Tx, project: number, ascii: string): Promise<void> {
-  const [own] = (await table.findByNames(tx, [ascii])).filter((domain) => domain.project_id === project);
+  const [{ own, same, above, below }, reserved] = await Promise.all([
+    findRivals(tx, project, ascii, 1),
+    findReservation(tx, ascii),
+  ]);
   if (own !== undefined) throw errorAt("domain_exists", "/Name", `Domain ${own.id} has the name ${ascii}.`);
-  const isGranted = await requireOpenName(tx, project, ascii);
-  const { same, above, below } = await findRivals(tx, project, ascii, 1);
+  const isGranted = requireUnreserved(project, ascii, reserved);
   if (same === undefined && below.length === 0 && (isGranted || above.length === 0)) return;
   const sentence = `${ascii} is, contains or is inside a domain of another project. Its owner may claim it: POST /dns/claim.`;
   throw errorAt("domain_not_available", "/Name", sentence);

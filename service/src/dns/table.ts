@@ -1,5 +1,5 @@
 /** SQL of domains and records; `changetable.ts` has that of their versions. Callers that change records of a domain hold `lockDomain`, so that changes are serialised. */
-import type { Insertable, Selectable, Updateable } from "kysely";
+import type { Selectable, Updateable } from "kysely";
 import { insertMany, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { DomainTable, RecordTable } from "../store/schema/dns.ts";
 
@@ -73,14 +73,15 @@ export async function listSerialsOf(
   return rows;
 }
 
-export async function countDomains(db: Reader, project: number): Promise<number> {
-  const row = await db
+const countOf = prepare<{ project: number }>()((db, p) =>
+  db
     .selectFrom("domain")
     .select((e) => e.fn.countAll<number>().as("count"))
-    .where("project_id", "=", project)
-    .executeTakeFirstOrThrow();
-  return row.count;
-}
+    .where("project_id", "=", p("project")),
+);
+
+export const countDomains = async (db: Reader, project: number): Promise<number> =>
+  (await countOf.first(db, { project }))?.count ?? 0;
 
 /** Domains with one of these names (the name itself and those above it). */
 export const findByNames = (db: Reader, names: readonly string[]): Promise<DomainRow[]> =>
@@ -101,8 +102,13 @@ export const listForeignBelow = (db: Reader, subtree: string, project: number, l
 /** `com.example.` ends where `com.example/` begins: the slash follows the dot. */
 const endOfSubtree = (subtree: string): string => `${subtree.slice(0, -1)}/`;
 
-export const insertDomain = (tx: Tx, row: Insertable<DomainTable>): Promise<DomainRow> =>
-  tx.insertInto("domain").values(row).returningAll().executeTakeFirstOrThrow();
+const putDomain = insertMany("domain", [
+  ...(["id", "project_id", "name", "ascii", "subtree", "serial", "record_count", "is_delegate"] as const),
+  ...(["delegation", "is_proven", "import_report", "created", "labels", "version"] as const),
+]);
+
+/** Inserts a domain whose id was reserved. */
+export const addDomain = (tx: Tx, row: DomainRow): void => putDomain(tx, [row]);
 
 export async function updateDomain(tx: Tx, id: number, change: Updateable<DomainTable>): Promise<void> {
   await tx.updateTable("domain").set(change).where("id", "=", id).execute();
@@ -126,10 +132,12 @@ export async function deleteDomain(tx: Tx, domain: DomainRow): Promise<void> {
     .execute();
 }
 
-export async function findRetiredSerial(db: Reader, ascii: string): Promise<number> {
-  const row = await db.selectFrom("retired_zone").select("serial").where("ascii", "=", ascii).executeTakeFirst();
-  return row?.serial ?? 0;
-}
+const retiredSerial = prepare<{ ascii: string }>()((db, p) =>
+  db.selectFrom("retired_zone").select("serial").where("ascii", "=", p("ascii")),
+);
+
+export const findRetiredSerial = async (db: Reader, ascii: string): Promise<number> =>
+  (await retiredSerial.first(db, { ascii }))?.serial ?? 0;
 
 /** A record with the names of its domain, if the project owns the domain. */
 export const findRecord = prepare<{ id: number; project: number }>()((db, p) =>

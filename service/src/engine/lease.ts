@@ -5,7 +5,7 @@
  */
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../store/db.ts";
-import { allowLoss, prepare } from "../store/db.ts";
+import { allowLoss, prepare, prepareList } from "../store/db.ts";
 import { hideCommit, notifyTopic } from "./commit.ts";
 import { isIn } from "./task.ts";
 import type { Row } from "./view.ts";
@@ -29,34 +29,41 @@ export interface Claim {
   readonly until: number;
 }
 
-/** Claims up to `limit` due rows, the longest waiting first, and returns them. */
-export async function claim(store: Store, { names, limit, lease, now, until }: Claim): Promise<Row[]> {
-  return store.write(async (tx) => {
-    const rows = await tx
+const claimDue = prepareList<Pick<Claim, "limit" | "lease" | "now" | "until">, string>()((db, p, names) => {
+  const now = sql<number>`cast(${p("now")} as bigint)`;
+  return (
+    db
       .updateTable("task")
       .set((row) => ({
-        lease,
-        due_at: until,
-        begun_at: row.fn.coalesce("begun_at", sql<number>`cast(${now} as bigint)`),
+        lease: p("lease"),
+        due_at: p("until"),
+        begun_at: row.fn.coalesce("begun_at", now),
         // Time in which the row was due without a worker (the service was down) does not count for its limits.
-        step_until: row("step_until", "+", row(row.val(now), "-", row.ref("due_at"))),
-        deadline_at: row("deadline_at", "+", row(row.val(now), "-", row.ref("due_at"))),
+        step_until: row("step_until", "+", row(now, "-", row.ref("due_at"))),
+        deadline_at: row("deadline_at", "+", row(now, "-", row.ref("due_at"))),
       }))
       .where("id", "in", (from) =>
         from
           .selectFrom("task as due")
           .select("due.id")
-          .where("due.due_at", "<=", now)
+          .where("due.due_at", "<=", p("now"))
           .where("due.name", "in", names)
           .orderBy("due.due_at")
-          .limit(limit)
-          // Concurrent claims skip the rows that this one is claiming. SQLite has one writer.
-          .$if(store.kind === "postgres", (query) => query.forUpdate().skipLocked()),
+          .limit(p("limit"))
+          // Concurrent claims skip the rows that this one is claiming. The compiler for SQLite, which has one writer, omits it.
+          .forUpdate()
+          .skipLocked(),
       )
       // Repeated, because the row may have changed before its lock was acquired.
-      .where("due_at", "<=", now)
+      .where("due_at", "<=", p("now"))
       .returningAll()
-      .execute();
+  );
+});
+
+/** Claims up to `limit` due rows, the longest waiting first, and returns them. */
+export async function claim(store: Store, { names, limit, lease, now, until }: Claim): Promise<Row[]> {
+  return store.write(async (tx) => {
+    const rows = await claimDue.all(tx, { limit, lease, now, until }, names);
     // What a step of a flow does has an undo, so its beginning must be known after a power cut.
     if (rows.every(({ state }) => state === "Keeping")) {
       hideCommit(tx);
@@ -73,8 +80,7 @@ export async function endLeases(tx: Tx, now: number): Promise<void> {
   await held.where("due_at", ">", now).execute();
 }
 
-/** Returns the row that is due next, and when (milliseconds since 1970); undefined if none is. */
-export const nextDue = (db: Reader, names: readonly string[]): Promise<{ name: string; due_at: number } | undefined> =>
+const firstDue = prepareList<object, string>()((db, _, names) =>
   db
     .selectFrom("task")
     .select(["name", "due_at"])
@@ -82,8 +88,12 @@ export const nextDue = (db: Reader, names: readonly string[]): Promise<{ name: s
     .where("due_at", "is not", null)
     .where("name", "in", names)
     .orderBy("due_at")
-    .limit(1)
-    .executeTakeFirst();
+    .limit(1),
+);
+
+/** Returns the row that is due next, and when (milliseconds since 1970); undefined if none is. */
+export const nextDue = (db: Reader, names: readonly string[]): Promise<{ name: string; due_at: number } | undefined> =>
+  firstDue.first(db, {}, names);
 
 const renewLease = prepare<{ id: number; lease: string; until: number }>()((db, p) =>
   db

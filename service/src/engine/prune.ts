@@ -3,10 +3,11 @@
  * feature names its tables that grow with use; the operator sets the retention of each.
  */
 import { sql } from "kysely";
-import type { Reader, Store } from "../store/db.ts";
+import { prepare, type Reader, type Store, type Tx } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
 import { defineReconciler, type Reconciler } from "./flow.ts";
 import type { PruneTime } from "./prunetime.ts";
+import type { Subject } from "./view.ts";
 
 /** Retention of a table: a row is deleted if it is older than `days` or beyond the newest `count` rows. */
 export interface Cap {
@@ -139,3 +140,26 @@ export function pruneReconciler<Name extends string>(options: PruneOptions<Name>
     },
   });
 }
+
+const deleteOlder = prepare<{ subject: string; id: number; keep: number }>()((db, p) =>
+  db
+    .deleteFrom("task")
+    .where("subject", "=", p("subject"))
+    .where("subject_id", "=", p("id"))
+    .where("end_date", "is not", null)
+    .where("id", "<=", (from) =>
+      from
+        .selectFrom("task as kept")
+        .select("kept.id")
+        .where("kept.subject", "=", p("subject"))
+        .where("kept.subject_id", "=", p("id"))
+        .where("kept.end_date", "is not", null)
+        .orderBy("kept.id", "desc")
+        .limit(1)
+        .offset(p("keep")),
+    ),
+);
+
+/** Deletes the ended flows of a subject except the newest `keep`. A flow that deletes its subject passes 0 in its `ended`. */
+export const forget = (tx: Tx, { kind, id }: Subject, keep: number): void =>
+  deleteOlder.send(tx, { subject: kind, id, keep });

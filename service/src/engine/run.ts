@@ -17,7 +17,8 @@ import { hideCommit } from "./commit.ts";
 import type { Flow, ReconcileResult, Reconciler, Run, Wait } from "./flow.ts";
 import { pauseAfter } from "./flow.ts";
 import { commit, LostLease, promote, remove } from "./lease.ts";
-import { forget, queueLock } from "./task.ts";
+import { forget } from "./prune.ts";
+import { queueLock } from "./task.ts";
 import type { LiveTask, Transition } from "./transition.ts";
 import {
   advance,
@@ -288,7 +289,7 @@ async function startNext(context: RunContext, tx: Tx, ended: Row, now: number): 
   const next = await promote(tx, ended, now);
   if (next !== undefined) await context.flows.get(next.name)?.announce?.(tx, viewOf(next), "changed");
   // One task in 64 is enough: lists have a limit of their own.
-  if (ended.id % 64 === 0) await forget(tx, { kind: ended.subject, id: ended.subject_id }, keptTasks);
+  if (ended.id % 64 === 0) forget(tx, { kind: ended.subject, id: ended.subject_id }, keptTasks);
 }
 
 /** Runs a reconciler once. Resolves to the `wake` counter of the latest request it has served, null if it failed. Never rejects. */

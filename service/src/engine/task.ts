@@ -6,7 +6,7 @@
 import type { Expression, ExpressionBuilder, SqlBool } from "kysely";
 import { sql } from "kysely";
 import type { Reader, Tx } from "../store/db.ts";
-import { lock, prepare } from "../store/db.ts";
+import { lock, type Parameter, prepare } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
 import { notifyTopic } from "./commit.ts";
 import type { Flow, Reconciler } from "./flow.ts";
@@ -67,6 +67,8 @@ export interface Start<Input, Facts> {
   readonly steps?: readonly string[];
   /** Goes to the head of the subject's queue. */
   readonly urgent?: boolean;
+  /** No other flow of the subject can exist, because this transaction created the subject. */
+  readonly isFirst?: boolean;
   /** First steps that the caller's transaction has already done: name and detail. They are undone like the others. */
   readonly done?: Readonly<Record<string, string>>;
 }
@@ -151,9 +153,12 @@ export async function start<Input, Facts>(
   if (records.slice(Object.keys(done).length).some((each) => each.state === "Completed")) {
     throw new Error(`steps of ${flow.name} that are already done must be its first steps`);
   }
-  await lock(tx, queueLock(flow.subject, subject));
   const empty = steps.length === 0;
-  const busy = !empty && (await findRunning.first(tx, { subject: flow.subject, id: subject })) !== undefined;
+  let busy = false;
+  if (options.isFirst !== true) {
+    await lock(tx, queueLock(flow.subject, subject));
+    busy = !empty && (await findRunning.first(tx, { subject: flow.subject, id: subject })) !== undefined;
+  }
   // Times of a waiting task count from 0 (see the migration).
   const from = busy ? 0 : now;
   const row = await insertTask.first(tx, {
@@ -182,7 +187,14 @@ export async function start<Input, Facts>(
   return task;
 }
 
-const upsertReconciler = prepare<{ name: string; subject: string; id: number; at: number }>()((db, p) =>
+interface Requested {
+  readonly name: string;
+  readonly subject: string;
+  readonly id: number;
+  readonly at: number;
+}
+
+const upsertOf = (db: Reader, p: Parameter<Requested>) =>
   db
     .insertInto("task")
     .values({
@@ -215,9 +227,9 @@ const upsertReconciler = prepare<{ name: string; subject: string; id: number; at
             .else(row.ref("task.due_at"))
             .end(),
         })),
-    )
-    .returning(["id", "wake"]),
-);
+    );
+const upsertReconciler = prepare<Requested>()((db, p) => upsertOf(db, p).returning(["id", "wake"]));
+const sendUpsert = prepare<Requested>()(upsertOf);
 
 /** A stored request for a run of a reconciler. `engine.ended(task, { wake })` waits for it. */
 export interface ReconcileRequest {
@@ -237,10 +249,17 @@ export async function requestReconcile(
   options: { readonly notBefore?: number } = {},
 ): Promise<ReconcileRequest> {
   const at = options.notBefore ?? 0;
-  const row = await upsertReconciler.first(tx, { name: reconciler.name, subject: reconciler.subject, id: subject, at });
+  const { name, subject: kind } = reconciler;
+  const row = await upsertReconciler.first(tx, { name, subject: kind, id: subject, at });
   if (row === undefined) throw new Error("the database returned no row");
   notifyTopic(tx, "task");
   return { task: row.id, wake: row.wake };
+}
+
+/** Requests a run of the reconciler for the subject, immediately. For callers that do not wait for it: it awaits no result. */
+export function sendReconcile(tx: Tx, { name, subject: kind }: Reconciler, subject: number): void {
+  sendUpsert.send(tx, { name, subject: kind, id: subject, at: 0 });
+  notifyTopic(tx, "task");
 }
 
 /**
@@ -367,24 +386,4 @@ export async function list(db: Reader, subject: Subject, limit: number): Promise
     .limit(limit)
     .execute();
   return rows.map(viewOf);
-}
-
-/** Deletes the ended flows of a subject except the newest `keep`. A flow that deletes its subject passes 0 in its `ended`. */
-export async function forget(tx: Tx, subject: Subject, keep: number): Promise<void> {
-  const oldest = tx
-    .selectFrom("task as kept")
-    .select("kept.id")
-    .where("kept.subject", "=", subject.kind)
-    .where("kept.subject_id", "=", subject.id)
-    .where("kept.end_date", "is not", null)
-    .orderBy("kept.id", "desc")
-    .offset(keep)
-    .limit(1);
-  await tx
-    .deleteFrom("task")
-    .where("subject", "=", subject.kind)
-    .where("subject_id", "=", subject.id)
-    .where("end_date", "is not", null)
-    .where("id", "<=", oldest)
-    .execute();
 }

@@ -1,8 +1,12 @@
 /** Requests that wait for a task. Workers of this process notify them; work of other processes is found by polling. */
 
 import type { Log } from "../base/log.ts";
-import type { Reader } from "../store/db.ts";
+import { prepareList, type Reader } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
+
+const listEnded = prepareList<object, number>()((db, _, ids) =>
+  db.selectFrom("task").select(["id", "end_date", "served"]).where("id", "in", ids),
+);
 
 /** Callers that wait for the end of a task. */
 export interface Waiters {
@@ -43,7 +47,7 @@ export function createWaiters(read: Reader, alarm: Alarm, period: number, log: L
   }
 
   async function check(tasks: number[]): Promise<void> {
-    const rows = await read.selectFrom("task").select(["id", "end_date", "served"]).where("id", "in", tasks).execute();
+    const rows = tasks.length === 0 ? [] : await listEnded.all(read, {}, tasks);
     const rowOf = new Map(rows.map((row) => [row.id, row]));
     for (const task of tasks) {
       const row = rowOf.get(task);

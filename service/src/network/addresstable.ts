@@ -27,8 +27,8 @@ const add = prepare<{ network: number; block: string; by: number }>()((db, p) =>
 );
 
 /** Changes the number of taken addresses in the block of `ip` by 1 or -1. */
-export const countAddress = async (tx: Tx, network: number, ip: string, by: 1 | -1): Promise<void> =>
-  void (await add.run(tx, { network, block: blockOf(ip), by }));
+export const countAddress = (tx: Tx, network: number, ip: string, by: 1 | -1): void =>
+  add.send(tx, { network, block: blockOf(ip), by });
 
 const ofNetwork = prepare<{ network: number }>()((db, p) =>
   db

@@ -29,7 +29,10 @@ export async function readAggregate(
     find: () => table.findNetwork(db, id),
     version: ({ generation }) => generation,
     current: () => table.findGeneration(db, id),
-    read: async () => ({ links: await table.listLinks(db, id), tunnels: await table.listTunnels(db, id) }),
+    async read() {
+      const [links, tunnels] = await Promise.all([table.listLinks(db, id), table.listTunnels(db, id)]);
+      return { links, tunnels };
+    },
     attempts: maxAttempts,
   });
   return found && { network: found.row, ...found.rest };

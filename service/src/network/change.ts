@@ -3,7 +3,7 @@
  * module raises a generation. It also publishes the events of all other changes of a network by the service.
  */
 import { append } from "../engine/event.ts";
-import { type ReconcileRequest, requestReconcile } from "../engine/task.ts";
+import { type ReconcileRequest, requestReconcile, sendReconcile } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
 import { readAggregate } from "./aggregate.ts";
 import { showForEvent } from "./model/show.ts";
@@ -42,11 +42,25 @@ export async function raiseGeneration(
 ): Promise<RaisedGeneration> {
   const change = { ...fields, generation: nextGeneration(row) };
   apply.changes.note(row.id, change.generation, links);
-  await table.updateNetwork(tx, row.id, change);
+  const [task] = await Promise.all([requestReconcile(tx, apply, row.id), table.updateNetwork(tx, row.id, change)]);
   const network = { ...row, ...change };
-  const task = await requestReconcile(tx, apply, row.id);
   if (origin.by === "service") await emitNetworkEvent(tx, network, "changed", origin.now, origin.before);
   return { network, task };
+}
+
+/** As `raiseGeneration`, for a change of links by the service: for a shared network it awaits no result. */
+export async function raiseForLinks(
+  tx: Tx,
+  apply: NetworkReconciler,
+  row: table.NetworkRow,
+  now: number,
+  links: readonly number[],
+): Promise<void> {
+  const generation = nextGeneration(row);
+  apply.changes.note(row.id, generation, links);
+  table.setGeneration.send(tx, { id: row.id, generation });
+  sendReconcile(tx, apply, row.id);
+  await emitNetworkEvent(tx, { ...row, generation }, "changed", now);
 }
 
 /**

@@ -3,14 +3,15 @@
  * transactions; the network's reconciler then connects the NICs on the host.
  */
 import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
-import type { Tx } from "../store/db.ts";
-import { listAddressCounts } from "./addresstable.ts";
+import { reserveEarly, type Tx } from "../store/db.ts";
+import { type AddressCount, listAddressCounts } from "./addresstable.ts";
 import {
   addressOf,
   cidrOf,
   countServerAddresses,
   findFreeAddress,
   findFreeBlock,
+  findFreeIn,
   pack,
   readAddress4,
   serverRangeOf,
@@ -42,13 +43,25 @@ export const defaultBandwidth = { shared: 100, private: 1000 } as const;
  * Reserves an address and inserts the link. The caller holds `lockNetwork` and requests the network's reconcile. Throws `address_taken`,
  * `network_full`, `network_deleting`, `already_linked`, or `validation_failed` for an address outside of the network.
  */
-export async function reserveLink(tx: Tx, network: table.NetworkRow, input: LinkSpec): Promise<table.LinkRow> {
+export async function reserveLink(
+  tx: Tx,
+  networkId: number,
+  input: LinkSpec,
+): Promise<[link: table.LinkRow, network: table.NetworkRow]> {
+  const [network, links, counts] = await Promise.all([
+    table.findNetwork(tx, networkId),
+    table.listLinksOfServer(tx, input.server),
+    listAddressCounts(tx, networkId),
+  ]);
+  if (network === undefined) throw new Error(`there is no network ${networkId}`);
   if (network.state === "Deleting") throw new ApiError("network_deleting", `Network ${network.id} is being deleted.`);
-  const links = await table.listLinksOfServer(tx, input.server);
   if (links.some((link) => link.network_id === network.id))
     throw new ApiError("already_linked", `Server ${input.server} is already linked to network ${network.id}.`);
-  const ip = await takeAddress(tx, network, input);
-  return table.insertLink(tx, {
+  const reserved = reserveEarly(tx, "link", 1);
+  const ip = await takeAddress(tx, network, input, counts);
+  const [id = 0] = await reserved();
+  const link: table.LinkRow = {
+    id,
     network_id: network.id,
     server_id: input.server,
     host_name: input.hostName,
@@ -56,7 +69,9 @@ export async function reserveLink(tx: Tx, network: table.NetworkRow, input: Link
     bandwidth: input.bandwidth ?? (network.kind === "public" ? network.bandwidth : defaultBandwidth[network.kind]),
     state: "New",
     created: input.now,
-  });
+  };
+  table.addLink(tx, link);
+  return [link, network];
 }
 
 const networkFull = (network: table.NetworkRow, wanted: number, free: number): ApiError => {
@@ -74,12 +89,20 @@ export async function requireFreeAddresses(tx: Tx, network: table.NetworkRow, wa
 }
 
 /** Returns the requested address, or the lowest free one, as it is stored. */
-async function takeAddress(tx: Tx, network: table.NetworkRow, input: LinkSpec): Promise<string> {
+async function takeAddress(
+  tx: Tx,
+  network: table.NetworkRow,
+  input: LinkSpec,
+  counts: readonly AddressCount[],
+): Promise<string> {
   if (!input.ip) {
+    const part = findFreeBlock(network, network.gateway, counts);
+    if (part !== null) {
+      const taken = await table.listAddresses(tx, network.id, pack(4, part.first), pack(4, part.last));
+      const ip = findFreeIn(part, network.gateway, new Set(taken));
+      if (ip !== null) return ip;
+    }
     const count = (first: string, last: string) => table.countAddresses(tx, network.id, first, last);
-    const within = findFreeBlock(network, network.gateway, await listAddressCounts(tx, network.id));
-    const ip = within && (await findFreeAddress(network, network.gateway, count, within));
-    if (ip !== null) return ip;
     // The numbers may be wrong if another program has changed the database; the links are always right.
     const counted = await findFreeAddress(network, network.gateway, count);
     if (counted === null) throw networkFull(network, 1, 0);

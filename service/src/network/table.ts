@@ -1,6 +1,6 @@
 /** SQL queries on networks, links and tunnels. `model/` computes the values of rows and converts rows into specs and responses. */
 import type { Insertable, Selectable, Updateable } from "kysely";
-import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import { insertMany, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { LinkTable, NetworkTable, TunnelTable } from "../store/schema/network.ts";
 import { countAddress } from "./addresstable.ts";
 import { defaultFirewall } from "./model/firewall/firewall.ts";
@@ -175,6 +175,14 @@ export async function updateNetwork(tx: Tx, id: number, change: Updateable<Netwo
   await tx.updateTable("network").set(change).where("id", "=", id).execute();
 }
 
+/** Sets the generation of a network, and nothing else. */
+export const setGeneration = prepare<{ id: number; generation: number }>()((db, p) =>
+  db
+    .updateTable("network")
+    .set({ generation: p("generation") })
+    .where("id", "=", p("id")),
+);
+
 /**
  * Deletes a network and its tunnels. The blocks and the edge address of a public one are not assigned again before `until`
  * (milliseconds since 1970).
@@ -270,6 +278,19 @@ const linksBetween = prepare<{ network: number; first: string; last: string }>()
 export const countAddresses = async (db: Reader, network: number, first: string, last: string): Promise<number> =>
   (await linksBetween.first(db, { network, first, last }))?.count ?? 0;
 
+const addressesBetween = prepare<{ network: number; first: string; last: string }>()((db, p) =>
+  db
+    .selectFrom("link")
+    .select("ip")
+    .where("network_id", "=", p("network"))
+    .where("ip", ">=", p("first"))
+    .where("ip", "<=", p("last")),
+);
+
+/** Returns the taken addresses from `first` to `last`, both included. */
+export const listAddresses = async (db: Reader, network: number, first: string, last: string): Promise<string[]> =>
+  (await addressesBetween.all(db, { network, first, last })).map(({ ip }) => ip);
+
 const linkAt = prepare<{ network: number; ip: string }>()((db, p) =>
   db.selectFrom("link").selectAll().where("network_id", "=", p("network")).where("ip", "=", p("ip")),
 );
@@ -285,10 +306,21 @@ const linksOfServer = prepare<{ server: number }>()((db, p) =>
 /** Returns the links of a server, by id. */
 export const listLinksOfServer = (db: Reader, server: number): Promise<LinkRow[]> => linksOfServer.all(db, { server });
 
-export async function insertLink(tx: Tx, row: Insertable<LinkTable>): Promise<LinkRow> {
-  const link = await tx.insertInto("link").values(row).returningAll().executeTakeFirstOrThrow();
-  await countAddress(tx, link.network_id, link.ip, 1);
-  return link;
+const putLink = insertMany("link", [
+  "id",
+  "network_id",
+  "server_id",
+  "host_name",
+  "ip",
+  "bandwidth",
+  "state",
+  "created",
+]);
+
+/** Inserts a link whose id was reserved. */
+export function addLink(tx: Tx, link: LinkRow): void {
+  putLink(tx, [link]);
+  countAddress(tx, link.network_id, link.ip, 1);
 }
 
 /** Changes a link, but not its address, which is counted. */
@@ -302,7 +334,7 @@ export async function updateLink(
 
 export async function deleteLink(tx: Tx, id: number): Promise<void> {
   const link = await tx.deleteFrom("link").where("id", "=", id).returningAll().executeTakeFirst();
-  if (link !== undefined) await countAddress(tx, link.network_id, link.ip, -1);
+  if (link !== undefined) countAddress(tx, link.network_id, link.ip, -1);
 }
 
 const tunnelsOf = prepare<{ network: number }>()((db, p) =>

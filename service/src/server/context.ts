@@ -64,14 +64,17 @@ export async function loadReferences(
   networkIds: readonly (number | undefined)[] = [],
 ): Promise<References> {
   const ids = new Set(networkIds.flatMap((id) => id ?? []));
-  const networks = (await listNetworksById(db, [...ids])).filter(
-    ({ project_id, kind }) => project_id === projectId || kind === "shared",
-  );
+  const [named, images, keys] = await Promise.all([
+    listNetworksById(db, [...ids]),
+    listImages(db, projectId),
+    listSshKeys(db, projectId),
+  ]);
+  const networks = named.filter(({ project_id, kind }) => project_id === projectId || kind === "shared");
   return {
-    images: await listImages(db, projectId),
+    images,
     locations,
     networks: new Map(networks.map((network) => [network.id, network])),
-    keys: new Map((await listSshKeys(db, projectId)).map((key) => [key.id, key])),
+    keys: new Map(keys.map((key) => [key.id, key])),
   };
 }
 

@@ -9,7 +9,7 @@ import type { Capacity, MachinesStatus } from "../drivers/machine/interface.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import type { ServerContext } from "./context.ts";
 import { capacityOf, type Demand, requireCapacity, requireQuotas } from "./model/capacity.ts";
-import { sumAll, sumProject } from "./sumtable.ts";
+import { type Held, sumAll, sumProject } from "./sumtable.ts";
 import { lockCapacity } from "./table.ts";
 
 /** The host as observed before the transaction. */
@@ -44,15 +44,27 @@ async function hostOf(
   };
 }
 
-/**
- * Throws `quota_exceeded`, `engine_unavailable` or `no_capacity` if `wanted` cannot be allocated. The caller has locked the project;
- * the capacity of the host stays locked until the commit.
- */
-export async function requireDemand(tx: Tx, project: ProjectRow, host: HostCapacity, wanted: Demand): Promise<void> {
-  requireQuotas(project.quotas, await sumProject(tx, project.id), wanted);
-  await lockCapacity(tx);
-  requireCapacity(await freeCapacity(tx, host), wanted);
+/** What is allocated to a project, and to all projects. */
+export interface Allocated {
+  readonly project: Held;
+  readonly host: Held;
 }
+
+/** Reads what is allocated. The caller has locked the project; the capacity of the host stays locked until the commit. */
+export async function readAllocated(tx: Tx, project: number): Promise<Allocated> {
+  const [own, , all] = await Promise.all([sumProject(tx, project), lockCapacity(tx), sumAll(tx)]);
+  return { project: own, host: all };
+}
+
+/** Throws `quota_exceeded`, `engine_unavailable` or `no_capacity` if `wanted` cannot be allocated beside `allocated`. */
+export function requireSpace(project: ProjectRow, host: HostCapacity, allocated: Allocated, wanted: Demand): void {
+  requireQuotas(project.quotas, allocated.project, wanted);
+  requireCapacity(capacityOf(requireEngine(host), allocated.host, host.cpuOvercommit), wanted);
+}
+
+/** Reads what is allocated, and throws as `requireSpace`. */
+export const requireDemand = async (tx: Tx, project: ProjectRow, host: HostCapacity, wanted: Demand): Promise<void> =>
+  requireSpace(project, host, await readAllocated(tx, project.id), wanted);
 
 /** Returns the capacity of the host and its free part. Throws `engine_unavailable`. */
 export const freeCapacity = async (db: Reader, host: HostCapacity): Promise<Location["Capacity"]> =>

@@ -1,8 +1,10 @@
 /** Links of a server with their networks, and their form in responses. */
 import type { ServerLink } from "@brume/api/server.ts";
+import type { SshKeyRow } from "../catalog/table.ts";
 import { address6Of, macOf, maskOf, prefixOf, showAddress } from "../network/model/plan.ts";
 import { findNetwork, type LinkRow, listLinksOfServer, type NetworkRow } from "../network/table.ts";
 import type { Reader } from "../store/db.ts";
+import { listServerKeys } from "./table.ts";
 
 /** A row of `link`, joined with its network. */
 export interface LinkedNetwork {
@@ -12,12 +14,24 @@ export interface LinkedNetwork {
 
 /** Returns the links of a server in order of id. */
 export async function listLinkedNetworks(db: Reader, server: number): Promise<LinkedNetwork[]> {
-  const linked: LinkedNetwork[] = [];
-  for (const link of await listLinksOfServer(db, server)) {
-    const network = await findNetwork(db, link.network_id);
-    if (network !== undefined) linked.push({ link, network });
-  }
-  return linked;
+  const links = await listLinksOfServer(db, server);
+  const networks = await Promise.all(links.map((link) => findNetwork(db, link.network_id)));
+  return links.flatMap((link, index): LinkedNetwork[] => {
+    const network = networks[index];
+    return network === undefined ? [] : [{ link, network }];
+  });
+}
+
+/** What responses and events show of a server besides its row. */
+export interface ServerParts {
+  readonly links: readonly LinkedNetwork[];
+  readonly keys: readonly SshKeyRow[];
+}
+
+/** Reads the links and keys of a server. */
+export async function readParts(db: Reader, server: number): Promise<ServerParts> {
+  const [links, keys] = await Promise.all([listLinkedNetworks(db, server), listServerKeys(db, server)]);
+  return { links, keys };
 }
 
 const types = { shared: "PublicShared", public: "PublicClient", private: "PrivateClient" } as const;

@@ -18,7 +18,8 @@ import {
   type ServerContext,
   waitForTasks,
 } from "./context.ts";
-import { readHost, readHostCached, requireDemand } from "./hostcapacity.ts";
+import type { CreatedServer } from "./flow/create.ts";
+import { readAllocated, readHost, readHostCached, requireDemand, requireSpace } from "./hostcapacity.ts";
 import { demandOf, growthOf } from "./model/capacity.ts";
 import { checkCopy, planCopy } from "./model/copy.ts";
 import { checkServerInput, planServer, single } from "./model/plan.ts";
@@ -69,9 +70,9 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
   async function respondCreated(
     tx: Tx,
     { caller, dryRun }: RequestContext,
-    { server, task }: { readonly server: ServerRow; readonly task: Task },
+    { server, task, parts }: CreatedServer,
   ): Promise<ChangeResult<Server>> {
-    const shown = await viewServer(context, tx, caller, server);
+    const shown = await viewServer(context, tx, caller, server, parts);
     return {
       ...respond(dryRun ? withoutIds(shown) : shown, serverTag(dryRun ? { ...server, id: 0 } : server), task, caller),
       // The event was appended with the row, before the event of the action.
@@ -128,9 +129,13 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
       prepare: () => readHostCached(context),
       async change(request, tx, host) {
         const { body, caller } = request;
-        const project = await openProject(tx, caller);
-        const spec = planServer(single(body), await loadReferences(context, tx, caller, [body.NetworkID]));
-        await requireDemand(tx, project, host, demandOf([spec]));
+        const [project, references, allocated] = await Promise.all([
+          openProject(tx, caller),
+          loadReferences(context, tx, caller, [body.NetworkID]),
+          readAllocated(tx, caller.projectId),
+        ]);
+        const spec = planServer(single(body), references);
+        requireSpace(project, host, allocated, demandOf([spec]));
         const creation = { project: project.id, batch: null, spec, by: causeOf(request) };
         return respondCreated(tx, request, await servers.commands.create(tx, creation));
       },

@@ -43,7 +43,7 @@ const add = prepare<{ project: number; servers: number; holding: number; cpu: nu
 const countedServers = (server: Counted | null): number => Number(server !== null && server.held_cpu > 0);
 
 /** Adds the difference between a server before and after a change. `before` null: inserted; `after` null: deleted. */
-export async function countServer(tx: Tx, before: Counted | null, after: Counted | null): Promise<void> {
+export function countServer(tx: Tx, before: Counted | null, after: Counted | null): void {
   const project = (after ?? before)?.project_id;
   if (project === undefined) return;
   const change = {
@@ -54,7 +54,7 @@ export async function countServer(tx: Tx, before: Counted | null, after: Counted
     ram: (after?.held_ram ?? 0) - (before?.held_ram ?? 0),
     hdd: (after?.held_hdd ?? 0) - (before?.held_hdd ?? 0),
   };
-  await add.run(tx, change);
+  add.send(tx, change);
 }
 
 const ofProject = prepare<{ project: number }>()((db, p) =>

@@ -1,6 +1,6 @@
 /** SQL of servers and server groups. Returns rows as stored; the modules in `model` validate and show them. */
 import { type Insertable, type Selectable, type Updateable } from "kysely";
-import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import { insertMany, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { SshKeyTable } from "../store/schema/catalog.ts";
 import type { LinkTable } from "../store/schema/network.ts";
 import type { ServerKeyTable, ServerTable } from "../store/schema/server.ts";
@@ -175,9 +175,21 @@ export const pageServerBackups = prepare<{ after: number; limit: number }>()((db
 export const listMembers = (db: Reader, batch: number): Promise<ServerRow[]> =>
   db.selectFrom("server").selectAll().where("batch_id", "=", batch).orderBy("id").execute();
 
+const put = insertMany("server", [
+  ...shown,
+  ...(["project_id", "is_on", "held_cpu", "held_ram", "held_hdd", "guest", "user_data", "disk_version"] as const),
+  ...(["boot", "backed_up", "backup_failed", "version"] as const),
+]);
+
+/** Inserts a server whose id was reserved. */
+export function addServer(tx: Tx, server: ServerRow): void {
+  put(tx, [server]);
+  countServer(tx, null, server);
+}
+
 export async function insertServer(tx: Tx, row: NewServer): Promise<ServerRow> {
   const server = await tx.insertInto("server").values(row).returningAll().executeTakeFirstOrThrow();
-  await countServer(tx, null, server);
+  countServer(tx, null, server);
   return server;
 }
 
@@ -190,7 +202,7 @@ export async function updateServer(tx: Tx, id: number, change: Updateable<Server
     .where("id", "=", id)
     .returningAll()
     .executeTakeFirstOrThrow();
-  if (before !== undefined) await countServer(tx, before, server);
+  if (before !== undefined) countServer(tx, before, server);
   return server;
 }
 
@@ -199,14 +211,25 @@ export async function deleteServer(tx: Tx, id: number): Promise<void> {
   const before = await findAnyServer(tx, id);
   if (before === undefined) return;
   await tx.deleteFrom("server").where("id", "=", id).execute();
-  await countServer(tx, before, null);
+  countServer(tx, before, null);
 }
 
+const insertKeys = insertMany("server_key", ["server_id", "place", "sshkey"]);
+const deleteKeys = prepare<{ server: number }>()((db, p) =>
+  db.deleteFrom("server_key").where("server_id", "=", p("server")),
+);
+
+/** Inserts the keys of a server that has none. */
+export const addServerKeys = (tx: Tx, server: number, keys: readonly KeyRow[]): void =>
+  insertKeys(
+    tx,
+    keys.map((key, place): ServerKeyTable => ({ server_id: server, place, sshkey: JSON.stringify(key) })),
+  );
+
 /** Replaces the keys of a server. */
-export async function setServerKeys(tx: Tx, server: number, keys: readonly KeyRow[]): Promise<void> {
-  await tx.deleteFrom("server_key").where("server_id", "=", server).execute();
-  const rows = keys.map((key, place): ServerKeyTable => ({ server_id: server, place, sshkey: JSON.stringify(key) }));
-  if (rows.length > 0) await tx.insertInto("server_key").values(rows).execute();
+export function setServerKeys(tx: Tx, server: number, keys: readonly KeyRow[]): void {
+  deleteKeys.send(tx, { server });
+  addServerKeys(tx, server, keys);
 }
 
 const readKeys = (rows: readonly { readonly sshkey: string }[]) =>

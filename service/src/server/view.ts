@@ -6,10 +6,10 @@ import type { Caller } from "../http/handler.ts";
 import { macOf } from "../network/model/plan.ts";
 import { listNetworksById } from "../network/table.ts";
 import type { Reader } from "../store/db.ts";
-import { type LinkedNetwork, listLinkedNetworks, showLink } from "./links.ts";
+import { type LinkedNetwork, readParts, type ServerParts, showLink } from "./links.ts";
 import { numberedHostName } from "./model/hostname.ts";
 import { showServer } from "./model/show.ts";
-import { listProjectKeys, listProjectLinks, listServerKeys, type ServerRow } from "./table.ts";
+import { listProjectKeys, listProjectLinks, type ServerRow } from "./table.ts";
 
 /** Dependencies of the views. */
 export interface ViewContext {
@@ -33,11 +33,18 @@ export function withCondition<Row extends Pick<ServerRow, "id" | "condition">>(
   return observed === row.condition ? row : { ...row, condition: observed };
 }
 
-/** Returns a server as the caller may see it. */
-export async function viewServer(context: ViewContext, db: Reader, caller: Caller, row: ServerRow): Promise<Server> {
+/** Returns a server as the caller may see it. `parts`: its links and keys, if they are known. */
+export async function viewServer(
+  context: ViewContext,
+  db: Reader,
+  caller: Caller,
+  row: ServerRow,
+  parts?: ServerParts,
+): Promise<Server> {
+  const { links, keys } = parts ?? (await readParts(db, row.id));
   return showServer(withCondition(context, row), {
-    links: (await listLinkedNetworks(db, row.id)).map(showLink),
-    keys: await listServerKeys(db, row.id),
+    links: links.map(showLink),
+    keys,
     password: passwordFor(context, caller, row),
     isOn: context.power(row.id),
   });

@@ -137,7 +137,8 @@ class Placeholder {
   }
 }
 
-type Parameter<P> = <K extends keyof P & string>(name: K) => Expression<P[K]>;
+/** Returns the parameter of a prepared query with this name. */
+export type Parameter<P> = <K extends keyof P & string>(name: K) => Expression<P[K]>;
 
 /**
  * A compiled query. `all` and `first` return rows, `run` the number of changed rows, and `insert` the `id` of the one new row. `send` awaits
@@ -203,12 +204,28 @@ export async function reserveIds(tx: Tx, table: keyof Tables, count: number): Pr
     const sql = `SELECT nextval(pg_get_serial_sequence('${table}', 'id')) AS id FROM generate_series(1, $1::int)`;
     return (await session.all(sql, [count], `${table}-ids`)).map(({ id }) => id as number);
   }
-  await skipIds(tx, table, 0);
-  const last = await session.first("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ? RETURNING seq", [
-    count,
-    table,
-  ]);
+  const step = () =>
+    session.first("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = ? RETURNING seq", [count, table]);
+  let last = await step();
+  if (last === undefined) {
+    // The table has had no row yet.
+    await skipIds(tx, table, 0);
+    last = await step();
+  }
   return Array.from({ length: count }, (_, index) => Number(last?.["seq"]) - count + 1 + index);
+}
+
+/**
+ * Returns a function that resolves to `count` new ids, for a write that may still be refused. PostgreSQL gets the statement now, together
+ * with reads, which saves a round trip. SQLite gets it with the call, because a refused write that has changed a row costs all writes of
+ * its commit a second run.
+ */
+export function reserveEarly(tx: Tx, table: keyof Tables, count: number): () => Promise<number[]> {
+  if (sessionOf(tx).kind === "sqlite") return () => reserveIds(tx, table, count);
+  const ids = reserveIds(tx, table, count);
+  // A failure also fails the transaction.
+  ids.catch(() => {});
+  return () => ids;
 }
 
 /** Returns a function that inserts many rows in few statements. It awaits no result: the commit fails if a statement fails. */
@@ -278,5 +295,44 @@ export function prepare<P extends object>(): <O>(
       },
     };
     return prepared as unknown as Prepared<P, O>;
+  };
+}
+
+/** A `Prepared` query with an `in (…)` of a list, which is the last argument and not empty. */
+export interface PreparedList<P, V, O> {
+  all(db: Reader, parameters: P, list: readonly V[]): Promise<O[]>;
+  first(db: Reader, parameters: P, list: readonly V[]): Promise<O | undefined>;
+}
+
+/**
+ * As `prepare`, for a query with `in (…)` of a list: it is compiled once for each power of two. `build` gets the values of the list, of
+ * which the last is repeated.
+ */
+export function prepareList<P extends object, V>() {
+  return <O>(
+    build: (db: Reader, p: Parameter<P>, list: readonly Expression<V>[]) => Compilable<O>,
+  ): PreparedList<P, V, O> => {
+    type Query = {
+      all(db: Reader, parameters: object): Promise<O[]>;
+      first(db: Reader, parameters: object): Promise<O | undefined>;
+    };
+    const byLength = new Map<number, Query>();
+    const of = (length: number) => {
+      const known = byLength.get(length);
+      if (known !== undefined) return known;
+      const prepared = prepare<Record<string, V>>()((db, p) => {
+        const list = Array.from({ length }, (_, index) => p(`${index}`));
+        return build(db, p as unknown as Parameter<P>, list);
+      }) as unknown as Query;
+      byLength.set(length, prepared);
+      return prepared;
+    };
+    const sizeOf = ({ length }: readonly V[]) => 2 ** Math.ceil(Math.log2(Math.max(1, length)));
+    const valuesOf = (list: readonly V[]) =>
+      Object.fromEntries(Array.from({ length: sizeOf(list) }, (_, at) => [at, list[at] ?? list.at(-1)]));
+    return {
+      all: (db, parameters, list) => of(sizeOf(list)).all(db, { ...parameters, ...valuesOf(list) }),
+      first: (db, parameters, list) => of(sizeOf(list)).first(db, { ...parameters, ...valuesOf(list) }),
+    };
   };
 }

@@ -99,6 +99,8 @@ test("the lowest free address is found by counting, for any taken ones", async (
       const count = (first: string, last: string) => countIn(held)(first, last).finally(() => (queries += 1));
       const found = await plan.findFreeAddress(one, gateway === null ? null : at(gateway), count);
       assert.equal(found, free === undefined ? null : at(free));
+      const part = plan.serverRangeOf(one);
+      assert.equal(plan.findFreeIn(part, gateway === null ? null : at(gateway), new Set(held)), found);
       assert.ok(queries <= 6, `${queries} questions`);
     }),
   );

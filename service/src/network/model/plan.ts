@@ -129,15 +129,23 @@ export function findFreeBlock(
   return null;
 }
 
+/** Returns the lowest address of a part that is neither in `taken`, as stored, nor the gateway; null: none is free. */
+export function findFreeIn(part: Range, gateway: string | null, taken: ReadonlySet<string>): string | null {
+  for (let value = part.first; value <= part.last; value++) {
+    const address = pack(4, value);
+    if (address !== gateway && !taken.has(address)) return address;
+  }
+  return null;
+}
+
 /**
- * Returns the lowest server address that is neither taken nor the gateway, as it is stored; null: none is free. `within`: only
- * in this part of the network. A binary search over `countTaken`, the number of taken addresses in a range, so that no rows are read.
+ * Returns the lowest server address of the whole network that is neither taken nor the gateway, as it is stored; null: none is free.
+ * A binary search over `countTaken`, the number of taken addresses in a range, so that no rows are read.
  */
 export async function findFreeAddress(
   block: StoredBlock,
   gateway: string | null,
   countTaken: (first: string, last: string) => Promise<number>,
-  within: Range = serverRangeOf(block),
 ): Promise<string | null> {
   const gatewayValue = gateway === null ? null : unpack(gateway);
   const isFull = async (first: bigint, last: bigint): Promise<boolean> => {
@@ -146,7 +154,7 @@ export async function findFreeAddress(
       BigInt(taken + (gatewayValue !== null && gatewayValue >= first && gatewayValue <= last ? 1 : 0)) > last - first
     );
   };
-  let { first, last } = within;
+  let { first, last } = serverRangeOf(block);
   if (await isFull(first, last)) return null;
   while (first < last) {
     const middle = (first + last) / 2n;

@@ -9,12 +9,13 @@ import type { Done, Ending, Flow, Run } from "../../engine/flow.ts";
 import { find, type Task } from "../../engine/task.ts";
 import { showAddress } from "../../network/model/plan.ts";
 import { findShared } from "../../network/table.ts";
-import type { Tx } from "../../store/db.ts";
+import { reserveIds, type Tx } from "../../store/db.ts";
+import type { ServerParts } from "../links.ts";
 import { numberedHostName } from "../model/hostname.ts";
 import { createPassword } from "../model/password.ts";
 import type { ServerSpec } from "../model/plan.ts";
 import { flowName } from "../model/state.ts";
-import { findAnyServer, findBatch, insertServer, type ServerRow, setServerKeys, updateServer } from "../table.ts";
+import { addServer, addServerKeys, findAnyServer, findBatch, type ServerRow } from "../table.ts";
 import { bootStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
 import type { Cause, Facts, FlowContext, ServerStep } from "./context.ts";
@@ -165,6 +166,7 @@ async function activateServer(
 export interface CreatedServer {
   readonly server: ServerRow;
   readonly task: Task;
+  readonly parts: ServerParts;
 }
 
 /** Inserts the row with its keys and its link. The caller has checked quotas, capacity and references. Throws as `reserveLink` does. */
@@ -172,11 +174,18 @@ async function insert(context: FlowContext, tx: Tx, project: number, batch: numb
   const { clock, sealer, random } = context;
   const now = clock.now();
   const { cpu, ram, hdd } = spec;
-  const inserted = await insertServer(tx, {
+  const [home, [id = 0]] = await Promise.all([
+    spec.network ?? findShared(tx, spec.location),
+    reserveIds(tx, "server", 1),
+  ]);
+  if (home === undefined) throw new Error(`${spec.location} has no shared network`);
+  const hostName = spec.hostName ?? numberedHostName(id);
+  const server: ServerRow = {
+    id,
     project_id: project,
     batch_id: batch,
     name: spec.name,
-    host_name: spec.hostName ?? "",
+    host_name: hostName,
     state: "New",
     is_on: 0,
     cpu,
@@ -200,26 +209,28 @@ async function insert(context: FlowContext, tx: Tx, project: number, batch: numb
     is_backup_active: Number(spec.isBackupActive),
     backup_period: spec.backupPeriod,
     backed_up: null,
+    backup_failed: null,
+    condition: "Normal",
+    crashes: 0,
     error: null,
     created: now,
     labels: JSON.stringify(spec.labels),
     version: 1,
-  });
-  const hostName = spec.hostName ?? numberedHostName(inserted.id);
-  const server = spec.hostName === null ? await updateServer(tx, inserted.id, { host_name: hostName }) : inserted;
-  await setServerKeys(tx, server.id, spec.keys);
-  const home = spec.network ?? (await findShared(tx, spec.location));
-  if (home === undefined) throw new Error(`${spec.location} has no shared network`);
+  };
+  addServer(tx, server);
+  addServerKeys(tx, id, spec.keys);
   const { ip, bandwidth, ipPointer: pointer } = spec;
-  const [link] = await joinNetwork(context, tx, home.id, {
-    server: server.id,
+  const [link, network] = await joinNetwork(context, tx, home.id, {
+    server: id,
     hostName,
     ...(ip !== null && { ip }),
     ...(bandwidth !== null && { bandwidth }),
     now,
     pointer,
   });
-  return { server, facts: { link: link.id }, done: { Reserve: `${showAddress(link.ip)} on network ${home.id}` } };
+  const parts: ServerParts = { links: [{ link, network }], keys: spec.keys };
+  const done = { Reserve: `${showAddress(link.ip)} on network ${home.id}` };
+  return { server, parts, reserved: { facts: { link: link.id }, done, isFirst: true } };
 }
 
 /** Inserts a server and queues its creation. Throws as `reserveLink` does. */
@@ -229,10 +240,10 @@ export async function queueCreate(
   flow: Flow<null, Facts>,
   { project, batch, spec, by }: { project: number; batch: number | null; spec: ServerSpec; by: Cause | null },
 ): Promise<CreatedServer> {
-  const { server, ...reserved } = await insert(context, tx, project, batch, spec);
-  await emitServerEvent(context, tx, server, "created", by);
+  const { server, parts, reserved } = await insert(context, tx, project, batch, spec);
+  await emitServerEvent(context, tx, server, "created", by, parts);
   const steps = stepsOf("Create", spec.waitFor);
-  return { server, task: await startOn(context, tx, flow, server, null, by, { ...reserved, steps }) };
+  return { server, parts, task: await startOn(context, tx, flow, server, null, by, { ...reserved, steps }) };
 }
 
 /** Inserts a server and queues its creation as a copy. The caller has checked that the state of the source allows it. */
@@ -242,10 +253,10 @@ export async function queueCopy(
   { copy, slot }: { readonly copy: Flow<CopyInput, Facts>; readonly slot: QueueSlotFlow },
   { source, spec, by }: { source: ServerRow; spec: ServerSpec; by: Cause | null },
 ): Promise<CreatedServer> {
-  const { server, ...reserved } = await insert(context, tx, source.project_id, null, spec);
-  await emitServerEvent(context, tx, server, "created", by);
+  const { server, parts, reserved } = await insert(context, tx, source.project_id, null, spec);
+  await emitServerEvent(context, tx, server, "created", by, parts);
   const steps = stepsOf("Copy", spec.waitFor);
   const task = await startOn(context, tx, copy, server, { source: source.id }, by, { ...reserved, steps });
   await reserveQueueSlot(context, tx, slot, source, task, by);
-  return { server, task };
+  return { server, parts, task };
 }

@@ -28,7 +28,7 @@ export const startOn = <Input>(
   { id, project_id }: Pick<ServerRow, "id" | "project_id">,
   input: Input,
   by: Cause | null,
-  { facts, ...options }: Pick<Start<Input, Facts>, "facts" | "steps" | "done" | "urgent"> = {},
+  { facts, ...options }: Pick<Start<Input, Facts>, "facts" | "steps" | "done" | "urgent" | "isFirst"> = {},
 ): Promise<Task> =>
   start(tx, flow, {
     subject: id,

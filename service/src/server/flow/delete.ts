@@ -4,7 +4,8 @@
  */
 
 import type { Done, Flow, Wait } from "../../engine/flow.ts";
-import { find, forget, type Task } from "../../engine/task.ts";
+import { forget } from "../../engine/prune.ts";
+import { find, type Task } from "../../engine/task.ts";
 import { findNetwork } from "../../network/table.ts";
 import { rest, type Tx } from "../../store/db.ts";
 import { listLinkedNetworks } from "../links.ts";
@@ -75,7 +76,7 @@ export function deleteFlow(context: FlowContext): Flow<null, Facts> {
       const date = context.clock.now();
       await retire(tx, { kind: "Server", name: String(subject), uuid: uuidOf(server), date });
       await emitServerEvent(context, tx, server, "deleted", by);
-      await forget(tx, { kind: "server", id: subject }, 0);
+      forget(tx, { kind: "server", id: subject }, 0);
       const { batch_id, project_id } = server;
       const batch = batch_id === null ? undefined : await findBatch(tx, project_id, batch_id);
       if (batch !== undefined) await deleteEmptyBatch(context, tx, batch, by);

@@ -5,9 +5,9 @@ import type { ImageRow } from "../../catalog/table.ts";
 import { append, type NewEvent } from "../../engine/event.ts";
 import type { Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
-import { listLinkedNetworks, showLink } from "../links.ts";
+import { readParts, type ServerParts, showLink } from "../links.ts";
 import { showAction, showBatch, showServer } from "../model/show.ts";
-import { type BatchRow, listMembers, listServerKeys, type ServerRow } from "../table.ts";
+import { type BatchRow, listMembers, type ServerRow } from "../table.ts";
 import type { Cause, Facts, FlowContext } from "./context.ts";
 
 const causeFields = (by: Cause | null): Pick<NewEvent, "token" | "request"> => ({
@@ -18,21 +18,21 @@ const causeFields = (by: Cause | null): Pick<NewEvent, "token" | "request"> => (
 type EventContext = Pick<FlowContext, "clock" | "machineStatus">;
 
 /** Returns the server as events show it, without the password. */
-async function describe({ machineStatus }: EventContext, tx: Tx, row: ServerRow) {
-  const links = (await listLinkedNetworks(tx, row.id)).map(showLink);
-  const keys = await listServerKeys(tx, row.id);
-  return showServer(row, { links, keys, password: "", isOn: machineStatus.power(row.id) });
+async function describe({ machineStatus }: EventContext, tx: Tx, row: ServerRow, parts?: ServerParts) {
+  const { links, keys } = parts ?? (await readParts(tx, row.id));
+  return showServer(row, { links: links.map(showLink), keys, password: "", isOn: machineStatus.power(row.id) });
 }
 
-/** Appends `server.created`, `.changed`, `.crashed` or `.deleted`. */
+/** Appends `server.created`, `.changed`, `.crashed` or `.deleted`. `parts`: the links and keys of the server, if they are known. */
 export async function emitServerEvent(
   context: EventContext,
   tx: Tx,
   row: ServerRow,
   what: "created" | "changed" | "crashed" | "deleted",
   by: Cause | null,
+  parts?: ServerParts,
 ): Promise<void> {
-  const data = what === "deleted" ? null : JSON.stringify(await describe(context, tx, row));
+  const data = what === "deleted" ? null : JSON.stringify(await describe(context, tx, row, parts));
   const type = `server.${what}`;
   const { project_id: project, id } = row;
   await append(tx, [{ type, date: context.clock.now(), project, resource: "server", id, ...causeFields(by), data }]);

@@ -1,5 +1,5 @@
 /** Changes the links of a server. Each change raises the generation of its network, requests a reconcile and publishes an event. */
-import { emitNetworkEvent, raiseGeneration } from "../../network/change.ts";
+import { emitNetworkEvent, raiseForLinks } from "../../network/change.ts";
 import { type LinkSpec, reserveLink } from "../../network/link.ts";
 import {
   deleteLink,
@@ -21,8 +21,7 @@ const inOrder = (ids: readonly number[]): number[] => [...new Set(ids)].sort((on
 /** The caller holds `lockNetwork`. */
 async function raise({ clock, networks }: LinkContext, tx: Tx, id: number, links: readonly number[]): Promise<void> {
   const network = await findNetwork(tx, id);
-  if (network === undefined) return;
-  await raiseGeneration(tx, networks.apply, network, {}, { by: "service", now: clock.now() }, links);
+  if (network !== undefined) await raiseForLinks(tx, networks.apply, network, clock.now(), links);
 }
 
 /** Publishes `changed` for networks after a change of their links that does not affect packets. */
@@ -42,10 +41,8 @@ export async function joinNetwork(
   spec: LinkSpec,
 ): Promise<[LinkRow, NetworkRow]> {
   await lockNetwork(tx, id);
-  const network = await findNetwork(tx, id);
-  if (network === undefined) throw new Error(`there is no network ${id}`);
-  const link = await reserveLink(tx, network, spec);
-  await raise(context, tx, id, [link.id]);
+  const [link, network] = await reserveLink(tx, id, spec);
+  await raiseForLinks(tx, context.networks.apply, network, context.clock.now(), [link.id]);
   return [link, network];
 }
 

@@ -89,7 +89,7 @@ async function restoreFields(
   const waiting = await queue(tx, { kind: "server", id: subject });
   if (waiting.some((each) => each.name === rebuildName && each.id > task)) return;
   const { fields, keys } = await stateBefore(tx, input);
-  await setServerKeys(tx, subject, keys);
+  setServerKeys(tx, subject, keys);
   await changeServer(context, tx, subject, fields, facts.by ?? null);
 }
 
@@ -107,7 +107,7 @@ export async function queueRebuild(
   const { id } = server;
   const earlier = (await queue(tx, { kind: "server", id })).findLast((each) => each.name === rebuildName);
   const replaced = snapshotFields(server, await listServerKeys(tx, id));
-  if (plan.keys !== null) await setServerKeys(tx, id, plan.keys);
+  if (plan.keys !== null) setServerKeys(tx, id, plan.keys);
   const { image, userData } = plan;
   const changed = await changeServer(
     context,
