@@ -2,11 +2,11 @@
  * Health of the service for `/readyz`: checks database, machine driver, data disk and name server, and combines the results. The
  * composition root repeats the check; requests read the last result.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { Gauge, type Registry } from "prom-client";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
+import { within } from "./base/within.ts";
 import type { DnsMetrics } from "./dns/metrics.ts";
 import type { ZonePublisher } from "./dns/publisher.ts";
 import { createDiskEvents } from "./http/diskevents.ts";
@@ -72,11 +72,7 @@ export function createHealth(options: HealthOptions): Health {
       () => true,
       () => false,
     );
-    const timer = new AbortController();
-    const timeout = sleep(databaseTimeout, false, { signal: timer.signal }).catch(() => false);
-    const isUp = (await Promise.race([query, timeout])) && store.unavailable() === null;
-    timer.abort();
-    return isUp;
+    return (await within(query, databaseTimeout, false)) && store.unavailable() === null;
   }
 
   return {

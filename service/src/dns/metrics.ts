@@ -1,6 +1,6 @@
 /** Prometheus metrics of the name server. The caller refreshes them periodically; a scrape returns the last values. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, Registry } from "prom-client";
+import { within } from "../base/within.ts";
 import type { Nameserver, NameserverStatus } from "../drivers/nameserver/interface.ts";
 
 /** Timeout of a read in ms. */
@@ -131,10 +131,7 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       reading ??= nameserver.observe().finally(() => {
         reading = null;
       });
-      const timer = new AbortController();
-      const expired = sleep(timeout, null, { signal: timer.signal }).catch(() => null);
-      const current = await Promise.race([reading, expired]);
-      timer.abort();
+      const current = await within(reading, timeout, null);
       status = current ?? { ...status, ready: false, detail: `no response within ${timeout} ms` };
     },
   };

@@ -3,6 +3,7 @@
  * next one: no caller gets a state that was read before its call. One network can be observed without the others.
  */
 import { coalesce } from "../base/coalesce.ts";
+import { within } from "../base/within.ts";
 import type { NetworkStatus, PortStatus, Router, RouterStatus } from "../drivers/router/interface.ts";
 
 /** Shares observations of networks between requests. */
@@ -62,15 +63,11 @@ export function createNetworkStatusCache(router: Router): NetworkStatusCache {
   };
 }
 
+const late: unique symbol = Symbol("late");
+
 /** Resolves as `work` does; rejects after `limit` milliseconds. */
 async function inTime<T>(work: Promise<T>, limit: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`the router did not respond within ${limit} ms`)), limit);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const result = await within(work, limit, late);
+  if (result === late) throw new Error(`the router did not respond within ${limit} ms`);
+  return result;
 }
