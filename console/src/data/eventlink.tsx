@@ -65,5 +65,9 @@ export function pageOf({ Type, Resource, ResourceID, ParentID, Data }: Event): L
     case "disk":
     case "certificate":
       return { to: "/host" };
+    default:
+      // A kind that a newer service has.
+      Resource satisfies never;
+      return null;
   }
 }
