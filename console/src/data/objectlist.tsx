@@ -16,7 +16,8 @@ const mostLabels = 200;
 /** Not every kind of object has labels. */
 const labelsOf = (row: unknown): string[] => labelTexts((row as { readonly Labels?: Labels }).Labels ?? {});
 
-interface Filter<T> {
+/** The filter above a list. */
+export interface Filter<T> {
   /** Name of the search field. */
   readonly name: string;
   /** The text to search for. */

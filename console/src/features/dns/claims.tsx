@@ -5,7 +5,6 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMayOwnDomains } from "../../data/data.tsx";
-import { labelTexts } from "../../data/label.ts";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
@@ -15,14 +14,14 @@ import { State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { ClaimDialog, claimTones } from "./claim.tsx";
-
-const textsOf = ({ Name, NamePunyCode, Labels }: Claim): string[] => [Name, NamePunyCode, ...labelTexts(Labels)];
+import { useNameFilter } from "./namefilter.ts";
 
 export function ClaimList({ button }: { button: ReactNode }) {
   const t = useTexts();
   const format = useFormat();
   const go = useNavigate({ from: "/dns" });
-  const { q = "", label = "", claim } = useSearch({ from: "/dns" });
+  const { claim } = useSearch({ from: "/dns" });
+  const filter = useNameFilter(t.claims.noMatch);
   const { client } = useData();
   const mayOwn = useMayOwnDomains();
   const query = useQuery(queriesOf(client).claims());
@@ -96,14 +95,7 @@ export function ClaimList({ button }: { button: ReactNode }) {
         columns={columns}
         idOf={({ ID }) => ID}
         nameOf={({ Name }) => Name}
-        filter={{
-          name: t.domains.filter,
-          q,
-          label,
-          textsOf,
-          onChange: (part) => void go({ search: (before) => ({ ...before, ...part }), replace: true }),
-          noMatch: t.claims.noMatch,
-        }}
+        filter={filter}
         empty={
           <Empty icon="dns" title={t.claims.emptyTitle} action={button} command="brume claim create example.com">
             {t.claims.emptyAbout}

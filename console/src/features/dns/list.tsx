@@ -1,7 +1,7 @@
 /** The list of domains, with the state of their delegation. */
 import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Link } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import { useData } from "../../data/data.tsx";
 import { labelTexts } from "../../data/label.ts";
@@ -13,6 +13,7 @@ import { Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
 import { State, type Tone } from "../../ui/page.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
+import { useNameFilter } from "./namefilter.ts";
 
 export const delegationTones = {
   Delegated: "good",
@@ -21,13 +22,10 @@ export const delegationTones = {
   Unknown: "quiet",
 } as const satisfies Readonly<Record<Domain["Delegation"], Tone>>;
 
-const textsOf = ({ Name, NamePunyCode, Labels }: Domain): string[] => [Name, NamePunyCode, ...labelTexts(Labels)];
-
 export function DomainList({ button }: { button: ReactNode }) {
   const t = useTexts();
   const format = useFormat();
-  const go = useNavigate({ from: "/dns" });
-  const { q = "", label = "" } = useSearch({ from: "/dns" });
+  const filter = useNameFilter(t.domains.noMatch);
   const query = useQuery(queriesOf(useData().client).domains());
   const columns = useMemo<Column<Domain>[]>(
     () => [
@@ -72,14 +70,7 @@ export function DomainList({ button }: { button: ReactNode }) {
       columns={columns}
       idOf={({ ID }) => ID}
       nameOf={({ Name }) => Name}
-      filter={{
-        name: t.domains.filter,
-        q,
-        label,
-        textsOf,
-        onChange: (part) => void go({ search: (before) => ({ ...before, ...part }), replace: true }),
-        noMatch: t.domains.noMatch,
-      }}
+      filter={filter}
       empty={
         <Empty
           icon="dns"

@@ -1,12 +1,10 @@
 /** Names that the operator reserves for one project or for none, with all names below them. */
 import type { Reservation } from "@brume/api/claim.ts";
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
-import { labelTexts } from "../../data/label.ts";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { OtherFields } from "../../data/schemafields.tsx";
@@ -16,8 +14,7 @@ import { Empty } from "../../ui/feedback.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
-
-const textsOf = ({ Name, NamePunyCode, Labels }: Reservation): string[] => [Name, NamePunyCode, ...labelTexts(Labels)];
+import { useNameFilter } from "./namefilter.ts";
 
 /** Reservations have no events. */
 function useRefresh() {
@@ -28,8 +25,7 @@ function useRefresh() {
 export function ReservationList({ button }: { button: ReactNode }) {
   const t = useTexts();
   const format = useFormat();
-  const go = useNavigate({ from: "/dns" });
-  const { q = "", label = "" } = useSearch({ from: "/dns" });
+  const filter = useNameFilter(t.reserved.noMatch);
   const { client } = useData();
   const refresh = useRefresh();
   const query = useQuery(queriesOf(client).reservations());
@@ -69,14 +65,7 @@ export function ReservationList({ button }: { button: ReactNode }) {
         columns={columns}
         idOf={({ ID }) => ID}
         nameOf={({ Name }) => Name}
-        filter={{
-          name: t.domains.filter,
-          q,
-          label,
-          textsOf,
-          onChange: (part) => void go({ search: (before) => ({ ...before, ...part }), replace: true }),
-          noMatch: t.reserved.noMatch,
-        }}
+        filter={filter}
         empty={
           <Empty
             icon="dns"

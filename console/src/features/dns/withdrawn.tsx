@@ -1,11 +1,9 @@
 /** Domains that the project has lost to a proven claim: why, and their records, until the project deletes them. */
 import type { WithdrawnDomain } from "@brume/api/claim.ts";
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMayOwnDomains } from "../../data/data.tsx";
-import { labelTexts } from "../../data/label.ts";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
@@ -18,18 +16,12 @@ import { Code, Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { saveZone } from "./export.ts";
-
-const textsOf = ({ Name, NamePunyCode, Labels }: WithdrawnDomain): string[] => [
-  Name,
-  NamePunyCode,
-  ...labelTexts(Labels),
-];
+import { useNameFilter } from "./namefilter.ts";
 
 export function WithdrawnList() {
   const t = useTexts();
   const format = useFormat();
-  const go = useNavigate({ from: "/dns" });
-  const { q = "", label = "" } = useSearch({ from: "/dns" });
+  const filter = useNameFilter(t.domains.noMatch);
   const { client, queries } = useData();
   const mayOwn = useMayOwnDomains();
   const query = useQuery(queriesOf(client).withdrawnDomains());
@@ -85,14 +77,7 @@ export function WithdrawnList() {
         columns={columns}
         idOf={({ ID }) => ID}
         nameOf={({ Name }) => Name}
-        filter={{
-          name: t.domains.filter,
-          q,
-          label,
-          textsOf,
-          onChange: (part) => void go({ search: (before) => ({ ...before, ...part }), replace: true }),
-          noMatch: t.domains.noMatch,
-        }}
+        filter={filter}
         empty={
           <Empty icon="dns" title={t.withdrawn.emptyTitle}>
             {t.withdrawn.emptyAbout}
