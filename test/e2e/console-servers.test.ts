@@ -43,7 +43,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await dialog.getByRole("button", { name: "Labels" }).click();
       await page.getByRole("row", { name: /worker-3.*stage=test.*team/ }).waitFor();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone").waitFor();
+      await page.getByText("Undone", { exact: true }).waitFor();
       await page.getByRole("row", { name: /worker-3.*stage=test/ }).waitFor({ state: "detached" });
       await page.getByRole("checkbox", { name: "Select all" }).check();
       await page.getByRole("toolbar").getByRole("button", { name: "Power on" }).click();
@@ -198,7 +198,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByLabel("Name").fill("after");
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone").waitFor();
+      await page.getByText("Undone", { exact: true }).waitFor();
       assert.equal(await name(), "before");
       await page.reload();
       await page.getByLabel("Name").fill("again");

@@ -5,7 +5,7 @@ import { useTexts } from "../texts/texts.tsx";
 import { AreaField, TextField } from "../ui/field.tsx";
 import { useData } from "./data.tsx";
 import { FormDialog } from "./formdialog.tsx";
-import { OtherFields } from "./schemafields.tsx";
+import { useOtherFields } from "./schemafields.tsx";
 
 const placed: ReadonlySet<string> = new Set(["Title", "PublicKey"]);
 
@@ -20,7 +20,7 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
   const { client } = useData();
   const [Title, setTitle] = useState("");
   const [PublicKey, setPublicKey] = useState("");
-  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const { others, renderOthers } = useOtherFields("createSshKey", placed);
   const body = { Title, PublicKey, ...others };
   return (
     <FormDialog
@@ -58,13 +58,7 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
               if (Title === "") setTitle(comment);
             }}
           />
-          <OtherFields
-            operation="createSshKey"
-            placed={placed}
-            value={others}
-            fault={fault}
-            onChange={(part) => setOthers({ ...others, ...part })}
-          />
+          {renderOthers(fault)}
         </>
       )}
     </FormDialog>

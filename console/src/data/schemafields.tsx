@@ -69,6 +69,21 @@ export function OtherFields(props: SchemaFieldsProps) {
   );
 }
 
+/** Returns the values of the fields that a dialog does not place, and the function that renders their inputs. */
+export function useOtherFields(operation: OperationName, placed: ReadonlySet<string>) {
+  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const renderOthers = (fault: SchemaFieldsProps["fault"]) => (
+    <OtherFields
+      operation={operation}
+      placed={placed}
+      value={others}
+      fault={fault}
+      onChange={(part) => setOthers({ ...others, ...part })}
+    />
+  );
+  return { others, renderOthers };
+}
+
 interface SchemaFieldProps {
   readonly name: string;
   readonly schema: Schema;

@@ -6,6 +6,7 @@ import { useData, useMays } from "../data/data.tsx";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
+import { useDrawn } from "../ui/page.tsx";
 import { AccountMenu } from "./account.tsx";
 import { ConfirmNotices } from "./confirmnotice.tsx";
 import { NotAllowed } from "./failure.tsx";
@@ -18,6 +19,7 @@ const patience = 5000;
 
 export function Frame() {
   const t = useTexts();
+  useDrawn();
   const [isSearching, setSearching] = useState(false);
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {

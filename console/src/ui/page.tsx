@@ -1,5 +1,5 @@
 /** The parts of a page: its head, panels, facts, meters, states and steps. */
-import type { ReactNode } from "react";
+import { type ReactNode, useLayoutEffect } from "react";
 import { Copy } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -168,4 +168,9 @@ export function Steps({ steps }: { steps: readonly StepView[] }) {
       })}
     </ol>
   );
+}
+
+/** Removes the frame that `index.html` shows, before the browser shows the one that the script has drawn. */
+export function useDrawn(): void {
+  useLayoutEffect(() => document.querySelector(".placeholder")?.remove(), []);
 }

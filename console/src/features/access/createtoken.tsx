@@ -5,7 +5,7 @@ import { useState } from "react";
 import { useAccount, useData, useMay } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { OtherFields } from "../../data/schemafields.tsx";
+import { useOtherFields } from "../../data/schemafields.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Note } from "../../ui/feedback.tsx";
 import { AreaField, Check, SelectField, TextField } from "../../ui/field.tsx";
@@ -48,7 +48,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
   const [pattern, setPattern] = useState("");
   const [from, setFrom] = useState("");
   const [project, setProject] = useState("");
-  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const { others, renderOthers } = useOtherFields("createToken", placed);
   const projects = useQuery(queriesOf(client).projects()).data?.Projects ?? [];
   const own = useAccount()?.Token.ProjectID;
   const [lasts, setLasts] = useState<Duration>("d90");
@@ -166,13 +166,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
             value={from}
             onChange={({ target }) => setFrom(target.value)}
           />
-          <OtherFields
-            operation="createToken"
-            placed={placed}
-            value={others}
-            fault={fault}
-            onChange={(part) => setOthers({ ...others, ...part })}
-          />
+          {renderOthers(fault)}
           <Note>
             <p>
               <strong>{t.access.can}</strong> {held.length === 0 ? t.access.canNothing : sentence}

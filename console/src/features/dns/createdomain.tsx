@@ -3,7 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
-import { OtherFields } from "../../data/schemafields.tsx";
+import { useOtherFields } from "../../data/schemafields.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Check, TextField } from "../../ui/field.tsx";
 import { FileTextField } from "../../ui/filetext.tsx";
@@ -18,7 +18,7 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
   const [Ip, setIp] = useState("");
   const [ZoneFile, setZoneFile] = useState("");
   const [Migrate, setMigrate] = useState(false);
-  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const { others, renderOthers } = useOtherFields("createDomain", placed);
   const body = {
     Name,
     ...(Ip !== "" && { Ip }),
@@ -80,13 +80,7 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
               onText={setZoneFile}
             />
           )}
-          <OtherFields
-            operation="createDomain"
-            placed={placed}
-            value={others}
-            fault={fault}
-            onChange={(part) => setOthers({ ...others, ...part })}
-          />
+          {renderOthers(fault)}
         </>
       )}
     </FormDialog>

@@ -7,7 +7,7 @@ import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { OtherFields } from "../../data/schemafields.tsx";
+import { useOtherFields } from "../../data/schemafields.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
@@ -103,7 +103,7 @@ export function CreateReservation({ onClose }: { onClose: () => void }) {
   const projects = useQuery(queriesOf(client).projects()).data?.Projects ?? [];
   const [Name, setName] = useState("");
   const [ProjectID, setProject] = useState("");
-  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const { others, renderOthers } = useOtherFields("createReservation", placed);
   const body = { Name, ...(ProjectID !== "" && { ProjectID: Number(ProjectID) }), ...others };
   return (
     <FormDialog
@@ -142,13 +142,7 @@ export function CreateReservation({ onClose }: { onClose: () => void }) {
             options={[["", t.reserved.none], ...projects.map(({ ID, Name: name }) => [String(ID), name] as const)]}
             onChange={({ target }) => setProject(target.value)}
           />
-          <OtherFields
-            operation="createReservation"
-            placed={placed}
-            value={others}
-            fault={fault}
-            onChange={(part) => setOthers({ ...others, ...part })}
-          />
+          {renderOthers(fault)}
         </>
       )}
     </FormDialog>

@@ -6,7 +6,7 @@ import { useData } from "../../data/data.tsx";
 import { digestFile } from "../../data/digest.ts";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { OtherFields } from "../../data/schemafields.tsx";
+import { useOtherFields } from "../../data/schemafields.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Segments } from "../../ui/feedback.tsx";
 import { Field, SelectField, TextField } from "../../ui/field.tsx";
@@ -34,7 +34,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
   });
   const set = (part: Partial<typeof form>): void => setForm({ ...form, ...part });
   const { Name, Url, Sha256, File, ServerID, Family, MinRAM } = form;
-  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const { others, renderOthers } = useOtherFields("createImage", placed);
   const described = { Family, ...(MinRAM !== "" && { MinRAM: Number(MinRAM) }) };
   const content = {
     server: { Name, ServerID: Number(ServerID) },
@@ -188,13 +188,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
               </div>
             </>
           )}
-          <OtherFields
-            operation="createImage"
-            placed={placed}
-            value={others}
-            fault={fault}
-            onChange={(part) => setOthers({ ...others, ...part })}
-          />
+          {renderOthers(fault)}
         </>
       )}
     </FormDialog>

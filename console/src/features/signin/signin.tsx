@@ -9,9 +9,11 @@ import { Button } from "../../ui/button.tsx";
 import { TroubleBox } from "../../ui/feedback.tsx";
 import { TextField } from "../../ui/field.tsx";
 import mark from "../../ui/mark.svg";
+import { useDrawn } from "../../ui/page.tsx";
 
 export function SignIn({ onDone }: { onDone: () => void }) {
   const t = useTexts();
+  useDrawn();
   const [token, setToken] = useState("");
   const { run, isBusy, error } = useChange((value: string) => signIn(value, browserName(navigator.userAgent)), {
     onDone,

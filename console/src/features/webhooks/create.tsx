@@ -5,7 +5,7 @@ import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
-import { OtherFields } from "../../data/schemafields.tsx";
+import { useOtherFields } from "../../data/schemafields.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Check, TextField } from "../../ui/field.tsx";
 import { SecretDialog } from "../../ui/secret.tsx";
@@ -17,7 +17,7 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
   const { client } = useData();
   const [Url, setUrl] = useState("");
   const [kinds, setKinds] = useState<readonly string[]>([]);
-  const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
+  const { others, renderOthers } = useOtherFields("createWebhook", placed);
   const [made, setMade] = useState<Webhook | null>(null);
   // The message comes after the secret, which covers it.
   const { run: announce } = useChange(async (made: Webhook) => made, {
@@ -76,13 +76,7 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
               ))}
             </div>
           </fieldset>
-          <OtherFields
-            operation="createWebhook"
-            placed={placed}
-            value={others}
-            fault={fault}
-            onChange={(part) => setOthers({ ...others, ...part })}
-          />
+          {renderOthers(fault)}
         </>
       )}
     </FormDialog>
