@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../../exec.ts";
 import type { Confine } from "../linux/confine.ts";
 import { stopDaemons } from "../linux/daemon.ts";
-import { awaitHandshakes } from "./state.ts";
+import { awaitHandshakes, handshakeLimit } from "./state.ts";
 import { renderDaemon } from "./strongswan.ts";
 import { connectVici, type Vici } from "./vici.ts";
 
@@ -109,7 +109,7 @@ export function createCharon(options: CharonOptions): Charon {
     async stop() {
       const vici = live;
       live = null;
-      if (vici !== null) await awaitHandshakes(vici, () => true).catch(() => {});
+      if (vici !== null) await awaitHandshakes(vici, () => true, performance.now() + handshakeLimit).catch(() => {});
       vici?.close();
       await end("SIGTERM");
       await rm(folder, { recursive: true, force: true });

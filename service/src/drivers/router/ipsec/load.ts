@@ -5,7 +5,15 @@
 import { isIPv4 } from "node:net";
 import type { IpsecTunnel } from "../interface.ts";
 import type { Call, Calls } from "../linux/calls.ts";
-import { awaitHandshakes, isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./state.ts";
+import {
+  awaitHandshakes,
+  handshakeLimit,
+  isBusy,
+  isLoaded,
+  readAssociations,
+  readLoaded,
+  secretName,
+} from "./state.ts";
 import { childrenMissing, childrenNarrowed, createTunnelHistory, type TunnelHistory } from "./status.ts";
 import { childrenOf, connectionName, renderConnection, renderSecret } from "./strongswan.ts";
 import type { Message, Vici } from "./vici.ts";
@@ -46,7 +54,9 @@ async function endNarrowed(vici: Vici, tunnel: IpsecTunnel, associations: readon
   return !isServed;
 }
 
-async function unload(vici: Vici, id: number, secrets: readonly string[]): Promise<void> {
+/** Ends a tunnel, after its handshake if one is in progress; waits at most until `end`. */
+async function unload(vici: Vici, id: number, secrets: readonly string[], end: number): Promise<void> {
+  await awaitHandshakes(vici, (each) => each === id, end);
   for (const secret of secrets) await vici.call("unload-shared", { id: secret });
   // Both commands fail when there is nothing to end.
   await vici.call("unload-conn", { name: connectionName(id) }).catch(() => {});
@@ -91,10 +101,12 @@ export async function loadTunnels(
     const present = loaded.get(tunnel.id);
     if (present !== undefined && isLoaded(present, tunnel, edgeAddress)) leaving.delete(tunnel.id);
   }
-  if (leaving.size > 0) await awaitHandshakes(vici, (id) => leaving.has(id));
+  // What is needed is queued again below; until then no new handshake begins.
+  if (leaving.size > 0) calls.replace([]);
+  const end = performance.now() + handshakeLimit;
   for (const [id, { secrets }] of loaded) {
     if (tunnels.some((tunnel) => tunnel.id === id)) continue;
-    await unload(vici, id, secrets);
+    await unload(vici, id, secrets, end);
     histories.delete(id);
   }
   for (const tunnel of tunnels) {
@@ -117,7 +129,7 @@ export async function loadTunnels(
     const address = await resolve(tunnel);
     const isNameless = tunnel.peer !== null && address === null;
     if (!unchanged || (!isNameless && present.peers?.[0] !== (address ?? "%any"))) {
-      await unload(vici, id, present.secrets);
+      await unload(vici, id, present.secrets, end);
       associations.delete(id);
       if (isNameless) continue;
       try {

@@ -53,21 +53,21 @@ export const isBusy = (associations: readonly Message[]): boolean =>
       ),
   );
 
-/** Milliseconds that a peer gets for the rest of its handshake. */
-const handshakeLimit = 500;
+/** Milliseconds that peers get for the rest of their handshakes. */
+export const handshakeLimit = 3000;
 const emptySpi = "0000000000000000";
 
 /**
- * Waits at most 500 ms until no handshake of such a tunnel is in progress. If a tunnel is removed while its last message is in flight, the
- * peer keeps a tunnel that no message ends.
+ * Waits until no handshake of such a tunnel is in progress, at most until `end` (of `performance.now()`). If a tunnel is removed while its
+ * last message is in flight, the peer keeps a tunnel that no message ends.
  */
-export async function awaitHandshakes(vici: Vici, isMeant: (id: number) => boolean): Promise<void> {
-  for (let waited = 0; waited < handshakeLimit; waited += 20) {
+export async function awaitHandshakes(vici: Vici, isMeant: (id: number) => boolean, end: number): Promise<void> {
+  for (;;) {
     const associations = [...(await readAssociations(vici))].flatMap(([id, list]) => (isMeant(id) ? list : []));
     const isIncomplete = associations.some(
       (each) => text(each, "state") === "CONNECTING" && text(each, "responder-spi") !== emptySpi,
     );
-    if (!isIncomplete) return;
+    if (!isIncomplete || performance.now() >= end) return;
     await sleep(20);
   }
 }
