@@ -131,7 +131,7 @@ const sizesOf = (paths: Iterable<string>): Readonly<Record<string, number>> =>
       .map((path) => [basename(path), gzipSync(readFileSync(join(root, path)), { level: 9 }).length]),
   );
 
-/** The frame of a page, which is visible until the script has drawn its own (`ui/layout.css`). */
+/** The frame of a page, which is visible until the script has drawn its own (`useDrawn` in `ui/page.tsx`). */
 const placeholder = (icon: string): string =>
   `<div class="frame placeholder" aria-hidden="true"><div class="nav"><div class="brand"><img src="${icon}" alt="" class="mark" width="26" height="26"><span class="label">Brume</span></div></div><div><div class="top"></div><div class="main stack">${'<div class="skeleton"></div>'.repeat(6)}</div></div></div>`;
 
