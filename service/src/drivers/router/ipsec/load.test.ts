@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ipsecTunnel } from "../../../../../test/support/tunnelspec.ts";
 import type { IpsecTunnel } from "../interface.ts";
-import type { Calls } from "../linux/calls.ts";
+import { type Calls, createCalls } from "../linux/calls.ts";
 import { loadTunnels } from "./load.ts";
 import { secretName } from "./state.ts";
 import { createTunnelHistory, noRefusals, type TunnelHistory } from "./status.ts";
-import type { Message, Vici } from "./vici.ts";
+import { type Message, text, type Vici } from "./vici.ts";
 
 const edge = "192.0.2.1";
 const tunnel = ipsecTunnel({ peerSubnets: ["10.24.2.0/24", "10.24.3.0/24"] });
@@ -97,4 +97,51 @@ test("a peer that initiates and narrows is not contacted", async () => {
   const { turn, calls } = situation(called, { "c-7-1": child("c-7", ["10.24.2.0/24"]) });
   await turn(0);
   assert.deepEqual(calls, []);
+});
+
+test("removed tunnels end after handshakes that begin while others are removed, and no further call starts", async ({
+  mock,
+}) => {
+  // The limit of the wait never passes, however slow this host is.
+  mock.method(performance, "now", () => 0);
+  const ended: string[] = [];
+  const started: number[] = [];
+  // The handshake of tunnel 2 begins when tunnel 1 has ended, and lasts three reads.
+  let reads = 0;
+  const association = (): Message[] => {
+    const isRunning = ended.includes("t-1") && !ended.includes("t-2") && reads++ < 3;
+    return isRunning ? [{ "t-2": { state: "CONNECTING", "responder-spi": "1234567890abcdef" } }] : [];
+  };
+  const calls = createCalls();
+  const vici: Vici = {
+    call(command, message = {}) {
+      if (command === "get-shared") return Promise.resolve({ keys: ["psk-1-a-b", "psk-2-a-b"] });
+      if (command === "terminate") {
+        ended.push(text(message, "ike"));
+        if (text(message, "ike") === "t-2") assert.equal(reads, 4, "the handshake was in progress");
+        calls.over(9);
+      }
+      return Promise.resolve({});
+    },
+    stream: (command) =>
+      Promise.resolve(
+        command === "list-conns" ? [{ "t-1": { remote_addrs: [] }, "t-2": { remote_addrs: [] } }] : association(),
+      ),
+    listen: () => Promise.resolve(),
+    onClose: () => {},
+    close: () => {},
+  };
+  const start = (tunnel: number) => ({ tunnel, place: () => Promise.resolve(started.push(tunnel)) });
+  calls.replace([start(9), start(8), start(1), start(2)]);
+  await loadTunnels(vici, [], "192.0.2.1", {
+    lookup: () => Promise.reject(new Error("no name")),
+    random: (bytes) => new Uint8Array(bytes),
+    histories: new Map(),
+    calls,
+    retryAfter: 1000,
+    steady: () => 0,
+  });
+  calls.over(8);
+  assert.deepEqual(ended, ["t-1", "t-2"]);
+  assert.deepEqual(started, [9, 8]);
 });
