@@ -75,6 +75,8 @@ export async function createIpsecFixture(retryAfter = 500): Promise<IpsecFixture
         return names.address;
       },
       retryAfter,
+      // Unit tests check the limit; a busy host must not reach it here.
+      handshakeLimit: 60_000,
       log: () => {},
     });
   let ipsec = create();

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../../exec.ts";
 import type { Confine } from "../linux/confine.ts";
 import { stopDaemons } from "../linux/daemon.ts";
-import { awaitHandshakes, handshakeLimit } from "./state.ts";
+import { awaitHandshakes } from "./state.ts";
 import { renderDaemon } from "./strongswan.ts";
 import { connectVici, type Vici } from "./vici.ts";
 
@@ -21,6 +21,8 @@ export interface CharonOptions {
   readonly namespace: string;
   readonly kernelEsp: boolean;
   readonly confine: Confine;
+  /** Milliseconds that `stop` waits at most for handshakes in progress. */
+  readonly handshakeLimit: number;
   /** Called with each new connection before it is used, to subscribe to events. */
   readonly onConnect: (vici: Vici) => Promise<void>;
   /** Called when the daemon or the connection to it ended without `stop` or `release`. */
@@ -49,7 +51,7 @@ const startLimit = 5000;
 
 /** Creates the manager; it starts nothing yet. */
 export function createCharon(options: CharonOptions): Charon {
-  const { exec, folder, namespace, kernelEsp, confine, onConnect, onLost } = options;
+  const { exec, folder, namespace, kernelEsp, confine, handshakeLimit, onConnect, onLost } = options;
   const socket = join(folder, "charon.vici");
   const output = join(folder, "charon.out");
   let live: Vici | null = null;
@@ -107,7 +109,7 @@ export function createCharon(options: CharonOptions): Charon {
     },
     current: () => live,
     async stop() {
-      const vici = live;
+      const vici = live ?? (await find());
       live = null;
       if (vici !== null) await awaitHandshakes(vici, () => true, performance.now() + handshakeLimit).catch(() => {});
       vici?.close();

@@ -56,6 +56,8 @@ export interface IpsecOptions {
   readonly lookup: (host: string) => Promise<string>;
   /** Milliseconds between attempts for a tunnel that is down, 2000 by default. */
   readonly retryAfter?: number;
+  /** Milliseconds that a removal waits at most for handshakes in progress, 3000 by default. */
+  readonly handshakeLimit?: number;
   readonly log: Log;
 }
 
@@ -102,7 +104,7 @@ interface Net {
 
 /** Creates the driver. */
 export function createIpsec(options: IpsecOptions): Ipsec {
-  const { exec, runFolder, kernelEsp, now, random, lookup, retryAfter = soon, log } = options;
+  const { exec, runFolder, kernelEsp, now, random, lookup, retryAfter = soon, handshakeLimit = 3000, log } = options;
   const confine = createConfine(exec, program, programData);
   const nets = new Map<string, Net>();
   const folderOf = (namespace: string): string => join(runFolder, namespace, "ipsec");
@@ -185,6 +187,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
         namespace: edge.namespace,
         kernelEsp,
         confine,
+        handshakeLimit,
         onConnect: (vici) => {
           net.unchecked = true;
           return onConnect(net, vici);
@@ -233,8 +236,15 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       const vici = await net.charon.connect();
       const { address } = net.edge;
       const { histories, calls } = net;
-      const steady = () => performance.now();
-      await loadTunnels(vici, desired, address, { lookup, random, histories, calls, retryAfter, steady });
+      await loadTunnels(vici, desired, address, {
+        lookup,
+        random,
+        histories,
+        calls,
+        retryAfter,
+        handshakeLimit,
+        steady: () => performance.now(),
+      });
       if (net.unchecked) await checkRoutes(net);
       net.unchecked = false;
       net.fault = "";

@@ -5,15 +5,7 @@
 import { isIPv4 } from "node:net";
 import type { IpsecTunnel } from "../interface.ts";
 import type { Call, Calls } from "../linux/calls.ts";
-import {
-  awaitHandshakes,
-  handshakeLimit,
-  isBusy,
-  isLoaded,
-  readAssociations,
-  readLoaded,
-  secretName,
-} from "./state.ts";
+import { awaitHandshakes, isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./state.ts";
 import { childrenMissing, childrenNarrowed, createTunnelHistory, type TunnelHistory } from "./status.ts";
 import { childrenOf, connectionName, renderConnection, renderSecret } from "./strongswan.ts";
 import type { Message, Vici } from "./vici.ts";
@@ -28,6 +20,8 @@ export interface LoadOptions {
   readonly calls: Calls;
   /** Milliseconds until the first new attempt with a peer that refused our networks. */
   readonly retryAfter: number;
+  /** Milliseconds that all removed tunnels together wait at most for handshakes in progress. */
+  readonly handshakeLimit: number;
   /** A monotonic clock in milliseconds. */
   readonly steady: () => number;
 }
@@ -76,7 +70,7 @@ export async function loadTunnels(
   vici: Vici,
   tunnels: readonly IpsecTunnel[],
   edgeAddress: string,
-  { lookup, random, histories, calls, retryAfter, steady }: LoadOptions,
+  { lookup, random, histories, calls, retryAfter, handshakeLimit, steady }: LoadOptions,
 ): Promise<void> {
   const loaded = await readLoaded(vici);
   const associations = new Map(await readAssociations(vici));

@@ -53,8 +53,6 @@ export const isBusy = (associations: readonly Message[]): boolean =>
       ),
   );
 
-/** Milliseconds that peers get for the rest of their handshakes. */
-export const handshakeLimit = 3000;
 const emptySpi = "0000000000000000";
 
 /**
