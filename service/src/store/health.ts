@@ -4,6 +4,7 @@
  */
 import { Worker } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
+import { within } from "../base/within.ts";
 import { StorageError } from "./db.ts";
 
 /** Known damage of a SQLite file, and the outcome of its last write. */
@@ -18,10 +19,17 @@ export interface Health {
   worked(): void;
   /** Checks all tables in a thread of its own, and records damaged ones. */
   check(): Promise<void>;
+  /**
+   * Ends a check that is in progress: while its thread has the file open, SQLite does not empty the log when the service closes the file.
+   * The check of one table cannot be interrupted; waits at most two seconds for it.
+   */
+  close(): Promise<void>;
 }
 
 /** Milliseconds without a failed write after which the database counts as writable: on a full disk small writes still succeed. */
 const calm = 10_000;
+/** Milliseconds that `close` waits at most. */
+const endLimit = 2000;
 
 /** Creates the state of the database in `file`. `steady` returns monotonic milliseconds. */
 export function createHealth(file: string, log: Log, steady = () => performance.now()): Health {
@@ -29,6 +37,8 @@ export function createHealth(file: string, log: Log, steady = () => performance.
   let failedAt = 0;
   let damage: string | null = null;
   let checking: Promise<void> | null = null;
+  let thread: Worker | null = null;
+  let isClosed = false;
 
   const setDamage = (text: string): void => {
     if (text === damage) return;
@@ -39,14 +49,16 @@ export function createHealth(file: string, log: Log, steady = () => performance.
     'Undamaged tables are still served. Stop the service and restore a backup: "Backup and restore" in docs/operate.md';
 
   async function checkTables(): Promise<void> {
-    const tables = await findDamage(file);
+    thread = new Worker(new URL("./damage.ts", import.meta.url), { workerData: file });
+    const tables = await readTables(thread);
     if (tables.length === 0) return;
     const names = `table${tables.length === 1 ? "" : "s"} ${tables.join(", ")}`;
     setDamage(`damaged: ${names} in ${file}. ${advice}.`);
   }
   const check = (): Promise<void> =>
     (checking ??= checkTables().catch((error: unknown) => {
-      log("warn", `Could not check ${file} for damage.`, { error });
+      checking = null;
+      if (!isClosed) log("warn", `Could not check ${file} for damage.`, { error });
     }));
 
   return {
@@ -59,7 +71,7 @@ export function createHealth(file: string, log: Log, steady = () => performance.
           setDamage(`damaged: ${file}. ${advice}.`);
           checking = null;
         }
-        void check();
+        if (!isClosed) void check();
       } else {
         failedAt = steady();
         if (blocked === error.message) return error;
@@ -74,15 +86,19 @@ export function createHealth(file: string, log: Log, steady = () => performance.
       log("info", "Changes can be stored again.");
     },
     check,
+    async close() {
+      isClosed = true;
+      if (thread !== null) await within(thread.terminate(), endLimit, undefined);
+    },
   };
 }
 
-/** Returns the names of tables with unreadable pages. */
-function findDamage(file: string): Promise<string[]> {
-  const worker = new Worker(new URL("./damage.ts", import.meta.url), { workerData: file });
-  worker.unref();
+/** Returns the names of tables with unreadable pages, which the thread posts. Rejects when it ends without. */
+function readTables(thread: Worker): Promise<string[]> {
+  thread.unref();
   return new Promise((resolve, reject) => {
-    worker.once("message", resolve);
-    worker.once("error", reject);
+    thread.once("message", resolve);
+    thread.once("error", reject);
+    thread.once("exit", () => reject(new Error("the check ended early")));
   });
 }

@@ -289,6 +289,7 @@ export async function openSqlite(file: string, { log, check = false, sync }: Sql
     const end = async (): Promise<void> => {
       clearInterval(vacuum);
       clearTimeout(checking);
+      await health.close();
       await writer.close();
       await commits.close();
       for (const connection of [reading, writing, held]) connection.close();

@@ -45,7 +45,7 @@ function situation(desired: IpsecTunnel, children: Record<string, Message>) {
       histories,
       calls: placed,
       retryAfter: 2000,
-    handshakeLimit: 0,
+      handshakeLimit: 0,
       steady: () => seconds * 1000,
     });
   };
