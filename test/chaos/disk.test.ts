@@ -156,3 +156,40 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
     await brume.close();
   }
 }
+
+test("sqlite: a log that has filled the disk is moved into the database, and changes work again", async (context) => {
+  const brume = await createProcess("sqlite", { prefix: "trap '' XFSZ; ulimit -S -f 8000;" });
+  try {
+    // The end moves the log of the start into the file.
+    await brume.end("SIGTERM");
+    await brume.start();
+    const { client } = brume;
+    const { ID } = await client.createDomain({ body: { Name: "log.test" } });
+    let stored = 0;
+    let refused = 0;
+    const write = async (): Promise<void> => {
+      try {
+        await client.updateDomain({ path: { id: ID }, body: { Labels: { count: `${stored}` } } });
+        stored += 1;
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code !== "storage_unavailable") throw error;
+        refused += 1;
+        await sleep(20);
+      }
+    };
+    while (refused === 0) await write();
+    const before = stored;
+    const end = performance.now() + 120_000;
+    // A log without space has at most space for one of the smallest changes.
+    while (stored < before + 100) {
+      assert.ok(performance.now() < end, `${before} stored, then ${stored - before} more and ${refused} refused`);
+      await write();
+    }
+    context.diagnostic(`${before} stored, then ${refused} refused, then ${stored - before} more`);
+    const { Labels } = await client.readDomain({ path: { id: ID } });
+    assert.deepEqual(Labels, { count: `${stored - 1}` });
+    await checkStored(brume);
+  } finally {
+    await brume.close();
+  }
+});

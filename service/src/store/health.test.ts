@@ -11,11 +11,10 @@ import { connect } from "./sqlite.ts";
 test("a full disk is logged once, also if small writes succeed meanwhile", () => {
   let time = 5000;
   const lines: string[] = [];
-  const health = createHealth(
-    "brume.db",
-    (_level, message) => lines.push(message),
-    () => time,
-  );
+  const health = createHealth("brume.db", (_level, message) => lines.push(message), {
+    steady: () => time,
+    freeSpace: async () => 0,
+  });
   for (let round = 0; round < 10; round++) {
     health.note(new StorageError("the disk is full", { isFull: true }));
     health.worked();
@@ -30,6 +29,57 @@ test("a full disk is logged once, also if small writes succeed meanwhile", () =>
     "Nothing can be stored: the disk is full. Reads and the name server still work.",
     "Changes can be stored again.",
   ]);
+});
+
+test("a full disk with new free space counts as writable without a write", async (context) => {
+  context.mock.timers.enable({ apis: ["setInterval"] });
+  let free = 1000;
+  let measured = 0;
+  const lines: string[] = [];
+  const health = createHealth("brume.db", (_level, message) => lines.push(message), {
+    steady: () => 0,
+    freeSpace: async () => {
+      measured += 1;
+      return free;
+    },
+  });
+  /** Measures once. The result is processed in microtasks, all of which precede the next turn. */
+  const measure = async (): Promise<void> => {
+    context.mock.timers.tick(500);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  health.note(new StorageError("the disk is full", { isFull: true }));
+  await measure();
+  free = 100_000;
+  await measure();
+  assert.equal(health.blocked(), "the disk is full");
+  free = 1e9;
+  await measure();
+  assert.equal(health.blocked(), null);
+  const before = measured;
+  await measure();
+  assert.equal(measured, before, "a writable disk is not measured");
+  assert.equal(lines.at(-1), "Changes can be stored again.");
+  await health.close();
+});
+
+test("failed writes try to make space, with a pause", () => {
+  let time = 0;
+  let tries = 0;
+  const health = createHealth("brume.db", () => {}, {
+    steady: () => time,
+    freeSpace: async () => 0,
+    makeSpace: async () => void tries++,
+  });
+  const fail = () => health.note(new StorageError("disk I/O error"));
+  fail();
+  fail();
+  assert.equal(tries, 1);
+  time += 3000;
+  fail();
+  assert.equal(tries, 2);
+  health.note(new StorageError("damaged", { isDamage: true }));
+  assert.equal(tries, 2, "damage is no lack of space");
 });
 
 test("a check in progress does not keep the log when the file is closed", async (context) => {

@@ -2,6 +2,8 @@
  * State of a SQLite database: whether it can be written, and whether it is damaged. A change of the state is logged once, not once per
  * failed request.
  */
+import { statfs } from "node:fs/promises";
+import { dirname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
 import { within } from "../base/within.ts";
@@ -31,10 +33,30 @@ const calm = 10_000;
 /** Milliseconds that `close` waits at most. */
 const endLimit = 2000;
 
-/** Creates the state of the database in `file`. `steady` returns monotonic milliseconds. */
-export function createHealth(file: string, log: Log, steady = () => performance.now()): Health {
+/** Milliseconds from one try to make space to the next. */
+const spacePeriod = 1000;
+/** Milliseconds between two measurements of the free space of a full disk. */
+const measurePeriod = 500;
+/** Bytes that must have been freed before a full disk counts as writable without a write. */
+const enoughSpace = 2 ** 23;
+
+/** What a test of the state replaces, and what makes space. */
+export interface HealthOptions {
+  /** Returns monotonic milliseconds. */
+  readonly steady?: () => number;
+  /** Makes space on a full disk, if it can. Never rejects. */
+  readonly makeSpace?: () => Promise<void>;
+  /** Resolves to the free bytes of the disk. */
+  readonly freeSpace?: () => Promise<number>;
+}
+
+/** Creates the state of the database in `file`. */
+export function createHealth(file: string, log: Log, options: HealthOptions = {}): Health {
+  const { steady = () => performance.now(), makeSpace, freeSpace = () => measureFree(file) } = options;
   let blocked: string | null = null;
   let failedAt = 0;
+  let triedAt = Number.NEGATIVE_INFINITY;
+  let measuring: NodeJS.Timeout | undefined;
   let damage: string | null = null;
   let checking: Promise<void> | null = null;
   let thread: Worker | null = null;
@@ -61,6 +83,34 @@ export function createHealth(file: string, log: Log, steady = () => performance.
       if (!isClosed) log("warn", `Could not check ${file} for damage.`, { error });
     }));
 
+  function setWritable(): void {
+    blocked = null;
+    clearInterval(measuring);
+    measuring = undefined;
+    log("info", "Changes can be stored again.");
+  }
+
+  function tryToMakeSpace(): void {
+    if (makeSpace === undefined || isClosed || steady() - triedAt < spacePeriod) return;
+    triedAt = steady();
+    void makeSpace();
+  }
+
+  /** Measures the disk until space was freed, which no write may show for long. */
+  function awaitSpace(): void {
+    if (measuring !== undefined || isClosed) return;
+    let least = Number.POSITIVE_INFINITY;
+    const measure = async (): Promise<void> => {
+      const free = await freeSpace().catch(() => 0);
+      least = Math.min(least, free);
+      if (free - least >= enoughSpace && measuring === timer) setWritable();
+    };
+    const timer = setInterval(() => void measure(), measurePeriod);
+    timer.unref();
+    measuring = timer;
+    void measure();
+  }
+
   return {
     unavailable: () => damage,
     blocked: () => blocked,
@@ -74,6 +124,8 @@ export function createHealth(file: string, log: Log, steady = () => performance.
         if (!isClosed) void check();
       } else {
         failedAt = steady();
+        tryToMakeSpace();
+        if (error.isFull) awaitSpace();
         if (blocked === error.message) return error;
         blocked = error.message;
         log("error", `Nothing can be stored: ${blocked}. Reads and the name server still work.`);
@@ -82,15 +134,20 @@ export function createHealth(file: string, log: Log, steady = () => performance.
     },
     worked() {
       if (blocked === null || steady() - failedAt < calm) return;
-      blocked = null;
-      log("info", "Changes can be stored again.");
+      setWritable();
     },
     check,
     async close() {
       isClosed = true;
+      clearInterval(measuring);
       if (thread !== null) await within(thread.terminate(), endLimit, undefined);
     },
   };
+}
+
+async function measureFree(file: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dirname(file));
+  return bavail * bsize;
 }
 
 /** Returns the names of tables with unreadable pages, which the thread posts. Rejects when it ends without. */

@@ -271,7 +271,7 @@ export async function openSqlite(file: string, { log, check = false, sync }: Sql
     const commits = createWalCommits({ file: path, writing, reading, log, hasWorker: isShared, sync });
     await commits.start();
     const committing: WriteConnection = { ...writing, begin: commits.begin, commit: commits.commit };
-    const health = createHealth(path, log);
+    const health = createHealth(path, log, { makeSpace: commits.makeSpace });
     const checking = setTimeout(() => check && void health.check(), checkDelay);
     checking.unref();
     const writer = createWriter({ kind: "sqlite", connected: (use) => use(committing), queries, log, health });

@@ -47,6 +47,11 @@ export interface WalCommits {
   commit(isDurable: boolean): Promise<void>;
   /** Resolves when no commit is being synced: all that a new connection can see now is durable, or may be lost. */
   synced(): Promise<void>;
+  /**
+   * Moves the log into the database in the worker, if it can. The next commit then overwrites the log from its start, so a log that has
+   * filled the disk needs no more space. Never rejects.
+   */
+  makeSpace(): Promise<void>;
   /** Number of rejected commits whose writes may be stored. */
   uncertain(): number;
   /** Resolves when the worker has ended. */
@@ -76,6 +81,8 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
   let isTorn = false;
   let uncertain = 0;
 
+  let hasWarned = false;
+
   const release = (): void => {
     if (reading.inTransaction()) reading.commit();
   };
@@ -97,7 +104,14 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
   /** Starts to move the log into the database. Resolves when the worker has ended. */
   const moveLog = (): Promise<void> =>
     (checkpoint ??= runCheckpoint(file)
-      .catch((error: unknown) => log("warn", `Could not move the log of ${file} into the database.`, { error }))
+      .then(() => {
+        hasWarned = false;
+      })
+      .catch((error: unknown) => {
+        // On a full disk this fails at every try until space is freed.
+        if (!hasWarned) log("warn", `Could not move the log of ${file} into the database.`, { error });
+        hasWarned = true;
+      })
       .finally(() => {
         checkpoint = null;
       }));
@@ -145,6 +159,9 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
     },
     async synced() {
       while (syncing !== null) await syncing.catch(() => {});
+    },
+    async makeSpace() {
+      if (hasWorker) await moveLog();
     },
     uncertain: () => uncertain,
     async close() {
