@@ -101,20 +101,22 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
     return { all: all === moved ? 0 : all, missing: all - moved };
   }
 
+  async function tryToMoveLog(): Promise<void> {
+    try {
+      await runCheckpoint(file);
+      hasWarned = false;
+    } catch (error) {
+      // On a full disk this fails at every try until space is freed.
+      if (!hasWarned) log("warn", `Could not move the log of ${file} into the database.`, { error });
+      hasWarned = true;
+    }
+  }
+
   /** Starts to move the log into the database. Resolves when the worker has ended. */
   const moveLog = (): Promise<void> =>
-    (checkpoint ??= runCheckpoint(file)
-      .then(() => {
-        hasWarned = false;
-      })
-      .catch((error: unknown) => {
-        // On a full disk this fails at every try until space is freed.
-        if (!hasWarned) log("warn", `Could not move the log of ${file} into the database.`, { error });
-        hasWarned = true;
-      })
-      .finally(() => {
-        checkpoint = null;
-      }));
+    (checkpoint ??= tryToMoveLog().finally(() => {
+      checkpoint = null;
+    }));
 
   /** Commits, and resolves when the log is on the disk. */
   async function commitSynced(): Promise<void> {
