@@ -30,5 +30,6 @@ export const diskCopyOperations = operations({
     summary: "Delete all disk copies",
     description: "Unchanged layers are shared with the servers, so only the copies themselves are removed.",
     answer: null,
+    errors: ["engine_unavailable"],
   },
 });

@@ -2,10 +2,12 @@
  * Health of the service for `/readyz`: checks database, machine driver, data disk and name server, and combines the results. The
  * composition root repeats the check; requests read the last result.
  */
+
 import { sql } from "kysely";
 import { Gauge, type Registry } from "prom-client";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
+import { reasonOf } from "./base/reason.ts";
 import { within } from "./base/within.ts";
 import type { DnsMetrics } from "./dns/metrics.ts";
 import type { ZonePublisher } from "./dns/publisher.ts";
@@ -81,7 +83,7 @@ export function createHealth(options: HealthOptions): Health {
       // The engine runs no reconciler while nothing can be stored, so the VMs are observed here.
       const machine = (store.blocked() === null ? machines.observeServers([]) : machines.observe()).then(
         ({ ready, detail }) => ({ ready, detail }),
-        () => ({ ready: false, detail: "the server driver does not respond" }),
+        (error: unknown) => ({ ready: false, detail: reasonOf(error) }),
       );
       disk = await diskWatch.measure();
       // A failed write is tried again at the next check.

@@ -28,6 +28,6 @@ onSqlite("disk copies", (harness) => {
     // A dry run creates nothing.
     await harness.client.createDiskCopy({ body: { ServerID } }, { dryRun: true });
     const response = await harness.request("POST /disk-copy", { ServerID });
-    assert.equal(response.status, 500);
+    assert.equal(response.code, "engine_unavailable", response.text);
   });
 });

@@ -87,13 +87,15 @@ onSqliteFirst(
       const { apply } = router;
       const errorOf = async () => (await harness.client.readPublicNetwork({ path: { id } })).Error?.detail ?? "";
       router.apply = async (image, tell) => {
-        if (image.id === id) throw new Error("dnsmasq: the port is taken");
+        if (image.id === id) throw new Error("the DHCP server failed: the port is taken");
         return apply(image, tell);
       };
       try {
         router.damage(id, "dhcp");
         await fixture.pollHost();
-        await until(async () => /could not be applied.*dnsmasq: the port is taken/.test(await errorOf()));
+        await until(async () =>
+          /could not be applied.*the DHCP server failed: the port is taken/.test(await errorOf()),
+        );
         await fixture.newEvents();
         const { observations } = router;
         for (let round = 1; round <= 3; round++) {

@@ -4,11 +4,14 @@
  */
 import assert from "node:assert/strict";
 import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { contract, type Drivers } from "../../service/src/agent/contract/contract.ts";
 import { headers, protocol, type Verb } from "../../service/src/agent/contract/verb.ts";
 import type { WireError } from "../../service/src/agent/error.ts";
 import { createPlain, plainDriver } from "../../service/src/agent/plain.ts";
+import { createTransport } from "../../service/src/agent/transport.ts";
 import type { Log } from "../../service/src/base/log.ts";
 import { CommandError } from "../../service/src/drivers/exec.ts";
 import { DiskError } from "../../service/src/drivers/machine/disk/disk.ts";
@@ -51,6 +54,7 @@ const failures: readonly { readonly error: Error; readonly cause: RegExp }[] = [
     error: new Error("charon in brume-abc-7 did not start: /usr/lib/ipsec: cannot load"),
     cause: /the IPsec engine failed/,
   },
+  { error: new Error(" "), cause: /^the host failed: only the log of the host has the cause \(request/ },
   {
     error: new DiskError("its disk is damaged: layer 1.qcow2 is missing"),
     cause: /^its disk is damaged: layer 1\.qcow2 is missing$/,
@@ -175,6 +179,22 @@ describe("texts of the host", () => {
     assert.equal(lines.filter((line) => line.detail.detail === detail).length, 5);
     const clean = { ready: true, detail: "QEMU, emulating", machines: [{ id: 1, detail: "it is paused", exit: null }] };
     assert.deepEqual(plain.answer(clean, "a.b", "1"), clean);
+  });
+
+  test("what a driver throws without being an error becomes one", () => {
+    for (const thrown of [undefined, null, {}, "text"]) {
+      const shown = createPlain(() => {}).error(thrown, "a.b", "5e1f0000-1");
+      assert.ok(shown instanceof Error);
+      assert.equal(shown.message, "the host failed: only the log of the host has the cause (request 5e1f0000)");
+    }
+  });
+
+  test("an agent that is not running is described without its socket", async () => {
+    const transport = createTransport({ socket: join(tmpdir(), "brume-no-agent", "socket") });
+    await assert.rejects(transport.send({ path: "/session/hello", headers: {}, body: "{}" }), {
+      code: "away",
+      message: "the host agent does not respond: it is not running",
+    });
   });
 
   test("a service in one process shows the same to its clients", async () => {

@@ -55,12 +55,18 @@ const causes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Cause> = {
       return (await write((tx) => fixture.servers.commands.create(tx, spec))).task.id;
     },
   },
-  /** A program of the host fails in a way that no step has words for. */
+  /** A stored secret cannot be opened, for which no step has words. */
   internal: {
     async fail({ fixture, write, make }) {
       const server = await make();
-      fixture.machines.fail("ensureStopped", 99);
-      return (await write((tx) => fixture.servers.commands.power(tx, server, { Type: "PowerOff" }, by))).id;
+      await write((tx) =>
+        tx
+          .updateTable("server")
+          .set({ user_data: Buffer.from("damaged") })
+          .where("id", "=", server.id)
+          .execute(),
+      );
+      return (await write((tx) => fixture.servers.commands.power(tx, server, { Type: "PowerReboot" }, by))).id;
     },
   },
   /** The server's process does not answer while a step works on it. */
@@ -76,7 +82,7 @@ const causes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Cause> = {
 
 /** Where the detail is not one sentence about the server. */
 const details: Partial<Record<WorkCode, RegExp>> = {
-  internal: /^Stop did not succeed\.$/,
+  internal: /^Reset did not succeed\.$/,
   network_failed:
     /^Server \d+: timed out waiting for network \d+\. Generation \d+ of network \d+ could not be applied and is retried: ./,
 };

@@ -91,6 +91,8 @@ interface TestServiceOptions {
   readonly keep?: NonNullable<ServiceOptions["keep"]>;
   /** Wraps the store that the service uses. */
   readonly watch?: (store: Store) => Store;
+  /** Wraps each driver that the service uses: `router`, `machines`, `consoles`, `images`, `uploads` and `nameserver`. */
+  readonly wrapDriver?: <Driver extends object>(driver: Driver, group: string) => Driver;
   /** Secondaries that may transfer zones and receive NOTIFY; default none. */
   readonly transfer?: BuiltinOptions["transfer"];
 }
@@ -179,10 +181,17 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
         transfer: options.transfer ?? { addresses: [], keys: [], notify: [] },
         log,
       }));
+    const host = simulatedHost(router, options, machines, uploadFolder);
+    const { wrapDriver = (driver) => driver } = options;
     const service = createService({
       store,
-      nameserver,
-      ...simulatedHost(router, options, machines, uploadFolder),
+      nameserver: wrapDriver(nameserver, "nameserver"),
+      ...host,
+      machines: wrapDriver(host.machines, "machines"),
+      images: wrapDriver(host.images, "images"),
+      consoles: wrapDriver(host.consoles, "consoles"),
+      router: wrapDriver(host.router, "router"),
+      uploads: wrapDriver(host.uploads, "uploads"),
       clock,
       random: Math.random,
       log,

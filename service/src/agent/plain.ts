@@ -16,24 +16,29 @@ export interface Plain {
 
 /** Characters of the id in texts: enough to find it in a log. */
 const idLength = 8;
+const referenceOf = (request: string): string => `request ${request.slice(0, idLength)}`;
 
 type Row = Readonly<Record<string, unknown>>;
 const isRow = (value: unknown): value is Row => typeof value === "object" && value !== null;
 
 export function createPlain(log: Log): Plain {
   function replace(text: string, verb: string, request: string, error?: unknown): string | null {
-    const plain = plainCause(text, `request ${request.slice(0, idLength)}`);
+    const plain = plainCause(text, referenceOf(request));
     if (plain !== null)
       log("warn", `${verb} failed on the host.`, { request, ...(error === undefined ? { detail: text } : { error }) });
     return plain;
   }
+  function noText(verb: string, request: string, error: unknown): string {
+    log("warn", `${verb} failed on the host without a text.`, { request, error });
+    return `the host failed: only the log of the host has the cause (${referenceOf(request)})`;
+  }
 
   return {
     error(error, verb, request) {
-      if (!(error instanceof Error)) return error;
-      const text = replace(error.message, verb, request, error);
+      const message = error instanceof Error ? error.message.trim() : "";
+      const text = message === "" ? noText(verb, request, error) : replace(message, verb, request, error);
       if (text === null) return error;
-      const { final, isSilence } = error as { final?: unknown; isSilence?: unknown };
+      const { final, isSilence } = (error ?? {}) as { final?: unknown; isSilence?: unknown };
       return Object.assign(new Error(text, { cause: error }), {
         ...(final === true && { final }),
         ...(isSilence === true && { isSilence }),

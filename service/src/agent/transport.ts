@@ -5,6 +5,7 @@
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
+import { reasonOf } from "../base/reason.ts";
 import { AgentError } from "./error.ts";
 import { createResponseReader, type Reply } from "./response.ts";
 import { clientOptions, type Identity } from "./tls.ts";
@@ -189,10 +190,21 @@ export function createTransport(place: Place): Transport {
   };
 }
 
-const away = (error: Error): AgentError =>
-  error instanceof AgentError
-    ? error
-    : new AgentError("away", `the host agent does not respond: ${error.message}`, { isSilence: true, cause: error });
+/** Why a connection failed, by the code of the error. */
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "it is not running",
+  ECONNREFUSED: "it is not running",
+  ECONNRESET: "it closed the connection",
+  EPIPE: "it closed the connection",
+  EACCES: "the control plane may not use its socket",
+};
+
+/** The text of an error of a socket contains the path of the socket. */
+function away(error: NodeJS.ErrnoException): AgentError {
+  if (error instanceof AgentError) return error;
+  const reason = reasons[error.code ?? ""] ?? reasonOf(error);
+  return new AgentError("away", `the host agent does not respond: ${reason}`, { isSilence: true, cause: error });
+}
 
 /** Returns the request as text. Throws for a line break, which would begin another header or request. */
 function textOf({ path, headers, body }: Outgoing): string {

@@ -1,5 +1,7 @@
 /** Prometheus metrics of the name server. The caller refreshes them periodically; a scrape returns the last values. */
+
 import { Counter, Gauge, Registry } from "prom-client";
+import { reasonOf } from "../base/reason.ts";
 import { within } from "../base/within.ts";
 import type { Nameserver, NameserverStatus } from "../drivers/nameserver/interface.ts";
 
@@ -131,8 +133,9 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       reading ??= nameserver.observe().finally(() => {
         reading = null;
       });
-      const current = await within(reading, timeout, null);
-      status = current ?? { ...status, ready: false, detail: `no response within ${timeout} ms` };
+      const failed = (detail: string): NameserverStatus => ({ ...status, ready: false, detail });
+      const read = reading.catch((error: unknown) => failed(`the name server failed: ${reasonOf(error)}`));
+      status = await within(read, timeout, failed(`no response within ${timeout} ms`));
     },
   };
 }

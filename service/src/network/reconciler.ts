@@ -4,8 +4,10 @@
  * The second restores the previous firewall when a new one is not confirmed in time. It is separate, because the retry pauses of
  * the first must not delay that deadline.
  */
+
 import { taskErrors, type WorkError } from "@brume/api/work.ts";
 import { type Clock, steadyOf } from "../base/clock.ts";
+import { reasonOf } from "../base/reason.ts";
 import type { NetworkSpec, Router } from "../drivers/router/interface.ts";
 import { append, type NewEvent } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
@@ -102,7 +104,7 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
         done = await applyNetwork(network);
       } catch (error) {
         changes.forget(subject);
-        await store.write((tx) => noteFailure(tx, network, error as Error, clock.now()));
+        await store.write((tx) => noteFailure(tx, network, error, clock.now()));
         throw error;
       }
       // Deleted while it was read: the request of the deletion follows.
@@ -202,9 +204,8 @@ async function noteOutside(tx: Tx, { id, generation }: table.NetworkRow, outside
   await emitNetworkEvent(tx, { ...row, outside }, "changed", now);
 }
 
-async function noteFailure(tx: Tx, { id, generation }: table.NetworkRow, error: Error, now: number): Promise<void> {
-  const reason = error.message.split("\n")[0]?.slice(0, 300) ?? "";
-  const detail = `Generation ${generation} of network ${id} could not be applied and is retried: ${reason}`;
+async function noteFailure(tx: Tx, { id, generation }: table.NetworkRow, error: unknown, now: number): Promise<void> {
+  const detail = `Generation ${generation} of network ${id} could not be applied and is retried: ${reasonOf(error)}`;
   await recordError(tx, id, detail, now);
 }
 

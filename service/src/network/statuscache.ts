@@ -2,7 +2,9 @@
  * The state of networks on the host, for API reads and the drift check. An observation is expensive, so calls during one share the
  * next one: no caller gets a state that was read before its call. One network can be observed without the others.
  */
+
 import { coalesce } from "../base/coalesce.ts";
+import { reasonOf } from "../base/reason.ts";
 import { within } from "../base/within.ts";
 import type { NetworkStatus, PortStatus, Router, RouterStatus } from "../drivers/router/interface.ts";
 
@@ -32,7 +34,7 @@ export function createNetworkStatusCache(router: Router): NetworkStatusCache {
       last = status;
       return status;
     } catch (error) {
-      last = { ready: false, detail: "the router does not respond" };
+      last = { ready: false, detail: reasonOf(error) };
       throw error;
     }
   }

@@ -2,9 +2,11 @@
  * Free capacity of the host, for requests that allocate it. The host is observed before the transaction because that is slow; quotas and
  * capacity are checked inside it, under locks.
  */
+
 import type { Location } from "@brume/api/catalog.ts";
 import type { ProjectRow } from "../account/table.ts";
 import { ApiError } from "../base/error.ts";
+import { reasonOf } from "../base/reason.ts";
 import type { Capacity, MachinesStatus } from "../drivers/machine/interface.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import type { ServerContext } from "./context.ts";
@@ -16,6 +18,8 @@ import { lockCapacity } from "./table.ts";
 export interface HostCapacity {
   /** Null: the machine driver did not respond or is not ready. */
   readonly capacity: Capacity | null;
+  /** Why there is no capacity; "" if there is. */
+  readonly problem: string;
   readonly cpuOvercommit: number;
   /** Returns the largest size that the running VM of a server can reach without a restart. Null: unknown or off. */
   reach(server: number): { readonly cpus: number; readonly memory: number } | null;
@@ -33,12 +37,13 @@ async function hostOf(
   { servers, log, cpuOvercommit }: ServerContext,
   observation: Promise<MachinesStatus>,
 ): Promise<HostCapacity> {
-  const status = await observation.catch((error: unknown) => {
-    log("warn", "Could not observe the VMs: the server driver does not respond.", { error });
-    return null;
+  const { ready, detail, capacity } = await observation.catch((error: unknown) => {
+    log("warn", "Could not observe the VMs.", { error });
+    return { ready: false, detail: reasonOf(error), capacity: null };
   });
   return {
-    capacity: status?.ready === true ? status.capacity : null,
+    capacity: ready ? capacity : null,
+    problem: ready ? "" : detail,
     cpuOvercommit,
     reach: (server) => servers.machineStatus.of(server)?.reach ?? null,
   };
@@ -71,8 +76,8 @@ export const freeCapacity = async (db: Reader, host: HostCapacity): Promise<Loca
   capacityOf(requireEngine(host), await sumAll(db), host.cpuOvercommit);
 
 /** Throws `engine_unavailable` if the host could not be observed. */
-export function requireEngine({ capacity }: HostCapacity): Capacity {
+export function requireEngine({ capacity, problem }: HostCapacity): Capacity {
   if (capacity === null)
-    throw new ApiError("engine_unavailable", "The server driver does not respond. Repeat the request later.");
+    throw new ApiError("engine_unavailable", `The server driver does not work: ${problem}. Repeat the request later.`);
   return capacity;
 }

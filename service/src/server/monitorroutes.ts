@@ -3,6 +3,7 @@
 import { formatDate } from "@brume/api/common.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import { ApiError, fieldError, invalidQuery } from "../base/error.ts";
+import { reasonOf } from "../base/reason.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { ticketLife } from "../http/tickets.ts";
 import { getServer, type ServerContext } from "./context.ts";
@@ -31,7 +32,7 @@ export function monitorRoutes(context: ServerContext, sampler: Sampler): Handler
             log("warn", "Could not read the serial log of a server.", { server: id, error });
             throw new ApiError(
               "engine_unavailable",
-              `The serial log of server ${id} cannot be read. Repeat the request later.`,
+              `The serial log of server ${id} cannot be read: ${reasonOf(error)}. Repeat the request later.`,
             );
           });
         return { answer: "", text: { type: "text/plain; charset=utf-8", body: output ?? "" } };

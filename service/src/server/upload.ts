@@ -3,10 +3,12 @@
  * image shows as received is on the disk of the host: it is synced there first, and stored after each part of 32 MB and at the end of each
  * request, also of one that was interrupted. So a client continues after a crash of either process.
  */
+
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { ApiError } from "../base/error.ts";
 import type { Log } from "../base/log.ts";
+import { reasonOf } from "../base/reason.ts";
 import { type ImageRow, lockImage, noteReceived } from "../catalog/table.ts";
 import type { Uploads } from "../drivers/content/interface.ts";
 import type { Content } from "../http/handler.ts";
@@ -181,7 +183,7 @@ export function createReceiver(context: UploadContext): Receiver {
           log("warn", "The host did not take the content of an image.", { image: row.id, error });
           throw new ApiError(
             "engine_unavailable",
-            "The host did not take the content. Read the image, and continue where it ends.",
+            `The host did not take the content: ${reasonOf(error)}. Read the image, and continue where it ends.`,
           );
         });
         let isGone = false;

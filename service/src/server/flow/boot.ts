@@ -38,11 +38,20 @@ export async function ensureRunning(context: FlowContext, machine: MachineSpec):
   };
 }
 
+/** Ends the VM at once. Throws `apply_failed`. */
+export async function cutPower({ machines }: FlowContext, id: number): Promise<void> {
+  await attempt("apply_failed", `Server ${id} could not be switched off`, () => machines.ensureStopped(id, "cut"));
+}
+
+/** Removes the VM and its disks. Throws `apply_failed`. */
+export const removeMachine = ({ machines }: FlowContext, id: number): Promise<void> =>
+  attempt("apply_failed", `Server ${id} could not be removed from the host`, () => machines.remove(id));
+
 /** Starts or stops the VM as the row requires. Flows call it when they are undone. */
 export async function ensurePower(context: FlowContext, id: number, signal: AbortSignal): Promise<void> {
   const server = await requireServer(context, id);
   if (server.state !== "Active" || server.is_on === 0) {
-    await context.machines.ensureStopped(id, "cut");
+    await cutPower(context, id);
     return;
   }
   const machine = await machineSpecFor(context, server);
@@ -88,7 +97,7 @@ export function bootStep<Input>(context: FlowContext, { name = "Boot", from }: B
     },
     ...(name === "Reset"
       ? { undo: ({ subject, signal }) => ensurePower(context, subject, signal) }
-      : { undo: async ({ subject }) => void (await context.machines.ensureStopped(subject, "cut")) }),
+      : { undo: ({ subject }) => cutPower(context, subject) }),
     async unsave(tx, { subject, facts }) {
       const server = await findAnyServer(tx, subject);
       if (server === undefined) return;
@@ -104,7 +113,7 @@ export function stopStep<Input>(context: FlowContext, duration: "off" | "moment"
   return {
     name: "Stop",
     async do({ subject }) {
-      await context.machines.ensureStopped(subject, "cut");
+      await cutPower(context, subject);
       return { detail: "power off" };
     },
     ...(duration === "off" && {

@@ -23,6 +23,7 @@ import {
   type ServerRow,
   updateBatch,
 } from "../table.ts";
+import { cutPower, removeMachine } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
 import type { Cause, Facts, FlowContext } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
@@ -34,7 +35,7 @@ import { changeServer } from "./serverrow.ts";
 
 /** Returns the flow. Its end deletes the row, and the group of the server if that is empty. */
 export function deleteFlow(context: FlowContext): Flow<null, Facts> {
-  const { store, machines } = context;
+  const { store } = context;
   return serverFlow<null>(context, {
     name: flowName("Delete"),
     persistent: true,
@@ -42,7 +43,7 @@ export function deleteFlow(context: FlowContext): Flow<null, Facts> {
       {
         name: "Stop",
         async do({ subject }) {
-          await machines.ensureStopped(subject, "cut");
+          await cutPower(context, subject);
           const networks = (await listLinkedNetworks(store.read, subject)).map(({ network }) => network.id);
           return { detail: "power off", facts: { networks } };
         },
@@ -59,7 +60,7 @@ export function deleteFlow(context: FlowContext): Flow<null, Facts> {
           return waiting.length > 0 ? waitForNetwork(subject, waiting) : {};
         },
       },
-      { name: "Disk", do: ({ subject }) => machines.remove(subject) },
+      { name: "Disk", do: ({ subject }) => removeMachine(context, subject) },
       { name: "Release" },
     ],
     announce: async (tx, task, what) => {

@@ -1,5 +1,6 @@
 /** Errors of server flows. A step throws a `StepError`; the task stores a `TaskError`. Codes and titles come from the contract. */
 import { taskErrors, type WorkCode } from "@brume/api/work.ts";
+import { reasonOf } from "../../base/reason.ts";
 import { StepError } from "../../engine/flow.ts";
 import type { TaskError } from "../../engine/task.ts";
 
@@ -19,9 +20,6 @@ export const errorFor = (code: WorkCode, detail: string, step: string | null = n
 const isTimeout = (cause: unknown): boolean =>
   cause instanceof Error && "isSilence" in cause && cause.isSilence === true;
 
-/** Longest reason that is copied from a driver error into a detail, in characters. */
-const mostCharacters = 300;
-
 /** True for a driver error that no retry can fix. */
 const isFinal = (cause: unknown): boolean => cause instanceof Error && "final" in cause && cause.final === true;
 
@@ -39,11 +37,10 @@ export async function attempt<T>(
     return await work();
   } catch (cause) {
     if (cause instanceof StepError) throw cause;
-    const reason = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
     const final = isFinal(cause);
     throw stepErrorOf(
       isTimeout(cause) ? "host_lost" : final && code === "boot_failed" ? "disk_missing" : code,
-      `${sentence}: ${reason.slice(0, mostCharacters)}`,
+      `${sentence}: ${reasonOf(cause)}`,
       { cause, final, log: await log() },
     );
   }

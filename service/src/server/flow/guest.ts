@@ -31,7 +31,9 @@ export async function requestShutdown(
     () => {},
   );
   try {
-    const isOff = await context.machines.ensureStopped(id, "shutdown", AbortSignal.any([over.signal, signal]));
+    const isOff = await attempt("apply_failed", `Server ${id} could not be shut down`, () =>
+      context.machines.ensureStopped(id, "shutdown", AbortSignal.any([over.signal, signal])),
+    );
     signal.throwIfAborted();
     return isOff;
   } finally {
@@ -45,7 +47,10 @@ export function guestSteps<Input>(context: FlowContext): [ServerStep<Input>, Ser
   const common = { time: actionLimits.waitFor * 1000, keeps: true } as const;
   /** Checks whether the guest has reported the end of its boot; the step fails with `code` if it does not. */
   async function checkGuest(subject: number, code: "ssh_not_ready" | "guest_not_ready"): Promise<Done<Facts> | Wait> {
-    const status = (await context.machineStatus.observe()).machines.find(({ id }) => id === subject);
+    const { machines } = await attempt(code, `The state of server ${subject} could not be read`, () =>
+      context.machineStatus.observe(),
+    );
+    const status = machines.find(({ id }) => id === subject);
     if (status?.stage === "ready") return { detail: "ready" };
     const detail = `Server ${subject} did not report the end of its boot within ${actionLimits.waitFor} s.`;
     const overdue = stepErrorOf(code, detail, { log: await readTail(context, subject) });
@@ -65,8 +70,10 @@ export function guestSteps<Input>(context: FlowContext): [ServerStep<Input>, Ser
         // The service has no address in private networks. There the guest's own report counts, which comes after SSH is up.
         if (reachable === undefined) return checkGuest(subject, "ssh_not_ready");
         const address = showAddress(reachable.link.ip);
-        if (await context.sendsSshBanner(reachable.network.id, address))
-          return { detail: `SSH is ready on ${address}` };
+        const isReady = await attempt("ssh_not_ready", `Port 22 of server ${subject} could not be checked`, () =>
+          context.sendsSshBanner(reachable.network.id, address),
+        );
+        if (isReady) return { detail: `SSH is ready on ${address}` };
         const detail = `Port 22 of ${address} (server ${subject}) sent no SSH banner within ${actionLimits.waitFor} s.`;
         const overdue = stepErrorOf("ssh_not_ready", detail, { log: await readTail(context, subject) });
         return { wait: pause, detail: `no SSH banner from ${address} yet`, overdue };

@@ -4,6 +4,7 @@ import type { Family } from "@brume/api/catalog.ts";
 import type { Clock } from "../../base/clock.ts";
 import { ApiError } from "../../base/error.ts";
 import type { Log } from "../../base/log.ts";
+import { reasonOf } from "../../base/reason.ts";
 import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
 import type { Uploads } from "../../drivers/content/interface.ts";
 import type { ImageOrigin, Images, ImportText } from "../../drivers/machine/interface.ts";
@@ -32,7 +33,10 @@ export async function findRefusal(
 ): Promise<string | null> {
   const found = await images.checkOrigin(origin).catch((error: unknown) => {
     log("warn", "The host could not check where an image comes from.", { error });
-    throw new ApiError("engine_unavailable", "The server driver does not respond. Repeat the request later.");
+    throw new ApiError(
+      "engine_unavailable",
+      `The host could not check the image: ${reasonOf(error)}. Repeat the request later.`,
+    );
   });
   return found?.refused ?? null;
 }
@@ -71,7 +75,10 @@ export function importFlow(context: ImportContext): ImportFlow {
             ),
           );
           if ("refused" in result) throw stepErrorOf("disk_failed", result.refused, { final: true });
-          if ("upload" in origin) await uploads.removeUpload(folder);
+          if ("upload" in origin)
+            await attempt("disk_failed", `Could not remove the upload of image ${subject}`, () =>
+              uploads.removeUpload(folder),
+            );
           return { facts: { hdd: result.hdd } };
         },
         async save(tx, { subject, project, input: { wish }, facts }) {

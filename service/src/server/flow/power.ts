@@ -6,7 +6,7 @@ import { queue, type Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import { flowName } from "../model/state.ts";
 import type { ServerRow } from "../table.ts";
-import { bootStep, ensurePower, stopStep } from "./boot.ts";
+import { bootStep, cutPower, ensurePower, stopStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
 import type { Cause, Facts, FlowContext, ServerStep } from "./context.ts";
 import { serverFlow, startOn, stepsOf } from "./define.ts";
@@ -52,7 +52,7 @@ function shutdownStep(context: FlowContext, duration: "off" | "moment"): ServerS
           `Server ${subject}: ${reason}. Send PowerOff, or ShutDownGuestOS with Force.`,
           { final: true },
         );
-      await context.machines.ensureStopped(subject, "cut");
+      await cutPower(context, subject);
       return { detail: `${reason}: power cut` };
     },
     ...(duration === "off" && {

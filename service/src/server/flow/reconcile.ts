@@ -10,11 +10,11 @@ import { find, list, queue } from "../../engine/task.ts";
 import { type Reader, rest, type Tx } from "../../store/db.ts";
 import { uuidOf } from "../model/machinespec.ts";
 import { findAnyServer, listServers, type ServerRow } from "../table.ts";
-import { ensureRunning } from "./boot.ts";
+import { cutPower, ensureRunning, removeMachine } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
 import type { Cause, FlowContext } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
-import { errorFor } from "./error.ts";
+import { attempt, errorFor } from "./error.ts";
 import { emitServerEvent } from "./events.ts";
 import { machineSpecFor, nicsOf, plugIn, waitForNetwork } from "./nics.ts";
 import { changeServer } from "./serverrow.ts";
@@ -37,9 +37,9 @@ export function reconcileFlow(context: FlowContext): Flow {
         async do({ subject }) {
           const server = await findAnyServer(context.store.read, subject);
           if (server === undefined || server.state === "New" || server.state === "Deleting") return;
-          if (server.state === "Failed") return context.machines.remove(subject);
+          if (server.state === "Failed") return removeMachine(context, subject);
           const shouldRun = server.state === "Active" && server.is_on === 1;
-          if (!shouldRun) await context.machines.ensureStopped(subject, "cut");
+          if (!shouldRun) await cutPower(context, subject);
           else {
             const queued = await ensureRunning(context, await machineSpecFor(context, server));
             if (queued !== null) return queued;
@@ -49,9 +49,14 @@ export function reconcileFlow(context: FlowContext): Flow {
           const [status] = (await context.machineStatus.observeServers([subject])).machines;
           // Labels the disk of an adopted server with its uuid.
           if (status !== undefined && !shouldRun && status.label?.uuid !== uuidOf(server))
-            await context.machines.apply(await machineSpecFor(context, server));
+            await attempt("apply_failed", `The disk of server ${subject} could not be labelled`, async () =>
+              context.machines.apply(await machineSpecFor(context, server)),
+            );
           const disks = status?.disks ?? [];
-          if (disks.length > 1) await context.machines.ensureOnlyDisk(subject, server.disk_version);
+          if (disks.length > 1)
+            await attempt("disk_failed", `The earlier disk of server ${subject} could not be removed`, () =>
+              context.machines.ensureOnlyDisk(subject, server.disk_version),
+            );
         },
         async save(tx, { subject }) {
           const server = await findAnyServer(tx, subject);

@@ -11,7 +11,7 @@ import type { Tx } from "../../store/db.ts";
 import { heldWith, type ResizeFlowInput, type ResizePlan, type Sizes, sizesOf } from "../model/resize.ts";
 import { flowName } from "../model/state.ts";
 import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
-import { bootStep, ensurePower } from "./boot.ts";
+import { bootStep, cutPower, ensurePower } from "./boot.ts";
 import type { Cause, Facts, FlowContext, ServerStep } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
 import { attempt, stepErrorOf } from "./error.ts";
@@ -103,7 +103,7 @@ export function resizeFlow(context: FlowContext): Flow<ResizeFlowInput, Facts> {
         name: "Stop",
         async do({ subject, signal }) {
           if (await requestShutdown(context, subject, resizeShutdown, signal)) return { detail: "power off" };
-          await context.machines.ensureStopped(subject, "cut");
+          await cutPower(context, subject);
           return { detail: `no reaction to the power button within ${resizeShutdown} s: power cut` };
         },
         undo: ({ subject, signal }) => ensurePower(context, subject, signal),
