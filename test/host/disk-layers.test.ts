@@ -70,6 +70,23 @@ test("reports the layer with a damaged header", async () => {
   await assert.rejects(checkDisk(join(root, "nowhere"), 0), /its disk is missing/);
 });
 
+test("reports a missing boot file", async () => {
+  const disk = join(root, "bare");
+  mkdirSync(disk);
+  const header = Buffer.alloc(32);
+  header.writeUInt32BE(0x514649fb);
+  writeFileSync(join(disk, layerName(1)), header);
+  const uid = statSync(join(disk, layerName(1))).uid;
+  const image = guestImage({ boot: "kernel", files: { disk: "disk.qcow2", kernel: "bzImage", initrd: "initrd" } });
+  const files = { "image.json": printImage(image), vmlinuz: "", "initrd.gz": "" };
+  for (const [name, content] of Object.entries(files)) {
+    const message = `its disk is damaged: file ${name} is missing`;
+    await assert.rejects(checkDisk(disk, uid), { name: "DiskError", message });
+    writeFileSync(join(disk, name), content);
+  }
+  await checkDisk(disk, uid);
+});
+
 const hindrance =
   process.getuid?.() !== 0
     ? "not root"

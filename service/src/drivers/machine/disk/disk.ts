@@ -102,7 +102,7 @@ export async function chainOf(disk: string): Promise<readonly number[]> {
   return chain;
 }
 
-/** Throws a `DiskError` unless the disk exists with all its layers, and user `uid` owns the highest one. */
+/** Throws a `DiskError` unless the disk exists with all its layers and boot files, and user `uid` owns the highest layer. */
 export async function checkDisk(disk: string, uid: number): Promise<void> {
   if (!existsSync(disk)) throw new DiskError(`its disk is missing: there is no folder ${basename(disk)}`);
   const layers = layersIn(disk);
@@ -115,6 +115,13 @@ export async function checkDisk(disk: string, uid: number): Promise<void> {
   // A sealed layer must have another layer above it.
   if (top === 0 || statSync(join(disk, layerName(top))).uid !== uid)
     throw new DiskError(`its disk is damaged: the highest layer, above ${layerName(top)}, is missing`);
+  requireFile(disk, manifestName);
+  const { boot } = await originOf(disk);
+  for (const name of boot === "kernel" ? [kernelName, initrdName] : []) requireFile(disk, name);
+}
+
+function requireFile(disk: string, name: string): void {
+  if (!existsSync(join(disk, name))) throw new DiskError(`its disk is damaged: file ${name} is missing`);
 }
 
 /** Removes layers that were merged into others; resolves to their numbers. */
