@@ -65,6 +65,13 @@ const causes: readonly (readonly [RegExp, string])[] = [
 const find = (table: readonly (readonly [RegExp, string])[], text: string): string | undefined =>
   table.find(([pattern]) => pattern.test(text))?.[1];
 
+/** Returns the cause that an error text of the host names, in plain words; null: it names none that is known. */
+export function causeIn(text: string): string | null {
+  // The command comes first, the output that names the cause last.
+  const output = text.slice(text.lastIndexOf(": ") + 1);
+  return find(causes, output) ?? find(causes, text) ?? null;
+}
+
 /**
  * Returns a sentence with subject and cause for a text that reveals something of the host; null if the text can stay as it is. `reference`
  * finds the text in the log of the host.
@@ -72,8 +79,6 @@ const find = (table: readonly (readonly [RegExp, string])[], text: string): stri
 export function plainCause(text: string, reference: string): string | null {
   if (!isRevealing(text)) return null;
   const subject = find(subjects, text) ?? "the host";
-  // The command comes first, the output that names the cause last.
-  const output = text.slice(text.lastIndexOf(": ") + 1);
-  const cause = find(causes, output) ?? find(causes, text) ?? "only the log of the host has the cause";
+  const cause = causeIn(text) ?? "only the log of the host has the cause";
   return `${subject} failed: ${cause} (${reference})`;
 }

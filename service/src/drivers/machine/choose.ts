@@ -102,6 +102,7 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
     uid: uidOf(firstUid, 0),
     canary,
     cache,
+    log,
   });
   if (accelerator === null) return simulated(obstacle);
   const qemu = await openQemu({

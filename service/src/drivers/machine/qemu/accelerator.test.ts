@@ -40,6 +40,21 @@ test("chooses an accelerator that boots, and caches the result", async () => {
   assert.deepEqual(second.tried, []);
 });
 
+test("a host without KVM is named, without the text of QEMU", async () => {
+  const missing: Exec = {
+    ...exec,
+    async run(argv) {
+      if (argv.includes("--version")) return "QEMU 1\n";
+      if (argv.includes("tcg")) return "CANARY-OK";
+      throw new CommandError(argv, 1, "qemu: Could not access KVM kernel module: No such file or directory", "");
+    },
+  };
+  const { trial } = await choose(missing, join(folder, "none.json"));
+  assert.match(trial.detail, /^Servers are emulated, .*: the processor's virtualization \(KVM\) does not work: /);
+  assert.match(trial.detail, /: this host has no \/dev\/kvm\. Switch it on in the firmware/);
+  assert.doesNotMatch(trial.detail, /qemu|-accel|No such file/);
+});
+
 test("another QEMU, or an unreadable file, leads to a new trial", async () => {
   const cache = join(folder, "two.json");
   await choose(fakeHost(["tcg"]).fake, cache);
@@ -58,6 +73,9 @@ test("without an accelerator servers are simulated, and the next start tries aga
   const cache = join(folder, "three.json");
   const result = await choose(fakeHost([]).fake, cache);
   assert.equal(result.accelerator, null);
-  assert.match(result.trial.detail, /^Servers are simulated \(.*tcg: .*MSR/);
+  assert.match(
+    result.trial.detail,
+    /^Servers are simulated: .*KVM.*emulation does not work: the trial guest did not start\. Run as root: apt-get/,
+  );
   assert.equal((await choose(fakeHost(["tcg"]).fake, cache)).accelerator, "tcg");
 });

@@ -5,6 +5,9 @@
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { release } from "node:os";
+import { type Log, silentLog } from "../../../base/log.ts";
+import { causeIn } from "../../../base/plaincause.ts";
+import { logTrial } from "../../../base/trialtext.ts";
 import type { Exec } from "../../exec.ts";
 import type { Accelerator, Probe } from "../interface.ts";
 import { replaceFile } from "./folder.ts";
@@ -28,6 +31,7 @@ export interface AcceleratorOptions {
   readonly canary: Canary;
   /** File that caches the result. */
   readonly cache: string;
+  readonly log?: Log;
   /** User id for the trial, with the same rights as the processes of servers. */
   readonly uid: number;
 }
@@ -60,6 +64,23 @@ export function groupOf(accelerator: Accelerator, uid: number): number {
   return (device.mode & 0o006) === 0o006 || device.gid === 0 ? uid : device.gid;
 }
 
+/** What each accelerator is, and what to do if it does not work. */
+const texts: Readonly<Record<Accelerator, { readonly what: string; readonly remedy: string }>> = {
+  kvm: {
+    what: "the processor's virtualization (KVM)",
+    remedy:
+      "Switch it on in the firmware, or in the host of this VM, and run as root: modprobe -a kvm_intel kvm_amd; a container also needs /dev/kvm",
+  },
+  tcg: { what: "emulation", remedy: "Run as root: apt-get install --reinstall qemu-system-x86" },
+};
+
+/** Returns why an accelerator does not work, and what to do. */
+function describeFailure(name: Accelerator, error: Error): string {
+  const { what, remedy } = texts[name];
+  const isMissing = name === "kvm" && /ENOENT|No such file|ENODEV|No such device/i.test(error.message);
+  return `${what} does not work: ${isMissing ? "this host has no /dev/kvm" : (causeIn(error.message) ?? "the trial guest did not start")}. ${remedy}`;
+}
+
 /** Boots the canary. Resolves to null on success, or to the reason of the failure. */
 async function tryBoot(options: AcceleratorOptions, { name, cpu, limit }: (typeof choices)[number]) {
   const { exec, canary, uid } = options;
@@ -81,9 +102,11 @@ async function tryBoot(options: AcceleratorOptions, { name, cpu, limit }: (typeo
   try {
     const gid = groupOf(name, uid);
     const output = await exec.run(argv, { cwd: canary.folder, uid, gid, timeout: limit });
-    return output.includes("CANARY-OK") ? null : "the kernel did not start";
+    if (output.includes("CANARY-OK")) return null;
+    throw new Error("the kernel of the trial guest reported no start");
   } catch (error) {
-    return (error as Error).message.replace(/^qemu-system-x86_64 [^:]*: /, "").split("\n")[0] ?? "";
+    logTrial(options.log ?? silentLog, texts[name].what, error);
+    return describeFailure(name, error as Error);
   }
 }
 
@@ -107,7 +130,7 @@ function resultOf(accelerator: Accelerator | null, failures: string): Accelerato
   const works = accelerator === "kvm";
   const cost =
     accelerator === null ? "Servers are simulated" : "Servers are emulated, about 20 times slower than this host";
-  const detail = works ? "" : `${cost} (${failures})`;
+  const detail = works ? "" : `${cost}: ${failures}`;
   return { accelerator, failures, trial: { name: virtualisation, works, detail } };
 }
 
@@ -129,7 +152,7 @@ export async function chooseAccelerator(options: AcceleratorOptions): Promise<Ac
       await replaceFile(options.cache, `${JSON.stringify(cached)}\n`, 0o600);
       return result;
     }
-    failures.push(`${name}: ${failure}`);
+    failures.push(failure);
   }
   return resultOf(null, failures.join("; "));
 }

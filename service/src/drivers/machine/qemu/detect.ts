@@ -4,7 +4,9 @@
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { CommandError, Exec } from "../../exec.ts";
+import { type Log, silentLog } from "../../../base/log.ts";
+import { describeTrialError, logTrial, type TrialText } from "../../../base/trialtext.ts";
+import type { Exec } from "../../exec.ts";
 import { findProgram } from "../../privateroot.ts";
 import { createDiskTools } from "../disk/tool.ts";
 import type { Accelerator, Probe } from "../interface.ts";
@@ -25,6 +27,8 @@ export interface DetectOptions {
   readonly canary: Canary | null;
   /** File that caches the result of the boot trial between starts. */
   readonly cache: string;
+  /** Gets the complete errors of trials. */
+  readonly log?: Log;
 }
 
 /** What this host can do. */
@@ -40,9 +44,9 @@ export interface MachineCapabilities {
 const simulated = "Servers are simulated";
 
 const withoutController: Readonly<Record<Controller, string>> = {
-  cpu: "High performance makes no difference (this host has no control group for CPU)",
-  memory: "A server's process may take any amount of memory (this host has no control group for memory)",
-  pids: "A server's process may start any number of threads (this host has no control group for processes)",
+  cpu: "High performance makes no difference: this host has no control group for CPU",
+  memory: "A server's process may take any amount of memory: this host has no control group for memory",
+  pids: "A server's process may start any number of threads: this host has no control group for processes",
 };
 
 const noMounts = "this host permits no private mounts, as in a container";
@@ -58,6 +62,33 @@ const packages: Readonly<Record<string, string>> = {
   "qemu-img": "qemu-utils",
 };
 
+/** Programs without which disks of other systems keep what identifies their guests. */
+const identityTools = ["e2fsck", "debugfs"] as const;
+
+/** Returns the trial of the programs that remove what identifies a guest. */
+export function tryIdentityTools(isInstalled: (program: string) => boolean): Probe {
+  const works = identityTools.every(isInstalled);
+  const lost = "Images and copies of servers keep what identifies the guest";
+  return {
+    name: "removal of identities",
+    works,
+    detail: works ? "" : `${lost}: the package e2fsprogs is not installed. Run as root: apt-get install e2fsprogs`,
+  };
+}
+
+/** Returns the trial of a controller that is missing. */
+export const describeController = (controller: Controller): Probe => ({
+  name: `control group "${controller}"`,
+  works: false,
+  detail: `${withoutController[controller]}. Mount /sys/fs/cgroup with the controller ${controller}, or give it to the container`,
+});
+
+const remedies = {
+  programs: `Run as root: apt-get install --reinstall ${Object.values(packages).join(" ")}`,
+  user: "Start Brume on the host itself, or in a container that may change users (CAP_SETUID, CAP_SETGID)",
+  taps: "Run as root: modprobe tun; a container also needs /dev/net/tun and CAP_NET_ADMIN",
+} as const;
+
 /** Returns why servers are simulated if these programs are missing, with the command that brings them. */
 export function describeMissing(programs: readonly string[]): string {
   const names = programs.map((program) => packages[program] ?? program);
@@ -66,29 +97,40 @@ export function describeMissing(programs: readonly string[]): string {
 
 /** Runs all trials and removes their traces. Takes one to six seconds at the first start after a boot of the host, later less than one. */
 export async function detectMachine(options: DetectOptions): Promise<MachineCapabilities> {
-  const { exec, tag, servers, uid, canary, cache } = options;
+  const { exec, tag, servers, uid, canary, cache, log = silentLog } = options;
   const trials: Probe[] = [];
   let obstacle = "";
   let confinement: Confinement = { tun: "open" };
   const none = () => ({ accelerator: null, confinement, obstacle, trials }) as const;
-  async function attempt(name: string, consequence: string, work: () => Promise<unknown>): Promise<boolean> {
+  /** `remedy` is null if the consequence is the complete text. */
+  async function attempt(
+    name: string,
+    { consequence, remedy }: Pick<TrialText, "consequence"> & { readonly remedy: string | null },
+    work: () => Promise<unknown>,
+  ): Promise<boolean> {
     try {
       await work();
       trials.push({ name, works: true, detail: "" });
       return true;
     } catch (error) {
-      obstacle = (error as CommandError).stderr?.trim() || (error as Error).message;
-      const isComplete = Object.values<string>(withoutRoot).includes(consequence);
-      trials.push({ name, works: false, detail: isComplete ? consequence : `${consequence} (${obstacle})` });
+      if (remedy !== null) obstacle = describeTrialError(error, remedy);
+      trials.push({ name, works: false, detail: remedy === null ? consequence : `${consequence}: ${obstacle}` });
+      logTrial(log, name, error);
       return false;
     }
   }
-  const programs = await attempt("qemu", simulated, async () => {
-    const missing = Object.keys(packages).filter((program) => findProgram(program) === null);
-    if (missing.length > 0) throw new Error(describeMissing(missing));
-    await Promise.all([exec.run(["qemu-system-x86_64", "--version"]), exec.run(["qemu-img", "--version"])]);
-  });
+  const isInstalled = (program: string): boolean => findProgram(program) !== null;
+  const missing = Object.keys(packages).filter((program) => !isInstalled(program));
+  if (missing.length > 0) {
+    obstacle = describeMissing(missing);
+    trials.push({ name: "qemu", works: false, detail: `${simulated}: ${obstacle}` });
+    return none();
+  }
+  const programs = await attempt("qemu", { consequence: simulated, remedy: remedies.programs }, () =>
+    Promise.all([exec.run(["qemu-system-x86_64", "--version"]), exec.run(["qemu-img", "--version"])]),
+  );
   if (!programs) return none();
+  trials.push(tryIdentityTools(isInstalled));
 
   makeServers(servers);
   const folder = mkdtempSync(join(servers, "trial-"));
@@ -102,17 +144,23 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
     confinement = how;
   };
   try {
-    const canSwitchUser = await attempt("a separate user for each server", simulated, () =>
-      exec.run(["qemu-img", "--version"], { cwd: folder, uid, gid: uid }),
+    const canSwitchUser = await attempt(
+      "a separate user for each server",
+      { consequence: simulated, remedy: remedies.user },
+      () => exec.run(["qemu-img", "--version"], { cwd: folder, uid, gid: uid }),
     );
-    const taps = await attempt("taps for servers", simulated, async () => {
+    const taps = await attempt("taps for servers", { consequence: simulated, remedy: remedies.taps }, async () => {
       const addTap = () => exec.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "user", String(uid)]);
       // A start that was killed during its trials leaves the TAP.
       await addTap().catch(() => removeTap().then(addTap));
-      const hasPrivateRoot = await attempt("a private root for each server", withoutRoot.servers, async () =>
-        runConfined({ needs: await findQemuNeeds(exec) }),
+      const hasPrivateRoot = await attempt(
+        "a private root for each server",
+        { consequence: withoutRoot.servers, remedy: null },
+        async () => runConfined({ needs: await findQemuNeeds(exec) }),
       );
-      await attempt("a private root for disk tools", withoutRoot.disks, () => createDiskTools(exec).tryRoot());
+      await attempt("a private root for disk tools", { consequence: withoutRoot.disks, remedy: null }, () =>
+        createDiskTools(exec).tryRoot(),
+      );
       if (!hasPrivateRoot) await runConfined({ tun: "open" }).catch(() => runConfined({ tun: "private" }));
     });
     if (!canSwitchUser || !taps) return none();
@@ -120,13 +168,12 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
     await removeTap();
     rmSync(folder, { recursive: true, force: true });
   }
-  for (const controller of createGroups(tag).missing)
-    trials.push({ name: `control group "${controller}"`, works: false, detail: withoutController[controller] });
+  trials.push(...createGroups(tag).missing.map(describeController));
   if (canary === null) {
-    obstacle = "there is no image with a kernel: npm run image -- tiny";
-    trials.push({ name: "virtual machines", works: false, detail: `${simulated} (${obstacle})` });
+    obstacle = "there is no image with a kernel. Run as root: npm run image -- tiny";
+    trials.push({ name: "virtual machines", works: false, detail: `${simulated}: ${obstacle}` });
     return none();
   }
-  const { accelerator, trial, failures } = await chooseAccelerator({ exec, canary, cache, uid });
+  const { accelerator, trial, failures } = await chooseAccelerator({ exec, canary, cache, uid, log });
   return { accelerator, confinement, obstacle: accelerator === null ? failures : "", trials: [...trials, trial] };
 }

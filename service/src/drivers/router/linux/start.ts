@@ -19,7 +19,7 @@ import { createSim } from "../sim/sim.ts";
 import { chooseHolder } from "../wireguard/device.ts";
 import { createWireguard } from "../wireguard/wireguard.ts";
 import { permitsPrivateRoots } from "./confine.ts";
-import { detect } from "./detect.ts";
+import { describeObstacle, detect } from "./detect.ts";
 import { claimHost, type Pool } from "./installations.ts";
 import { createLinux } from "./linux.ts";
 import { describeMissing, describeNetworks, needed } from "./startlines.ts";
@@ -85,10 +85,9 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
   if (missing.length > 0) return simulated(describeMissing(missing));
 
   const tag = tagOf(dataFolder);
-  const capabilities = await detect(options.exec, `brume-${tag}_try`);
+  const capabilities = await detect(options.exec, `brume-${tag}_try`, options.log);
   if (!capabilities.router) {
-    const why = capabilities.trials.filter(({ works }) => !works).map(({ name, detail }) => `${name}: ${detail}`);
-    return simulated(why[0] ?? "this host cannot create networks");
+    return simulated(describeObstacle(capabilities.trials));
   }
   const [{ exec, rights }, hasPrivateRoots] = await Promise.all([
     confineTools(options.exec),
