@@ -34,6 +34,15 @@ test("every body of the contract can be parsed", () => {
     );
 });
 
+/** Returns the names of the outermost fields of a body, as JSON or as a form. */
+const namesIn = (text: string): readonly string[] =>
+  text.startsWith("{")
+    ? Object.keys(JSON.parse(text) as object)
+    : text.split("&").map((pair) => pair.split(/[=[.]/, 1)[0] ?? "");
+
+/** Contains the name of a field of the request only inside of another field. */
+const nestedName = '{"MnemonicName":[{"Name":{"DomainId":0}}],"DomainID":[]}';
+
 test("parsing any fields does not throw, and strict mode never accepts more", () => {
   const names = fc.constantFrom(...bodies.flatMap(({ body }) => Object.keys(body.properties)), "__proto__", "x");
   const leaf = fc.oneof(fc.string({ unit: "grapheme" }), fc.integer(), fc.double(), fc.boolean(), fc.constant(null));
@@ -52,13 +61,16 @@ test("parsing any fields does not throw, and strict mode never accepts more", ()
         const relaxed = read(body, text);
         for (const { pointer, detail } of relaxed.faults) assert.ok(pointer.startsWith("/") && !/[\r\n]/.test(detail));
         // Strict mode ignores a field of responses (`DomainID`) that the lenient one reads as a field of the request (`DomainId`).
-        const spelt = relaxed.faults.filter(({ pointer }) => text.includes(pointer.split("/")[1] ?? ""));
+        const spelt = relaxed.faults.filter(({ pointer }) => namesIn(text).includes(pointer.split("/")[1] ?? ""));
         if (read(body, text, true).faults.length === 0) assert.deepEqual(spelt, []);
       } catch (error) {
         assert.ok(error instanceof ApiError, String(error));
       }
     }),
-    { numRuns: 2000 },
+    {
+      numRuns: 2000,
+      examples: bodies.filter(({ name }) => name === "updateRecordAAAA").map((each) => [nestedName, each]),
+    },
   );
 });
 
