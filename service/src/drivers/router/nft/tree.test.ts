@@ -144,3 +144,28 @@ test("a tree of thousands of rules is built with many interruptions", () => {
   for (let step = steps.next(); step.done !== true; step = steps.next()) count += 1;
   assert.ok(count > 100, `${count} interruptions`);
 });
+
+test("a long list is split with yields", () => {
+  const rules = Array.from({ length: 2000 }, (_, index) => ({
+    allow: true,
+    protocol: "tcp" as const,
+    source: [`198.51.${index % 200}.0-198.51.${index % 200}.${index % 100}`],
+    sourcePort: "any" as const,
+    destination: [`10.64.${index >> 8}.${index & 255}-10.64.255.255`],
+    destinationPort: [{ first: 60_500 + (index % 1000), last: 65_000 }],
+  }));
+  const flat = flatten(rules, 4, ["10.64.0.0/16"]);
+  let nodes = 0;
+  const count = (chain: Chain): void => {
+    nodes += 1;
+    if (chain.kind === "runs") for (const each of chain.chains) count(each);
+    if (chain.kind === "split") for (const each of chain.branches) count(each.chain);
+  };
+  const work = buildTree(flat, 4);
+  let yields = 0;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) yields += 1;
+  count(step.value);
+  // One before each node, and several for each of the five fields.
+  assert.ok(yields >= nodes + 20, `${yields} yields for ${nodes} nodes`);
+});

@@ -42,19 +42,26 @@ const covers = ([range, another]: readonly Span[], whole: Span): boolean =>
 const inOrder = (values: Iterable<Value>): Value[] =>
   [...new Set(values)].sort((one, other) => (one < other ? -1 : Number(one > other)));
 
-/** Splits the field at every border of every rule; null when that would copy rules too often. */
-function splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Split | null {
+/** Rules, or intervals, that are processed without a yield. */
+const TOGETHER = 256;
+
+/** Splits the field, with yields, at every border of every rule; null when that would copy rules too often. */
+function* splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Generator<void, Split | null> {
   /** For each range of each rule, its first value and the value after its last. */
   const edges: Value[] = [];
   for (const rule of rules) for (const { first, last } of rule[field]) edges.push(first, valueAfter(last));
+  const isLong = edges.length > TOGETHER;
+  if (isLong) yield;
   const borders = inOrder([whole.first, ...edges]);
   const starts = borders.filter((border) => border <= whole.last);
+  if (isLong) yield;
   const placeOf = new Map(borders.map((border, place) => [border, place]));
   let budget = COPIES * rules.length;
   /** For each interval between borders, the rules that apply there. */
   const lists: (FlatRule[] | undefined)[] = starts.map(() => undefined);
   let edge = 0;
-  for (const rule of rules)
+  for (const [index, rule] of rules.entries()) {
+    if (index % TOGETHER === TOGETHER - 1) yield;
     for (let left = rule[field].length; left > 0; left--) {
       const from = placeOf.get(edges[edge++] as Value) as number;
       const end = placeOf.get(edges[edge++] as Value) as number;
@@ -66,8 +73,10 @@ function splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Split |
         else list.push(rule);
       }
     }
+  }
   const groups = new Map<string | number, { ranges: Span[]; rules: readonly FlatRule[]; end: number }>();
   for (const [place, list] of lists.entries()) {
+    if (place % TOGETHER === TOGETHER - 1) yield;
     const only = list?.[0];
     if (list === undefined || only === undefined) continue;
     const key = list.length === 1 ? only.index : list.map((rule) => rule.index).join();
@@ -120,7 +129,7 @@ export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator
     const candidates = left.includes("protocol") ? (["protocol"] as const) : left;
     let best: Split | null = null;
     for (const field of candidates) {
-      const split = splitBy(field, met, fullRanges[field]);
+      const split = yield* splitBy(field, met, fullRanges[field]);
       if (split !== null && split.longest < (best?.longest ?? Number.POSITIVE_INFINITY)) best = split;
       if (best !== null && best.longest <= FEW) break;
     }

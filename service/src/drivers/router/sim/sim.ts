@@ -20,6 +20,7 @@ import { blocksOf, renderTexts } from "../linux/texts.ts";
 import { closedOf } from "../model/closedaddresses.ts";
 import { openingsOf, openTo, takes } from "../model/openings.ts";
 import { createJudge, type Packet, staysInside } from "../model/verdict.ts";
+import { digestOf } from "../nft/firewall.ts";
 import { forwardsOf } from "../nft/nat.ts";
 
 /** A router with methods for tests. */
@@ -54,6 +55,8 @@ interface Network {
   spec: Omit<NetworkSpec, "ports">;
   ports: Map<number, Port>;
   missing: string[];
+  /** Digest of the rules: while it stays, so do their counts. */
+  digest: string;
   rules: RuleCount[];
   rest: Count;
   spoofed: Count;
@@ -152,15 +155,17 @@ export function createSim(now: () => number): SimulatedRouter {
         const port = before?.ports.get(id);
         return port?.mac === mac && port.bandwidth === bandwidth && port.addresses.join() === addresses.join();
       };
-      await runInTurns(renderTexts({ ...spec, ports: spec.ports.filter((port) => !isKnown(port)) }, false));
+      const texts = await runInTurns(
+        renderTexts({ ...spec, ports: spec.ports.filter((port) => !isKnown(port)) }, false),
+      );
       dnsmasqArguments(spec, "/");
       before = networks.get(spec.id);
       if (before !== undefined && before.spec.generation > spec.generation) return before.spec.generation;
       if (before?.spec.generation === spec.generation) for (const part of before.missing) onRepair?.(part);
       const { ports, ...rest } = spec;
-      const same = (part: (spec: Network["spec"]) => unknown) =>
-        before !== undefined && JSON.stringify(part(before.spec)) === JSON.stringify(part(spec));
-      const kept = same((one) => [one.firewall, one.v4.cidr, one.v6?.cidr]);
+      const digest = digestOf(texts.edge);
+      const kept = before?.digest === digest;
+      const isSameTunnels = JSON.stringify(before?.spec.tunnels) === JSON.stringify(spec.tunnels);
       const attached = new Set<number>();
       for (const { id, device } of ports)
         if (devices.delete(device) || before?.attached.has(id) === true) attached.add(id);
@@ -168,6 +173,7 @@ export function createSim(now: () => number): SimulatedRouter {
         spec: rest,
         ports: new Map(ports.map((port) => [port.id, port])),
         missing: [],
+        digest,
         rules: kept
           ? (before?.rules ?? [])
           : spec.firewall.enabled
@@ -177,7 +183,7 @@ export function createSim(now: () => number): SimulatedRouter {
         spoofed: before?.spoofed ?? nothing,
         overLimit: before?.overLimit ?? nothing,
         attached,
-        tunnels: same((one) => one.tunnels) ? (before?.tunnels ?? new Map<number, TunnelStatus>()) : tunnelStatus(spec),
+        tunnels: before !== undefined && isSameTunnels ? before.tunnels : tunnelStatus(spec),
         flows: allowedFlows(before?.flows ?? new Map<string, Packet>(), spec),
       });
       return spec.generation;
