@@ -15,7 +15,7 @@ import type { RecordChange } from "./model/change.ts";
 import { absolute } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
 import { checkZone, describeConflict } from "./model/rules.ts";
-import { automaticNs, automaticSoa, groupRecords, servedOwner, setKey, spellingsOf } from "./model/served.ts";
+import { automaticNs, automaticSoa, groupRecords, servedOwner, setKey } from "./model/served.ts";
 import { showRow, storedOf } from "./model/show.ts";
 import { listNeighbours, nodeOf } from "./neighbours.ts";
 import * as table from "./table.ts";
@@ -239,10 +239,11 @@ function* changedSets(
       if (row === after) rows.push(row);
     }
   }
-  const records = rows.sort((a, b) => a.id - b.id).map(storedOf);
+  rows.sort((a, b) => a.id - b.id);
   yield;
-  const spellings = spellingsOf(records);
-  const sets = yield* groupRecords(records, zone);
+  const records = rows.map(storedOf);
+  yield;
+  const { sets, spellings } = yield* groupRecords(records, zone);
   const changed: RecordSet[] = [];
   for (const [key, record] of touched) {
     yield;
@@ -269,7 +270,7 @@ export function* renderZone(
   nameServers: readonly string[],
 ): Generator<void, ZoneChange> {
   const grouped = yield* groupRecords(records.map(storedOf), domain.ascii);
-  const sets = [...grouped.values()];
+  const sets = [...grouped.sets.values()];
   if (!sets.some((set) => set.type === recordSpecs.NS && set.owner === domain.ascii))
     sets.push(automaticNs(domain.ascii, nameServers));
   return {

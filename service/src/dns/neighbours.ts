@@ -55,7 +55,10 @@ async function listAt(
     for (const row of await table.listBetween(tx, domain, between, types, most)) rows.set(row.id, row);
     await rest(tx);
   }
-  return [...rows.values()].sort((a, b) => a.id - b.id);
+  await rest(tx);
+  const found = [...rows.values()].sort((a, b) => a.id - b.id);
+  await rest(tx);
+  return found;
 }
 
 /** Returns the unchanged rows that the changes may conflict or form a record set with, by id. */

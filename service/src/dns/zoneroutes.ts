@@ -114,9 +114,12 @@ function* requireNoConflict(
   lines: readonly number[],
 ): Generator<void, void> {
   const removed = new Set(differences.flatMap((one) => (one.op === "Create" ? [] : [one.row.id])));
+  yield;
   const remaining = present.filter((row) => !removed.has(row.id)).map(storedOf);
+  yield;
   const written = differences.filter((one) => one.op !== "Delete");
   const records: StoredRecord[] = [...remaining, ...written.map(({ record }) => record)];
+  yield;
   const faults = (yield* findConflicts(records, remaining.length)).map(({ index, code, other }) => {
     const one = written[index - remaining.length] as (typeof written)[number];
     const conflict = { code, other: other === null ? null : (records[other] ?? null) };
@@ -208,10 +211,12 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
         const present = keep ? await listAround(tx, domain, zone.records) : await listAll(tx, domain.id);
         // Unless the file marks the NS set at the top, the stored NS records there are kept.
         const compared = zone.definesTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
+        await rest(tx);
         const wanted = zone.records.map((record) => ({ record, labels: zone.labels.get(record) ?? null }));
         const differences = await runResting(tx, findDifferences(compared, wanted, { keep }));
         await rest(tx);
         await runResting(tx, requireNoConflict(domain, present, differences, zone.lines));
+        await rest(tx);
         const changes = changesOf(differences, { at: "/ZoneFile", pointer: "" });
         return apply(request, tx, domain, changes, { isChecked: true });
       },

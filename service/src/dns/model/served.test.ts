@@ -51,3 +51,20 @@ test("the records of a large zone are grouped and shown with yields", () => {
     assert.ok(yields >= records.length, `${yields} yields`);
   }
 });
+
+test("the spelling of names is collected with yields", () => {
+  const records = Array.from({ length: 2000 }, (_, index) => ({
+    type: "A" as const,
+    owner: `H${index}`,
+    ttl: 300,
+    value: "192.0.2.1",
+  }));
+  const work = groupRecords(records, "example.com");
+  let yields = 0;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) yields += 1;
+  // One after each record, and more before the first.
+  assert.ok(yields >= records.length + 3, `${yields} yields`);
+  assert.equal(step.value.sets.size, records.length);
+  assert.equal(step.value.spellings.get("h7"), "H7");
+});

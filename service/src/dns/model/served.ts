@@ -62,11 +62,15 @@ export const endOfKey = (key: string): string => (key === "" ? "~" : `${key.slic
 /** Returns a key that is equal for the records of one set. */
 export const setKey = (record: StoredRecord): string => `${record.type} ${servedOwner(record).toLowerCase()}`;
 
-/** Returns the spelling of each name in its first record, by name in lower case. Contains only names with capital letters. */
-export function spellingsOf(records: Iterable<StoredRecord>): Map<string, string> {
+/** Records whose names are compared without a yield. */
+const spelledTogether = 500;
+
+/** Returns, with yields, the spelling of each name in its first record, by name in lower case. Contains only names with capital letters. */
+function* spellingsOf(records: readonly StoredRecord[]): Generator<void, Map<string, string>> {
   const spellings = new Map<string, string>();
   let lowered: Set<string> | undefined;
-  for (const record of records) {
+  for (const [index, record] of records.entries()) {
+    if (index % spelledTogether === spelledTogether - 1) yield;
     const owner = servedOwner(record);
     const lower = owner.toLowerCase();
     if (owner === lower) (lowered ??= new Set()).add(lower);
@@ -77,18 +81,21 @@ export function spellingsOf(records: Iterable<StoredRecord>): Map<string, string
 
 /** Returns the same as `groupRecords`, at once. */
 export const recordSets = (records: readonly StoredRecord[], domain: string): Map<string, RecordSet> =>
-  runAtOnce(groupRecords(records, domain));
+  runAtOnce(groupRecords(records, domain)).sets;
+
+/** Record sets by key. */
+export interface Grouped {
+  readonly sets: Map<string, RecordSet>;
+  /** The spelling of names with capital letters, by name in lower case. */
+  readonly spellings: ReadonlyMap<string, string>;
+}
 
 /**
  * Groups records of a domain into sets, with yields, by key, in the order of their first records. A set has the smallest TTL of its records. All sets of
  * a name have the spelling of its first record.
  */
-export function* groupRecords(
-  records: readonly StoredRecord[],
-  domain: string,
-): Generator<void, Map<string, RecordSet>> {
-  const spellings = spellingsOf(records);
-  yield;
+export function* groupRecords(records: readonly StoredRecord[], domain: string): Generator<void, Grouped> {
+  const spellings = yield* spellingsOf(records);
   const sets = new Map<string, { owner: string; type: RecordFormat; ttl: number; data: RecordData[] }>();
   for (const record of records) {
     const key = setKey(record);
@@ -104,7 +111,7 @@ export function* groupRecords(
     }
     yield;
   }
-  return sets;
+  return { sets, spellings };
 }
 
 const automaticTtl = 3600;
