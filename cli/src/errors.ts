@@ -138,7 +138,10 @@ export function showError(error: unknown, command: Command | null, url: string):
     );
   if (error instanceof ConnectionError) return showConnection(error);
   if (error instanceof Error && error.name === "AbortError")
-    return shown(130, "Stopped. Work that the service has accepted continues.");
+    return shown(
+      130,
+      error.message.startsWith("Stopped.") ? error.message : "Stopped. Work that the service has accepted continues.",
+    );
   const system = error as (NodeJS.ErrnoException & { readonly dest?: string }) | null;
   if (system?.code === "EISDIR")
     return shown(2, `${system.dest ?? system.path ?? "The path"} is a folder, not a file.`);

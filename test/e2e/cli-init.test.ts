@@ -82,6 +82,7 @@ test("flags alone are enough, and the service starts with the command line of th
     env: variables,
     stdio: ["ignore", "pipe", "inherit"],
   });
+  const ended = once(service, "exit");
   try {
     const file = join(data, "url");
     for await (const _ of service.stdout) if (existsSync(file)) break;
@@ -91,7 +92,7 @@ test("flags alone are enough, and the service starts with the command line of th
     assert.match((await cli("domain list -o json", local)).out, /"ns1\.example\.com"/);
   } finally {
     service.kill();
-    await once(service, "exit");
+    await ended;
   }
 });
 
@@ -126,6 +127,21 @@ test("on a terminal every answer is prompted for, with its default", async () =>
   assert.equal(parsed.get("User"), undefined);
   assert.ok(parsed.get("Environment")?.includes(`BRUME_CONFIG=${settings}`));
   assertSameOptions(parsed, "brume.service");
+});
+
+test("a wrong answer is prompted for again, with the reason", async () => {
+  const [file, none] = [join(cli.home, "again/brume.toml"), join(cli.home, "none.pem")];
+  const answers = ["abc", "0.0.0.0:8443", "x y", "", none, "", "", "ns1", "", "nope", "", "", ""];
+  const { code, err } = await cli(["init", "--file", file, "--unit", "none", "--data", "x"], {
+    ...here,
+    terminal: 80,
+    input: answers,
+  });
+  assert.equal(code, 0, err);
+  assert.match(err, /listen must be an address and a port such as 127\.0\.0\.1:8080, not "abc"\.\n/);
+  assert.match(err, /none\.pem does not exist\.\n/);
+  assert.match(err, /public_pool must be IPv4 blocks/);
+  assert.match(readFileSync(file, "utf8"), /\nlisten = "0\.0\.0\.0:8443"\n/);
 });
 
 test("an invalid answer changes nothing, and an existing file is replaced only after a prompt", async () => {

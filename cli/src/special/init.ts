@@ -1,9 +1,10 @@
 /** `brume init`: the first set-up. Questions, or flags, become the settings file and the systemd unit. */
 import { existsSync } from "node:fs";
-import { readFile, rm } from "node:fs/promises";
-import { networkInterfaces } from "node:os";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { replaceFile } from "../context.ts";
+import type { Host } from "../host.ts";
 import { type SettingTexts, settingsFile, unitFile } from "../model/setup.ts";
 import { UsageError } from "../model/values.ts";
 import { confirm } from "../perform.ts";
@@ -118,18 +119,58 @@ function isNeedless({ key }: Question, given: SettingTexts): boolean {
   return key === "tls_key" && (given["tls_cert"] ?? "") === "";
 }
 
+const settingsText = (given: SettingTexts, all: readonly Question[]): string =>
+  settingsFile(given, Object.fromEntries(all.map(({ key, meaning }) => [key, meaning])));
+
+/** Returns why the service rejects the settings; null if it accepts them. */
+async function rejection(host: Host, text: string): Promise<string | null> {
+  const folder = await mkdtemp(join(tmpdir(), "brume-init-"));
+  const draft = join(folder, "brume.toml");
+  try {
+    await writeFile(draft, text, { mode: 0o600 });
+    await readReport(host, draft);
+    return null;
+  } catch (error) {
+    if (error instanceof UsageError) return error.message.replaceAll(`${folder}/`, "");
+    throw error;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+const missingFile = ({ key }: Question, value: string): string | null =>
+  (key === "tls_cert" || key === "tls_key") && value !== "" && !existsSync(value) ? `${value} does not exist.` : null;
+
+/** Returns why the last answer is wrong; null if it is not. Settings that depend on later answers are checked at the end. */
+async function whyWrong(host: Host, question: Question, given: SettingTexts, all: readonly Question[]) {
+  const { key } = question;
+  const missing = missingFile(question, given[key] ?? "");
+  if (missing !== null) return missing;
+  const reason = /^\S+:\d+: (.*)$/s.exec((await rejection(host, settingsText(given, all))) ?? "")?.[1] ?? "";
+  return reason.startsWith(`${key} `) ? reason : null;
+}
+
+/** Prompts for one answer, and again while it is wrong. */
+async function prompt(session: Session, question: Question, given: SettingTexts, all: readonly Question[]) {
+  const usual = question.usual(given);
+  for (;;) {
+    const text = `${question.text}${usual === "" ? "" : ` [${usual}]`}: `;
+    const answer = (await session.host.input.ask(text)).trim();
+    if (answer === "") return usual;
+    const reason = await whyWrong(session.host, question, { ...given, [question.key]: answer }, all);
+    if (reason === null) return answer;
+    session.print.note(reason);
+  }
+}
+
 async function ask(session: Session, all: readonly Question[]): Promise<SettingTexts> {
-  const { host } = session;
   const given: Record<string, string> = {};
   for (const question of all) {
     const flag = textFlag(session, question.flag);
-    const usual = question.usual(given);
     if (flag !== undefined) given[question.key] = flag;
     else if (isNeedless(question, given)) continue;
-    else if (session.options.yes) given[question.key] = usual;
-    else
-      given[question.key] =
-        (await host.input.ask(`${question.text}${usual === "" ? "" : ` [${usual}]`}: `)).trim() || usual;
+    else if (session.options.yes) given[question.key] = question.usual(given);
+    else given[question.key] = await prompt(session, question, given, all);
   }
   return given;
 }
@@ -165,23 +206,19 @@ export const run: Run = async (session) => {
     );
   const isRoot = process.getuid?.() === 0;
   const all = questions(isRoot, folder);
-  const given = await ask(session, all);
-  for (const { key, flag } of all.filter((one) => one.key === "tls_cert" || one.key === "tls_key"))
-    if (given[key] && !existsSync(given[key]))
-      throw new UsageError(`--${flag}: ${given[key]} does not exist.`, "Nothing was changed. Correct the answer.");
-  const path = textFlag(session, "file") ?? (isRoot ? "/etc/brume/brume.toml" : join(folder, "brume.toml"));
-  const text = settingsFile(given, Object.fromEntries(all.map(({ key, meaning }) => [key, meaning])));
-  const draft = `${path}.new`;
-  await replaceFile(draft, text, 0o600, 0o755);
-  try {
-    await readReport(host, draft);
-  } catch (error) {
-    if (error instanceof UsageError)
-      throw new UsageError(error.message.replaceAll(draft, path), "Nothing was changed. Correct the answer.");
-    throw error;
-  } finally {
-    await rm(draft, { force: true });
+  const given = await ask(session, all).catch((error: unknown) => {
+    if (!(error instanceof Error) || error.name !== "AbortError") throw error;
+    throw new DOMException("Stopped. Nothing was changed.", "AbortError");
+  });
+  const remedy = "Nothing was changed. Correct the answer.";
+  for (const question of all) {
+    const missing = missingFile(question, given[question.key] ?? "");
+    if (missing !== null) throw new UsageError(`--${question.flag}: ${missing}`, remedy);
   }
+  const path = textFlag(session, "file") ?? (isRoot ? "/etc/brume/brume.toml" : join(folder, "brume.toml"));
+  const text = settingsText(given, all);
+  const reason = await rejection(host, text);
+  if (reason !== null) throw new UsageError(reason, remedy);
   const place = textFlag(session, "unit") ?? (isRoot ? "/etc/systemd/system/brume.service" : "");
   const unit = place === "" || place === "none" ? null : place;
   const files: [string, string, number][] = [[path, text, 0o600]];
