@@ -30,8 +30,8 @@ import {
   find6,
   findBlock,
   findEdge,
+  mergeBlocks,
   pack,
-  rangeOf,
   readCapacity,
   storedBlock,
 } from "./model/plan.ts";
@@ -115,7 +115,7 @@ export function publicRoutes(context: NetworkContext): Handlers<Names> {
 
         const now = clock.now();
         const taken = await table.listTaken(tx, now);
-        const blocks = taken.blocks.map(rangeOf);
+        const blocks = mergeBlocks(taken.blocks);
         const prefix = readCapacity(body.NetworkCapacity ?? "") ?? defaultCapacity;
         const block = findBlock(blockPools(pools.public), 1n << BigInt(32 - prefix), blocks);
         const edge = block && findEdge(pools.public, [...blocks, block]);

@@ -194,3 +194,23 @@ test("blocks that the internet does not route are private", () => {
   for (const cidr of ["198.51.100.0/24", "8.8.8.0/29", "172.32.0.0/24"])
     assert.equal(plan.isPrivate(block(cidr)), false, cidr);
 });
+
+test("merged blocks contain the same addresses, and adjacent ones are one range", () => {
+  const stored = (first: number, last: number) => plan.storedBlock(4, { first: BigInt(first), last: BigInt(last) });
+  assert.deepEqual(plan.mergeBlocks([stored(16, 23), stored(8, 15), stored(32, 33), stored(20, 21)]), [
+    { first: 8n, last: 23n },
+    { first: 32n, last: 33n },
+  ]);
+  const highest = 2 ** 32 - 1;
+  assert.deepEqual(plan.mergeBlocks([stored(highest, highest)]), [{ first: BigInt(highest), last: BigInt(highest) }]);
+  const block = fc.tuple(fc.nat(200), fc.nat(12)).map(([first, more]) => stored(1000 + first, 1000 + first + more));
+  fc.assert(
+    fc.property(fc.array(block, { maxLength: 30 }), fc.constantFrom(1n, 2n, 4n, 8n), (blocks, size) => {
+      const pools = [{ first: 1000n, last: 1220n }];
+      const taken = blocks.map(plan.rangeOf);
+      const merged = plan.mergeBlocks(blocks);
+      assert.deepEqual(plan.findBlock(pools, size, merged), plan.findBlock(pools, size, taken));
+      assert.equal(plan.findEdge(pools, merged), plan.findEdge(pools, taken));
+    }),
+  );
+});
