@@ -6,7 +6,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { StorageError } from "../../service/src/store/db.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
@@ -15,6 +14,7 @@ import { startDatabase } from "../support/databases.ts";
 import { startPostgres, startProxy } from "../support/postgresserver.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { serviceProgram } from "../support/program.ts";
+import { waitUntil } from "../support/waituntil.ts";
 import { insertEvent } from "../support/writer.ts";
 
 const quiet = { log: () => {} };
@@ -52,13 +52,15 @@ async function checkAway(brume: Process): Promise<void> {
 }
 
 async function untilReady(brume: Process, name: string): Promise<void> {
-  for (let tries = 0; ; tries++) {
-    const answer = await create(brume, `${name}-${tries}.test`);
-    if (answer.status === 200) break;
-    assert.equal(answer.status, 503);
-    await sleep(100);
-  }
-  while ((await fetch(`${brume.url}/readyz`)).status !== 200) await sleep(100);
+  let tries = 0;
+  const write = async (): Promise<number> => {
+    const { status } = await create(brume, `${name}-${tries++}.test`);
+    assert.ok(status === 200 || status === 503, `status ${status}`);
+    return status;
+  };
+  await waitUntil("a change that is stored", write, (status) => status === 200, 100);
+  const readiness = async (): Promise<string> => (await fetch(`${brume.url}/readyz`)).text();
+  await waitUntil("a service that is ready", readiness, (text) => text.includes('"Status":"ready"'), 100);
 }
 
 test("a paused PostgreSQL: requests fail, and work when it resumes", async () => {
@@ -137,15 +139,17 @@ test("a lost lock is acquired again, and nothing is written while another servic
     and database = (select oid from pg_database where datname = current_database())`;
   const end = `select pg_terminate_backend(pid) from (${holder}) as held`;
   const written = async (subject: number): Promise<void> => {
-    for (;;) {
-      try {
-        await store.write((tx) => insertEvent(tx, subject));
-        return;
-      } catch (error) {
-        assert.ok(error instanceof StorageError, String(error));
-        await sleep(20);
-      }
-    }
+    const write = () =>
+      store
+        .write((tx) => insertEvent(tx, subject))
+        .then(
+          () => null,
+          (error: unknown) => {
+            assert.ok(error instanceof StorageError, String(error));
+            return error.message;
+          },
+        );
+    await waitUntil("a write", write, (reason) => reason === null, 20);
   };
   const atStart = store.foreignWrites();
   try {
@@ -157,7 +161,8 @@ test("a lost lock is acquired again, and nothing is written while another servic
     const taking = other.query("select pg_advisory_lock(x'6272756d'::int, 1)");
     const third = new pg.Client({ connectionString: database.address });
     await third.connect();
-    while ((await third.query(holder.replace("granted", "not granted"))).rows.length === 0) await sleep(5);
+    const waiting = async () => (await third.query(holder.replace("granted", "not granted"))).rowCount ?? 0;
+    await waitUntil("a session that waits for the lock", waiting, (count) => count > 0);
     await third.query(end);
     await third.end();
     await taking;
@@ -165,7 +170,10 @@ test("a lost lock is acquired again, and nothing is written while another servic
       store.write((tx) => insertEvent(tx, 2)),
       StorageError,
     );
-    while (!/Another Brume service has taken the database/.test(store.unavailable() ?? "")) await sleep(20);
+    const reason = () => store.unavailable() ?? "";
+    await waitUntil("the loss of the lock", reason, (text) =>
+      text.includes("Another Brume service has taken the database"),
+    );
     await assert.rejects(
       store.write((tx) => insertEvent(tx, 2)),
       /Another Brume service/,

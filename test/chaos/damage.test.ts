@@ -10,6 +10,7 @@ import { ApiError } from "@brume/api/client.ts";
 import { connect, databaseName } from "../../service/src/store/sqlite.ts";
 import { openDnsClient } from "../support/dnsclient.ts";
 import { createProcess, type Process } from "../support/process.ts";
+import { waitUntil } from "../support/waituntil.ts";
 import { lookUp, lookUpSerial } from "./load.ts";
 
 interface Ready {
@@ -198,12 +199,12 @@ test("a start on a full disk: reads and DNS work, and the log reports it", async
     const metrics = await brume.client.readMetrics({});
     assert.match(metrics, /brume_disk_low 1/);
     rmSync(filler);
-    for (;;) {
-      const made = await create("yes.test").catch((error: unknown) => error);
-      if (!(made instanceof ApiError)) break;
-      assert.equal(made.code, "storage_unavailable");
-      await sleep(100);
-    }
+    const tryCreate = async () => {
+      const made: unknown = await create("yes.test").catch((error: unknown) => error);
+      if (made instanceof ApiError) assert.equal(made.code, "storage_unavailable");
+      return made;
+    };
+    await waitUntil("a change that is stored", tryCreate, (made) => !(made instanceof ApiError), 100);
     assert.equal(await brume.end("SIGTERM"), 0);
   } finally {
     await brume.close();

@@ -13,6 +13,7 @@ import { ApiError } from "@brume/api/client.ts";
 import { checkProblem } from "../support/contractcheck.ts";
 import { openDnsClient } from "../support/dnsclient.ts";
 import { createProcess, type Process, type ProcessOptions } from "../support/process.ts";
+import { waitUntil } from "../support/waituntil.ts";
 import { lookUp } from "./load.ts";
 import { checkStored } from "./stored.ts";
 
@@ -102,7 +103,8 @@ async function fill(disk: Disk, context: TestContext): Promise<void> {
     };
     const writing = Promise.all(Array.from({ length: 8 }, write));
     const until = async (isEnough: () => boolean): Promise<void> => {
-      while (!isEnough()) await Promise.race([sleep(2), writing]);
+      const counts = () => Promise.race([writing, Promise.resolve({ kept: kept.size, refused: refused.size })]);
+      await waitUntil("more changes", counts, isEnough, 2);
     };
     const shown = async (): Promise<number> => (await client.readDomain({ path: { id: ID } })).LinkedRecords.length;
 
@@ -177,7 +179,11 @@ test("sqlite: a log that has filled the disk is moved into the database, and cha
         await sleep(20);
       }
     };
-    while (refused === 0) await write();
+    const writeMore = async () => {
+      await write();
+      return { stored, refused };
+    };
+    await waitUntil("a log without space", writeMore, (count) => count.refused > 0, 0);
     const before = stored;
     const end = performance.now() + 120_000;
     // A log without space has at most space for one of the smallest changes.

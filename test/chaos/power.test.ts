@@ -14,6 +14,7 @@ import { allowLoss, type Reader, StorageError, type Store } from "../../service/
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 import { createProcess } from "../support/process.ts";
 import { withSeed } from "../support/random.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 interface Answered {
   readonly name: string;
@@ -121,7 +122,12 @@ const turns = async (count: number): Promise<void> => {
 };
 /** Waits until the store waits for a sync. */
 const untilSyncing = async (open: readonly unknown[]): Promise<void> => {
-  while (open.length === 0) await turns(1);
+  await waitUntil(
+    "a sync",
+    () => open.length,
+    (count) => count > 0,
+    0,
+  );
 };
 const insert = (store: Store, value: number): Promise<unknown> =>
   store.write((tx) => sql`insert into t values (${sql.lit(value)})`.execute(tx));

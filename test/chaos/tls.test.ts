@@ -8,12 +8,12 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { createProcess } from "../support/process.ts";
 import { serviceProgram } from "../support/program.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 import { createPairs, writePair } from "../support/tlsfiles.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 const folder = resolve(import.meta.dirname, "tls");
 const tls = {
@@ -149,14 +149,16 @@ test("changed files are used for new connections, and open ones continue", async
     const before = await serial();
     // Files that do not match are not used.
     writePair(files, { certificate: second.certificate, key: first.key });
-    for (;;) {
-      const [text] = await read("/readyz");
-      if (/the changed files are not used/.test(text)) break;
-      await sleep(50);
-    }
+    const readiness = async () => (await read("/readyz"))[0];
+    await waitUntil(
+      "the refusal of the files",
+      readiness,
+      (text) => text.includes("the changed files are not used"),
+      50,
+    );
     assert.equal(await serial(), before);
     writePair(files, second);
-    while ((await serial()) === before) await sleep(50);
+    await waitUntil("another certificate", serial, (number) => number !== before, 50);
     const [text, socket] = await read("/readyz", agent);
     assert.equal(socket, open);
     assert.match(text, /"Name":"certificate","Ok":true,"Detail":"cloud\.example\.com, valid until [-\d]+"/);

@@ -14,6 +14,7 @@ import { openStream } from "../support/dnstools.ts";
 import { createProcess } from "../support/process.ts";
 import { type Random, runsOf, withSeed } from "../support/random.ts";
 import { createTestService } from "../support/testservice.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 const packets = runsOf(30_000);
 const streams = runsOf(150);
@@ -129,7 +130,8 @@ test("hostile packets do not disturb the API", (context) =>
         dnsClient.close();
       }
       // The thread may still work on the last packets, and then does not report within a second.
-      while ((await fetch(`${brume.url}/readyz`)).status !== 200) await sleep(50);
+      const readiness = async () => (await fetch(`${brume.url}/readyz`)).text();
+      await waitUntil("a service that is ready", readiness, (text) => text.includes('"Status":"ready"'), 50);
       assert.deepEqual(
         brume.log.filter(({ level }) => level >= 40),
         [],
@@ -175,7 +177,7 @@ for (const kind of databases)
       const readiness = async () =>
         (await fetch(`${brume.url}/readyz`)).json() as ReturnType<typeof client.readReadiness>;
       const until = async (status: string): Promise<void> => {
-        while ((await readiness()).Status !== status) await sleep(20);
+        await waitUntil(status, readiness, ({ Status }) => Status === status, 20);
       };
       const existing = {
         kind,

@@ -16,6 +16,7 @@ import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createExec } from "../../service/src/drivers/exec.ts";
 import { createDiskTools, fileLimit } from "../../service/src/drivers/machine/disk/tool.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 const uid = 688_777;
 const exec = createExec();
@@ -69,7 +70,8 @@ describe("a program that reads a disk", { skip: reason !== "" && reason }, () =>
     try {
       const [pid = ""] = await untilProcesses(1);
       // Before, it is a program that takes its rights away.
-      while (readFileSync(`/proc/${pid}/comm`, "utf8").trim() !== "debugfs") await sleep(10);
+      const program = () => readFileSync(`/proc/${pid}/comm`, "utf8").trim();
+      await waitUntil("debugfs", program, (name) => name === "debugfs");
       work(pid);
     } finally {
       resolve("quit\n");
@@ -128,6 +130,7 @@ describe("a program that reads a disk", { skip: reason !== "" && reason }, () =>
     const { promise: never } = Promise.withResolvers<string>();
     // On a slow host it may take longer to start.
     for (let timeout = 1500, wasSeen = false; !wasSeen; timeout *= 2) {
+      assert.ok(timeout < 200_000, "the program was never seen");
       let hasEnded = false;
       const failed = assert
         .rejects(tools.run(["debugfs"], { ...use, stdin: never, timeout }), {

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Router } from "../../service/src/drivers/router/interface.ts";
 import type { TunnelEngine } from "../../service/src/drivers/router/linux/tunnels.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
 import { firewall, image, port, rule } from "../support/networkspec.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 if (hindrance !== null) console.log(`router driver, repairs: not tried, ${hindrance}`);
 
@@ -45,7 +45,8 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     const pids = (await exec.run(["ip", "netns", "pids", edge()])).split("\n").filter(Boolean);
     const children = pids.map((pid) => exec.find(Number(pid))).filter((child) => child !== null);
     for (const child of children) exec.signal(child, "SIGKILL");
-    while (children.some((child) => exec.isAlive(child))) await sleep(5);
+    const alive = () => children.filter((child) => exec.isAlive(child));
+    await waitUntil("the end of the processes", alive, ({ length }) => length === 0);
   }
 
   before(async () => {
@@ -120,7 +121,8 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     const taken = `require("dgram").createSocket("udp4").bind(67)`;
     const argv = ["ip", "netns", "exec", edge(), process.execPath, "-e", taken];
     await exec.startDetached(argv, { output: "/dev/null" });
-    while (!(await lab.run(edge(), ["ss", "-Hlun"])).includes(":67 ")) await sleep(20);
+    const sockets = () => lab.run(edge(), ["ss", "-Hlun"]);
+    await waitUntil("the program at port 67", sockets, (text) => text.includes(":67 "), 20);
     await assert.rejects(router.apply(spec), /dnsmasq: failed to bind DHCP server socket/);
     assert.deepEqual((await status()).missing, ["dhcp"]);
     await killAll();

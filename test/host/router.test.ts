@@ -12,6 +12,7 @@ import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { firewallText } from "../../service/src/drivers/router/nft/firewall.ts";
 import { createLab, type Guest, hindrance, keyOf, type Lab } from "../support/netnslab.ts";
 import { firewall, image, open, port, rule } from "../support/networkspec.ts";
+import { waitUntil } from "../support/waituntil.ts";
 import { startEndpoint } from "./spaceprocess.ts";
 import { bucketsOf, passes, startTransfer } from "./transfer.ts";
 
@@ -139,7 +140,12 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       for (let change = 0; change < (count > 1000 ? 3 : 8); change++) {
         const before = await counted(first);
         await apply({ firewall: sets[change % 2] ?? open });
-        while ((await counted(first)) === before);
+        await waitUntil(
+          "another packet",
+          () => counted(first),
+          (count) => count !== before,
+          0,
+        );
       }
       sender.send("end");
       const sent = Number(await sender.line());

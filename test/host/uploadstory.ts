@@ -8,10 +8,10 @@ import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Image } from "@brume/api/catalog.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { createCommandLine } from "../support/commandline.ts";
+import { waitUntil } from "../support/waituntil.ts";
 import { type ServerHost, until } from "./serverhost.ts";
 
 /** What the story kills: each resolves when another process of its kind runs. */
@@ -112,5 +112,5 @@ export async function tellUploadStory(host: ServerHost, path: string, victims: V
     [],
   );
   await client.deleteImage({ path: { id: ID } }, { wait: 60 });
-  while (left().includes(`own-${ID}`)) await sleep(50);
+  await waitUntil("the removal of the image", left, (names) => !names.includes(`own-${ID}`), 50);
 }

@@ -23,6 +23,7 @@ import { createSim as createRouter, type SimulatedRouter } from "../../service/s
 import { type AgentLab, createAgentLab, description, withSimulated } from "../support/agentlab.ts";
 import { machine, until } from "../support/machinelab.ts";
 import { image, port } from "../support/networkspec.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 const isCode =
   (code: AgentErrorCode, text = /./) =>
@@ -192,7 +193,8 @@ describe("requests", () => {
     let refused = 0;
     const calls = [1, 2, 3, 4, 5].map(() => client.machines.observe());
     for (const call of calls) call.catch(() => refused++);
-    while (refused < 2) await new Promise(setImmediate);
+    const isFull = (count: number) => count >= 2;
+    await waitUntil("two refusals", () => refused, isFull);
     resolve();
     const many = await Promise.allSettled(calls);
     const busy = many.filter((one) => one.status === "rejected" && isCode("busy")(one.reason));
@@ -234,7 +236,8 @@ describe("requests", () => {
     await second();
     // The space is free again, and invalid requests use up the calls of this second.
     assert.equal(await ask("/router/apply", " ".repeat(20_000)), "input_invalid");
-    while ((await ask("/router/apply", " ".repeat(20_000))) !== "busy");
+    const askAgain = () => ask("/router/apply", " ".repeat(20_000));
+    await waitUntil("the limit of calls in a second", askAgain, (code) => code === "busy", 0);
   });
 
   test("a newer control plane ends the older one", async () => {

@@ -21,6 +21,7 @@ import {
 } from "../support/enginefixture.ts";
 import { openServerFixture } from "../support/serverfixture.ts";
 import { createTestService } from "../support/testservice.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 const minute = 60_000;
 const days = 24 * 60 * minute;
@@ -94,8 +95,12 @@ for (const by of [-10 * days, 10 * days]) {
     begun.open();
     await end.reached;
     alarm.pass(1000);
-    // A commit takes as long as the database needs. If none follows, the time limit of the tests ends this one.
-    while (!told.includes("10 %")) await new Promise(setImmediate);
+    // A commit takes as long as the database needs.
+    await waitUntil(
+      "the note",
+      () => told,
+      (notes) => notes.includes("10 %"),
+    );
     end.open();
     await engine.idle();
     await engine.drain();

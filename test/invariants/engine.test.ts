@@ -21,6 +21,7 @@ import {
   typesOf,
 } from "../support/enginefixture.ts";
 import { drive } from "../support/flowfixture.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 invariant("a commit wakes the engine of its process at once", async (store) => {
   const alarm = createTestAlarm();
@@ -47,12 +48,9 @@ invariant("several engines share the work, one worker per task", async (store, d
   const tasks: Task[] = [];
   for (let n = 0; n < 60; n++) tasks.push(await begin(store, testFlow, n % 20, alarm.now()));
   for (const engine of engines) engine.run();
-  const over = async () =>
-    (await store.read.selectFrom("task").select("id").where("end_date", "is", null).execute()).length === 0;
-  while (!(await over())) {
-    alarm.pass(50);
-    await turn();
-  }
+  const left = store.read.selectFrom("task").select(["id", "step", "tries"]).where("end_date", "is", null);
+  const advance = () => (alarm.pass(50), left.execute());
+  await waitUntil("the end of all flows", advance, ({ length }) => length === 0, 0);
   await Promise.all(engines.map((engine) => engine.drain()));
   assert.equal(fixture.busiest, 1);
   assert.equal(fixture.changes, 60);
@@ -95,10 +93,11 @@ invariant(
     });
     engine.run();
     await gate.reached;
-    while (other.length < subjects.length) await turn();
+    const hasAll = ({ length }: readonly unknown[]) => length >= subjects.length;
+    await waitUntil("the wide reconciler", () => other, hasAll);
     assert.deepEqual([done, busy], [[], 2]);
     gate.open();
-    while (done.length < subjects.length) await turn();
+    await waitUntil("the narrow reconciler", () => done, hasAll);
     assert.deepEqual([busiest, done.toSorted((a, b) => a - b)], [2, subjects]);
     await engine.drain();
   },
@@ -178,14 +177,14 @@ test("a start during the end of another flow is not lost (postgres)", async () =
         where not granted and database = (select oid from pg_database where datname = current_database())`;
       return (await query.execute(store.read)).rows[0]?.count ?? 0;
     };
-    while ((await stuck()) < 1) await turn();
+    await waitUntil("a statement that waits for a lock", stuck, (count) => count >= 1);
     let answered = false;
     // Another process starts it: the writes of one process wait for each other.
     const starter = observeCommits(await database.open());
     const starting = begin(starter, testFlow, 1, alarm.now()).finally(() => {
       answered = true;
     });
-    while (!answered && (await stuck()) < 2) await turn();
+    await waitUntil("an end, or two statements that wait", stuck, (count) => answered || count >= 2);
     gate.open();
     await holding;
     const second = await starting;
@@ -386,10 +385,11 @@ invariant("waiters are notified, also of another engine's work, or stop waiting"
   const notified = idle.ended(id).then(() => void (isNotified = true));
   engine.run();
   await engine.idle();
-  while (!isNotified) {
-    alarm.step();
-    await turn();
-  }
+  await waitUntil(
+    "the notification",
+    () => alarm.step(),
+    () => isNotified,
+  );
   await notified;
   await engine.ended(id);
   await engine.drain();

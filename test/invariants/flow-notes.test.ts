@@ -14,6 +14,7 @@ import {
 } from "../support/enginefixture.ts";
 import { imageRow } from "../support/rows.ts";
 import { openServerFixture } from "../support/serverfixture.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 invariant("a step reports its progress while it runs", async (store) => {
   const alarm = createTestAlarm();
@@ -41,7 +42,7 @@ invariant("a step reports its progress while it runs", async (store) => {
   await gate.reached;
   alarm.pass(1000);
   const detail = async () => (await mustFind(store, id)).steps[0]?.detail;
-  while ((await detail()) === "") await new Promise(setImmediate);
+  await waitUntil("a note", detail, (text) => text !== "");
   const task = await mustFind(store, id);
   assert.deepEqual([task.state, task.steps[0]?.state, await detail()], ["InProgress", "InProgress", "11 %"]);
   gate.open();

@@ -1,7 +1,6 @@
 /** Tables that grow with use are limited by number and age, in small transactions, and a wrong clock makes no row old. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { auditRows } from "../../service/src/account/table.ts";
 import { defaultKeep } from "../../service/src/config/retention.ts";
@@ -16,6 +15,7 @@ import type { Store } from "../../service/src/store/db.ts";
 import { endedDeliveries } from "../../service/src/webhook/table.ts";
 import { invariant } from "../support/enginefixture.ts";
 import { createTestService } from "../support/testservice.ts";
+import { waitUntil } from "../support/waituntil.ts";
 import { insertEvent } from "../support/writer.ts";
 
 const day = 86_400_000;
@@ -234,12 +234,14 @@ test("the file stays small over many creations and deletions", { timeout: 300_00
       const peak = await pages();
       assert.ok(peak > 1200, `the file has grown: ${peak} pages`);
       most = Math.max(most, peak);
-      for (;;) {
-        const counts = await Promise.all([...rules, { table: "event" as const }].map((rule) => countOf(store, rule)));
-        if (counts.every((count) => count <= small.count)) break;
-        await sleep(50);
-      }
-      while ((await pages()) > 700) await sleep(50);
+      const readCounts = () => Promise.all([...rules, { table: "event" as const }].map((rule) => countOf(store, rule)));
+      await waitUntil(
+        "few rows in each table",
+        readCounts,
+        (counts) => counts.every((count) => count <= small.count),
+        50,
+      );
+      await waitUntil("a small file", pages, (count) => count <= 700, 50);
     }
     context.diagnostic(`${most} pages at most, ${await pages()} at the end`);
   } finally {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { journal, type Reader, rest, type Store } from "../../service/src/store/db.ts";
 import { databases, startDatabase } from "../support/databases.ts";
+import { waitUntil } from "../support/waituntil.ts";
 import { insertEvent } from "../support/writer.ts";
 
 function turnInvariant(name: string, prove: (store: Store) => Promise<void>): void {
@@ -65,7 +66,12 @@ turnInvariant("a long write that rests leaves turns to reads, which see nothing 
       await rest(tx);
     }
     // A read from PostgreSQL takes as long as its process needs.
-    while (store.kind === "postgres" && seen.length <= 3) await new Promise((resolve) => void setImmediate(resolve));
+    if (store.kind === "postgres")
+      await waitUntil(
+        "four reads",
+        () => seen,
+        ({ length }) => length > 3,
+      );
     isOver = true;
   });
   await reading;

@@ -5,7 +5,6 @@
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { contract, type OperationName, operationNames } from "@brume/api/contract.ts";
 import type { ChangeInput, DnsRecord, Domain, RecordType } from "@brume/api/dns.ts";
 import { isChange, type Operation } from "@brume/api/operation.ts";
@@ -14,6 +13,7 @@ import { decode, query } from "../support/dnsclient.ts";
 import { openStream } from "../support/dnstools.ts";
 import { type Harness, onEveryDatabase } from "../support/harness.ts";
 import { runsOf, withSeed } from "../support/random.ts";
+import { waitUntil } from "../support/waituntil.ts";
 import { prepareRequests } from "./dryrun.ts";
 import { openWalk } from "./walk.ts";
 
@@ -277,13 +277,24 @@ onEveryDatabase("consistency", (harness) => {
         seen.add(generation);
       }
     });
-    await until(() => seen.size > 0);
+    await waitUntil(
+      "an event",
+      () => seen.size,
+      (size) => size > 0,
+    );
     for (let generation = 1; generation <= 25; generation++) {
       const Changes = ids.map((ID, i) => ({ Op: "Update" as const, ID, IP: address(i, generation) }));
       await harness.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
       last = generation;
     }
-    await Promise.race([Promise.all(watchers), until(() => seen.has(last))]);
+    await Promise.race([
+      Promise.all(watchers),
+      waitUntil(
+        `event ${last}`,
+        () => seen,
+        () => seen.has(last),
+      ),
+    ]);
     isOver = true;
     await Promise.all(watchers);
     for (const stream of streams) stream.socket.destroy();
@@ -291,26 +302,22 @@ onEveryDatabase("consistency", (harness) => {
   });
 });
 
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await sleep(1);
-}
-
 /** Waits until no background work writes. Periodic runs of reconcilers may continue. */
 async function settle({ brume }: Harness): Promise<void> {
-  for (;;) {
+  const readWork = async (): Promise<object[]> => {
     const tasks = await brume.store.read
       .selectFrom("task")
       .select(["name", "state", "wake", "served", "lease"])
       .execute();
-    const isCalm = tasks.every((task) => (task.state === "Keeping" ? isServed(task) : task.state !== "InProgress"));
     const waiting = await brume.store.read
       .selectFrom("webhook_delivery")
       .select("id")
       .where("due", "is not", null)
       .execute();
-    if (isCalm && waiting.length === 0) return;
-    await sleep(20);
-  }
+    const running = tasks.filter((task) => (task.state === "Keeping" ? !isServed(task) : task.state === "InProgress"));
+    return [...running, ...waiting];
+  };
+  await waitUntil("the end of the work", readWork, ({ length }) => length === 0, 20);
 }
 
 /** The worker of webhooks runs as long as a webhook exists, and serves requests when it ends. */

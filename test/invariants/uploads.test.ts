@@ -18,6 +18,7 @@ import { after, before, describe, test } from "node:test";
 import type { Uploads } from "../../service/src/drivers/content/interface.ts";
 import { createUploads } from "../../service/src/drivers/content/uploads.ts";
 import { type AgentLab, type Carrier, createAgentLab } from "../support/agentlab.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 const bytes = randomBytes(2_000_000);
 const day = 86_400_000;
@@ -60,8 +61,8 @@ for (const carrier of ["near", "unix", "tls"] as const)
     }
     /** Resolves when the file has so many bytes. */
     async function arrived(name: string, size: number): Promise<void> {
-      while (!existsSync(join(folder, name)) || stored(name).length < size)
-        await new Promise((done) => setTimeout(done, 5));
+      const length = () => (existsSync(join(folder, name)) ? stored(name).length : 0);
+      await waitUntil(`${size} bytes of ${name}`, length, (bytes) => bytes >= size);
     }
 
     test("a file grows part by part, and what was synced is reported", async () => {
@@ -99,7 +100,11 @@ for (const carrier of ["near", "unix", "tls"] as const)
       await arrived("own-3", 250_000);
       second.stream.destroy();
       await second.closed;
-      while ((await uploads.syncUpload("own-3", 0)) < 250_000) await new Promise((done) => setTimeout(done, 5));
+      await waitUntil(
+        "250,000 synced bytes",
+        () => uploads.syncUpload("own-3", 0),
+        (count) => count >= 250_000,
+      );
       const third = await open("own-3", 250_000);
       await uploads.removeUpload("own-3");
       await third.closed;

@@ -1,6 +1,6 @@
 /** Sends the request of a `curl` command line, with the flags that the documents use. */
 import { Readable } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
+import { waitUntil } from "./waituntil.ts";
 
 /** Result of a call. */
 export interface Response {
@@ -45,7 +45,12 @@ export async function curl(words: readonly string[]): Promise<Response> {
   const reading = (async () => {
     if (answer.body) for await (const part of Readable.fromWeb(answer.body)) out += String(part);
   })().catch(() => {});
-  while (out === "") await delay(streamPause);
+  await waitUntil(
+    "the first bytes of the stream",
+    () => out,
+    (text) => text !== "",
+    streamPause,
+  );
   controller.abort();
   await reading;
   return { status: answer.status, out: lines + out };

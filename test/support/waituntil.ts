@@ -1,0 +1,23 @@
+/** Waits for a condition of a test. A wait that does not end fails with the last state: a time-out of the test runner shows none. */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
+
+/** Milliseconds, far above what a busy host needs. */
+const limit = 120_000;
+
+/** Reads a value until it fits, and resolves to it. `what` is the end of the sentence `waited for …`. */
+export async function waitUntil<T>(
+  what: string,
+  read: () => T | Promise<T>,
+  fits: (value: T) => boolean,
+  pause = 5,
+): Promise<T> {
+  const end = performance.now() + limit;
+  for (;;) {
+    const value = await read();
+    if (fits(value)) return value;
+    if (performance.now() > end) assert.fail(`waited for ${what}; the last state: ${inspect(value, { depth: 4 })}`);
+    await sleep(pause);
+  }
+}
