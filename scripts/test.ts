@@ -83,9 +83,9 @@ for (const each of [queue, ended]) mkdirSync(each);
 for (const [index, file] of files.entries()) writeFileSync(join(queue, String(index).padStart(4, "0")), file);
 const program = pathToFileURL(join(import.meta.dirname, "testprocess.ts")).href;
 const entry = `import { runFiles } from ${JSON.stringify(program)};\nawait runFiles(${JSON.stringify(queue)}, ${JSON.stringify(ended)});\n`;
-// Unit tests compute; most others wait for guests, protocol timers and other processes. More than three for each processor save no time,
+// Unit tests compute, and some wait for files; most others wait for guests, protocol timers and other processes. More processes save no time,
 // and slow the guests down.
-const needed = files.every((file) => !file.startsWith("test/")) ? processors : 3 * processors;
+const needed = files.every((file) => !file.startsWith("test/")) ? processors + 1 : 3 * processors;
 const entries = Array.from({ length: Math.min(needed, files.length) }, (_, index) => {
   const path = join(folder, `process-${index + 1}.mjs`);
   writeFileSync(path, entry);
