@@ -3,11 +3,11 @@ import type { Account } from "@brume/api/account.ts";
 import type { Client } from "@brume/api/client.ts";
 import type { Event } from "@brume/api/event.ts";
 import { grants, type Scope } from "@brume/api/operation.ts";
-import { QueryClient, type QueryKey, useQuery } from "@tanstack/react-query";
+import { QueryClient, useQuery } from "@tanstack/react-query";
 import { createContext, useCallback, useContext } from "react";
 import { type Cell, createCell } from "./cell.ts";
 import { createConsoleClient } from "./client.ts";
-import { applyEvents } from "./patch.ts";
+import { createCacheUpdates } from "./follow.ts";
 import { type Connection, type EventStream, startStream } from "./stream.ts";
 import { createUploads, type Uploads } from "./uploads.ts";
 
@@ -31,8 +31,6 @@ export interface Data {
 
 /** Events that a page keeps for the live list. */
 const mostRecent = 500;
-/** Milliseconds between two reads of a list whose members have changed. */
-const listPause = 250;
 
 export function createData(): Data {
   const signedIn = createCell<SignedIn>("unknown");
@@ -44,8 +42,7 @@ export function createData(): Data {
       queries: { staleTime: Infinity, gcTime: 300_000, retry: false, refetchOnWindowFocus: false },
     },
   });
-  const stale = new Map<string, QueryKey>();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  const updates = createCacheUpdates(queries);
   let stream: EventStream | null = null;
 
   const client = createConsoleClient(() => onSignedOut());
@@ -54,9 +51,7 @@ export function createData(): Data {
     uploads.stop();
     stream?.close();
     stream = null;
-    clearTimeout(timer);
-    timer = undefined;
-    stale.clear();
+    updates.clear();
     recent.set([]);
     queries.clear();
     signedIn.set("out");
@@ -64,32 +59,26 @@ export function createData(): Data {
   const onSignedOut = (): void => {
     if (signedIn.get() !== "out") stop();
   };
-  const refresh = (): void => {
-    timer = undefined;
-    for (const key of stale.values()) void queries.invalidateQueries({ queryKey: key });
-    stale.clear();
-  };
   const onEvents = (events: readonly Event[]): void => {
-    for (const key of applyEvents(queries, events)) stale.set(key.join(), key);
+    updates.apply(events);
+    const { readAgain } = updates;
     // Capacity and usage change with the objects.
-    if (events.some(({ Resource }) => Resource === "server")) stale.set("location", ["location"]);
-    // The domain of a record has a new serial, and a record may be new.
-    for (const { Resource, ParentID } of events)
-      if (Resource === "record" && ParentID !== null) stale.set(`domain${ParentID}`, ["domain", "one", ParentID]);
-    // Events contain no counters of rules and no keys of tunnels.
+    if (events.some(({ Resource }) => Resource === "server")) readAgain(["location"]);
     for (const { Resource, ResourceID, ParentID } of events) {
+      // The domain of a record has a new serial, and a record may be new.
+      if (Resource === "record" && ParentID !== null) readAgain(["domain", "one", ParentID]);
+      // Events contain no counters of rules and no keys of tunnels.
       if (Resource === "publicnetwork") {
-        stale.set(`network${ResourceID}`, ["publicnetwork", "one", ResourceID]);
-        stale.set(`counters${ResourceID}`, ["rulecounters", ResourceID]);
+        readAgain(["publicnetwork", "one", ResourceID]);
+        readAgain(["rulecounters", ResourceID]);
       }
-      if (Resource === "tunnel" && ParentID !== null) stale.set(`tunnels${ParentID}`, ["tunnelstatus", ParentID]);
+      if (Resource === "tunnel" && ParentID !== null) readAgain(["tunnelstatus", ParentID]);
     }
-    if (events.some(({ Type }) => Type === "domain.withdrawn")) stale.set("withdrawn", ["withdrawn"]);
-    stale.set("project", ["project", "own"]);
-    if (events.some(({ Resource }) => Resource === "project")) stale.set("projects", ["projects"]);
+    if (events.some(({ Type }) => Type === "domain.withdrawn")) readAgain(["withdrawn"]);
+    readAgain(["project", "own"]);
+    if (events.some(({ Resource }) => Resource === "project")) readAgain(["projects"]);
     // Every change has an entry in the audit log, and a delivery to each webhook. Only what a page shows is read again.
-    for (const key of ["audit", "delivery"]) stale.set(key, [key]);
-    timer ??= setTimeout(refresh, listPause);
+    for (const key of ["audit", "delivery"]) readAgain([key]);
     recent.set([...events.toReversed(), ...recent.get()].slice(0, mostRecent));
   };
 
@@ -103,7 +92,7 @@ export function createData(): Data {
     start(after) {
       signedIn.set("in");
       if (stream !== null) return;
-      stream = startStream({ after, onEvents, onGap: () => void queries.invalidateQueries(), onSignedOut });
+      stream = startStream({ after, onEvents, onGap: () => updates.readAllAgain(), onSignedOut });
       const { connection: of } = stream;
       of.subscribe(() => connection.set(of.get()));
     },

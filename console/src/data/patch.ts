@@ -74,14 +74,34 @@ function patchList(rows: readonly Row[], changes: ReadonlyMap<number, Row | null
   return isChanged ? next : rows;
 }
 
+/** Returns true if the query of the key contains the object of the event. */
+export function concerns([kind, form, id]: QueryKey, { Resource, ResourceID, ParentID }: Event): boolean {
+  if (kind !== Resource) return false;
+  if (form === "one") return id === ResourceID;
+  return form === "list" && (!nested.has(Resource) || id === undefined || id === ParentID);
+}
+
+/** Writes events, which `concerns` has selected, into one query. */
+export function patchQuery(queries: QueryClient, key: QueryKey, events: readonly Event[]): void {
+  const changes = new Map(collapse(events).map((event) => [event.ResourceID, rowOf(event)]));
+  if (key[1] === "list") queries.setQueryData<readonly Row[]>(key, (rows) => rows && patchList(rows, changes));
+  // A deleted object was reset with its event.
+  for (const row of key[1] === "one" ? changes.values() : [])
+    if (row !== null) queries.setQueryData<Row>(key, (before) => before && merge(before, row));
+}
+
+/** Returns the object after the event; null: the project does not have it any more, as it was deleted or withdrawn. */
+function rowOf({ Type, Data }: Event): Row | null {
+  return Data === null || Type.endsWith(".deleted") || Type.endsWith(".withdrawn") ? null : (Data as Row);
+}
+
 /** Writes events into the cache. Returns the keys of lists that must be read again, because objects were created. */
 export function applyEvents(queries: QueryClient, events: readonly Event[]): QueryKey[] {
   const stale: QueryKey[] = [];
   const groups = new Map<string, { readonly key: QueryKey; readonly changes: Map<number, Row | null> }>();
-  for (const { Type, Resource, ResourceID, ParentID, Data } of collapse(events)) {
-    // A withdrawn domain is no domain of the project any more.
-    const isGone = Data === null || Type.endsWith(".deleted") || Type.endsWith(".withdrawn");
-    const row = isGone ? null : (Data as Row);
+  for (const event of collapse(events)) {
+    const { Type, Resource, ResourceID, ParentID } = event;
+    const row = rowOf(event);
     const one = [Resource, "one", ResourceID];
     // A page that shows the object reads it again, and shows that it does not exist.
     if (row === null) void queries.resetQueries({ queryKey: one });
