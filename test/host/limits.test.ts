@@ -112,7 +112,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.equal(await arriving(at(modest), 4, 6), 4);
     // Each side resolves the other again.
     await lab.ip(edge(), ["neigh flush dev br0"]);
-    assert.ok(await lab.works(edge(), ["ping", "-6", "-n", "-c", "1", "-W", "3", "fd24:2::10a"]));
+    assert.ok(await lab.works(edge(), ["ping", "-6", "-n", "-c", "1", "-W", "60", "fd24:2::10a"]));
     await lab.ip(space, ["neigh flush dev eth0"]);
     assert.equal(await arriving(at(sixth), 1, 6), 0);
     assert.match(await exec.run(["ip", "-n", space, "neigh", "show", "fd24:2::1", "dev", "eth0"]), /lladdr/);
@@ -120,7 +120,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
 
   test("TCP counts like UDP", async () => {
     const { space } = at(other);
-    await lab.run(space, ["ping", "-c", "1", "-W", "5", "198.18.0.2"]);
+    await lab.run(space, ["ping", "-c", "1", "-W", "60", "198.18.0.2"]);
     await lab.seen(lab.internet);
     const before = await crowded();
     const packets = Array.from({ length: 200 }, (_, index) => ({
@@ -201,7 +201,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
   test("neighbours that a guest invents leave space for others", async () => {
     const { space, port: own } = at(alike);
     await lab.run(space, ["sysctl", "-qw", "net.ipv6.ip_nonlocal_bind=1"]);
-    assert.ok(await lab.works(space, ["ping", "-6", "-n", "-c", "1", "-W", "3", "fd24:2::1"]));
+    assert.ok(await lab.works(space, ["ping", "-6", "-n", "-c", "1", "-W", "60", "fd24:2::1"]));
     const index = (await lab.run(space, ["cat", "/sys/class/net/eth0/ifindex"])).trim();
     // Each solicitation comes from another link-local address: type, code, sum, four bytes, target, own hardware address.
     const script = `use Socket qw(:all); my ($count, $index, $mac) = @ARGV; my $edge = inet_pton(AF_INET6, "fd24:2::1");
@@ -262,6 +262,6 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     const listing = await lab.run(lab.internet, ["nft", "list", "counters", "table", "inet", "tally"]);
     const came = Number(/packets (\d+)/.exec(listing)?.[1]);
     assert.ok(came > 0 && came < sent / 2, `${came} of ${sent}`);
-    assert.ok(await lab.works(at(modest).space, ["ping", "-n", "-c", "1", "-W", "3", "198.18.0.2"]));
+    assert.ok(await lab.works(at(modest).space, ["ping", "-n", "-c", "1", "-W", "60", "198.18.0.2"]));
   });
 });

@@ -102,7 +102,7 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
   const path = { id: network.Id };
   const server = await plug(network.Id);
   // Resolve neighbours first, so that nothing below waits for it.
-  for (const target of ["198.18.0.2", "fd18::2"]) await lab.run(server.space, ["ping", "-c", "1", "-W", "5", target]);
+  for (const target of ["198.18.0.2", "fd18::2"]) await lab.run(server.space, ["ping", "-c", "1", "-W", "60", target]);
   const ends = [...otherHosts.map((far) => [server.ip, far] as const), [server.ip6, otherHost6] as const];
   const runs = runsOf(24, 4);
   let checked = 0;

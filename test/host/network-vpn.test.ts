@@ -112,7 +112,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     const now = await statusOf("office");
     assert.ok(now.BytesIn >= 84 && now.BytesOut >= 84 && now.LastSeen !== null && now.EstablishedAt !== null);
     // And the other way round.
-    assert.ok(await fixture.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
+    assert.ok(await fixture.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "60", server.ip]));
     await until("events of both", async () => (await fixture.events("tunnel.up")).length === 2);
   });
 
@@ -120,11 +120,11 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     const set = (Rules: readonly object[]) =>
       fixture.client.configureFirewall({ path: path(), body: { Rules: Rules as [] } }, { wait: 60 });
     await set([{ Action: "Allow", Source: office.cidr }]);
-    assert.ok(await fixture.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
+    assert.ok(await fixture.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "60", server.ip]));
     assert.equal(await fixture.lab.works(branch.serverSpace, ["ping", "-q", "-c", "1", "-W", "0.7", server.ip]), false);
     assert.equal(await ping(office.server), false);
     await fixture.client.configureFirewall({ path: path(), body: { Enabled: false } }, { wait: 60 });
-    assert.ok(await ping(office.server));
+    assert.ok(await ping(office.server, "-W", "60"));
   });
 
   test("the list is replaced completely, and unchanged tunnels keep running", async () => {
@@ -167,7 +167,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     assert.match(reason?.detail ?? "", new RegExp(office.address.replaceAll(".", "\\.")));
     assert.ok(!JSON.stringify(reason).includes("Another-Key"));
     assert.equal(await ping(office.server), false);
-    assert.ok(await ping(branch.server), "the other one continues");
+    assert.ok(await ping(branch.server, "-W", "60"), "the other one continues");
     assert.deepEqual(await unencrypted(), []);
     await until("the event", async () =>
       (await fixture.events("tunnel.down")).some(({ ResourceID }) => ResourceID === Id),

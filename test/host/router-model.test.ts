@@ -117,7 +117,7 @@ test("random rules have the same effect on packets as in the model", { skip: hin
       [guests[1].space, "198.18.0.2"],
       [guests[0].space, "fd18::2"],
     ] as const)
-      await lab.run(space, ["ping", "-c", "1", "-W", "5", target]);
+      await lab.run(space, ["ping", "-c", "1", "-W", "60", target]);
 
     const runs = runsOf(20, 8);
     let judged = 0;

@@ -263,7 +263,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       const next = port(id, "10.64.0.14");
       await lab.guest(image(), next);
       await apply({ ports: [...ports, next] });
-      assert.ok(await lab.works(edge(), ["ping", "-n", "-c", "1", "-W", "3", "10.64.0.14"]), `port ${id}`);
+      assert.ok(await lab.works(edge(), ["ping", "-n", "-c", "1", "-W", "60", "10.64.0.14"]), `port ${id}`);
       await apply();
     }
   });

@@ -106,7 +106,8 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
     return networks.flatMap(({ tunnels }) => tunnels.map(({ state }) => state));
   };
   const bothUp = () => until("both ends up", async () => (await states()).join() === "up,up");
-  const ping = () => lab.works(guests[0].space, ["ping", "-c", "1", "-W", "1", "-q", "10.64.0.18"]);
+  const ping = (seconds = 1) =>
+    lab.works(guests[0].space, ["ping", "-c", "1", "-W", String(seconds), "-q", "10.64.0.18"]);
   /** Returns the unencrypted packets between the two blocks that crossed the host since the last call. */
   const unencrypted = async (): Promise<readonly string[]> =>
     [...(await lab.seen(lab.machine))].filter((key) => key.includes("10.64.0.1"));
@@ -123,7 +124,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
 
   test("without a tunnel they reach each other unencrypted", async () => {
     await apply(null);
-    assert.ok(await ping());
+    assert.ok(await ping(60));
     assert.ok((await unencrypted()).length > 0);
   });
 
@@ -135,7 +136,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
       await apply(tunnel);
       await unencrypted();
       await bothUp();
-      assert.ok(await until("a packet", ping));
+      assert.ok(await until("a packet", () => ping()));
       assert.deepEqual(await unencrypted(), []);
     });
 
@@ -144,7 +145,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
       await bothUp();
       assert.equal(await ping(), false);
       await apply(tunnel);
-      assert.ok(await until("a packet", ping));
+      assert.ok(await until("a packet", () => ping()));
     });
 
     test(`${name}: a new driver takes over without a lost packet`, async () => {
@@ -165,7 +166,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
       assert.deepEqual(await unencrypted(), []);
       await apply(tunnel);
       await bothUp();
-      assert.ok(await until("a packet", ping));
+      assert.ok(await until("a packet", () => ping()));
     });
 
     test(`${name}: after a kill the engine restarts by itself, and nothing leaves unencrypted`, async () => {
@@ -177,7 +178,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
       assert.equal(daemons.length, 1);
       for (const daemon of daemons) exec.signal(daemon, "SIGKILL");
       await pinging;
-      assert.ok(await until("a packet", ping));
+      assert.ok(await until("a packet", () => ping()));
       await bothUp();
       assert.deepEqual(await unencrypted(), []);
     });

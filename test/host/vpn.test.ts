@@ -27,7 +27,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     const start = Date.now();
     await at.apply(tunnel);
     await at.isUp();
-    assert.ok(await at.fixture.ping("10.24.2.2"));
+    assert.ok(await at.fixture.reaches("10.24.2.2"));
     const status = await at.statusOf();
     assert.equal(status.proposal, "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048");
     assert.deepEqual([status.localSubnets, status.peerSubnets], [["10.24.1.0/24"], ["10.24.2.0/24"]]);
@@ -70,7 +70,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       await at.apply(changed);
       const { peerSubnets } = await at.isUp();
       assert.deepEqual(peerSubnets.toSorted(), changed.peerSubnets);
-      for (const subnet of peerSubnets) assert.ok(await at.fixture.ping(subnet.replace(".0/24", ".2")), subnet);
+      for (const subnet of peerSubnets) assert.ok(await at.fixture.reaches(subnet.replace(".0/24", ".2")), subnet);
     });
 
   test("a peer without a known address initiates", async () => {
@@ -79,7 +79,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     await at.far.load(farText(called));
     const status = await at.isUp();
     assert.equal(status.peerAddress, "192.0.2.2");
-    assert.ok(await at.fixture.ping("10.24.2.2"));
+    assert.ok(await at.fixture.reaches("10.24.2.2"));
   });
 
   const mistakes: readonly (readonly [string, Partial<IpsecTunnel>, TunnelFault, RegExp])[] = [
@@ -133,7 +133,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.match(reason.detail, /Configured here: 10\.24\.1\.0\/24 on our side and 10\.24\.2\.0\/24 on the peer's/);
       await at.far.load(farText(desired));
       await at.isUp();
-      assert.ok(await at.fixture.ping("10.24.2.2"));
+      assert.ok(await at.fixture.reaches("10.24.2.2"));
     });
 
   test("mistakes of a peer that initiates are explained too", async () => {
@@ -197,7 +197,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       if (peer === null) await at.far.load(farText(...many));
       for (const { id } of many) await at.isUp(id);
       vici.close();
-      assert.ok(await at.fixture.ping("10.25.29.1"));
+      assert.ok(await at.fixture.reaches("10.25.29.1"));
       // The flood protection of either end does not drop these tunnels.
       assert.doesNotMatch(logged.join("\n") + at.far.said().slice(before), /ignoring IKE_SA setup/);
       await at.remove();
@@ -228,7 +228,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     await at.apply({ ...tunnel, mtu: 1300 });
     await at.isUp();
     assert.equal(await at.fixture.ping("10.24.2.2", "-M", "do", "-s", "1280"), false);
-    assert.ok(await at.fixture.ping("10.24.2.2", "-M", "do", "-s", "1272"));
+    assert.ok(await at.fixture.reaches("10.24.2.2", "-M", "do", "-s", "1272"));
   });
 
   test("a single server can be the only local subnet, and keeps its address", async () => {
@@ -236,7 +236,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     await at.far.load(farText(single));
     await at.apply(single);
     await at.isUp();
-    assert.ok(await at.fixture.ping("10.24.2.2"));
+    assert.ok(await at.fixture.reaches("10.24.2.2"));
     // The answers come from the server itself: its edge does not answer for it.
     await exec.run(["ip", "-n", at.fixture.here.server, "link", "set", "eth0", "down"]);
     const fromFar = ["ip", "netns", "exec", at.fixture.far.server, "ping", "-c", "1", "-W", "1", "10.24.1.2"];
@@ -293,6 +293,6 @@ describe("a peer that rejected our subnets", { skip, concurrency: false }, () =>
         await at.far.load(farText(desired));
         await at.apply(desired);
         await at.isUp();
-        assert.ok(await at.fixture.ping("10.24.2.2"));
+        assert.ok(await at.fixture.reaches("10.24.2.2"));
       });
 });

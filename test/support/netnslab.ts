@@ -142,8 +142,16 @@ export async function createLab(): Promise<Lab> {
   await add(machine);
   await add(internet);
   await ip(null, [`link add w0 netns ${machine} type veth peer name w1 netns ${internet}`]);
-  await ip(machine, ["addr add 198.18.0.1/24 dev w0", "addr add fd18::1/64 dev w0 nodad", "link set w0 up"]);
-  await ip(internet, ["addr add 198.18.0.2/24 dev w1", "addr add fd18::2/64 dev w1 nodad", "link set w1 up"]);
+  // Neighbour solicitations for forwarded packets need a link-local address; the kernel's own is tentative for the first seconds.
+  const addWan = (space: string, device: string, n: number) =>
+    ip(space, [
+      `addr add 198.18.0.${n}/24 dev ${device}`,
+      `addr add fd18::${n}/64 dev ${device} nodad`,
+      `addr add fe80::${n}/64 dev ${device} nodad`,
+      `link set ${device} up`,
+    ]);
+  await addWan(machine, "w0", 1);
+  await addWan(internet, "w1", 2);
   await ip(internet, [
     "route add default via 198.18.0.1",
     "route add default via fd18::1",
