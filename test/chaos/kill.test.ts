@@ -44,13 +44,13 @@ for (const kind of databases) {
     withSeed(async (random) => {
       const brume = await createProcess(kind);
       try {
-        await brume.client.createDomain({ body: { Name: sharedZone } });
+        const { ID } = await brume.client.createDomain({ body: { Name: sharedZone } });
         const [event] = (await brume.client.listEvents()).slice(-1);
         const [audit] = await brume.client.listAudit({ query: { limit: 1 } });
         const closed: LedgerResult = { event: event?.ID ?? 0, audit: audit?.ID ?? 0 };
         const follower = createFollower(closed.event);
         const ids: number[] = [];
-        const load = createLoad(random, writers);
+        const load = createLoad(random, writers, ID);
         const sums = { acknowledged: 0, doubtful: 0, happened: 0 };
 
         // A round may end before any response; then more rounds follow.

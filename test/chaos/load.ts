@@ -97,13 +97,14 @@ export async function lookUpSerial(asker: DnsClient, zone: string, isOver = neve
   return soa === undefined ? null : (soa.data as { serial: number }).serial;
 }
 
-export function createLoad(random: Random, size: number): Load {
+/** Creates writers that change domains of their own and the existing domain `sharedZone`, which has this ID. */
+export function createLoad(random: Random, size: number, sharedId: number): Load {
   const writers: Writer[] = Array.from({ length: size }, (_, number) => ({ number, things: new Map(), count: 0 }));
   const changes: Change[] = [];
   const serials = new Map<string, number>();
   const faults: Error[] = [];
 
-  function plan(writer: Writer, sharedId: number): Change {
+  function plan(writer: Writer): Change {
     const count = ++writer.count;
     const ownZone = `w${writer.number}.test`;
     const address = `10.${writer.number}.${count >> 8}.${count & 255}`;
@@ -210,10 +211,10 @@ export function createLoad(random: Random, size: number): Load {
     }
   }
 
-  async function write(writer: Writer, process: Process, asker: DnsClient, shared: number, isOver: () => boolean) {
+  async function write(writer: Writer, process: Process, asker: DnsClient, isOver: () => boolean) {
     let line: Line | null = null;
     for (;;) {
-      const change = plan(writer, shared);
+      const change = plan(writer);
       try {
         line ??= await dial(process.port);
       } catch (error) {
@@ -258,9 +259,8 @@ export function createLoad(random: Random, size: number): Load {
     accept,
     async burn(process, isOver) {
       const dnsClient = await openDnsClient(process.dns);
-      const [{ ID } = { ID: 0 }] = await process.client.listDomains({ query: { name: sharedZone } });
       const running = writers.map((writer) =>
-        write(writer, process, dnsClient, ID, isOver).catch((error: unknown) => void faults.push(error as Error)),
+        write(writer, process, dnsClient, isOver).catch((error: unknown) => void faults.push(error as Error)),
       );
       const probe = async (): Promise<void> => {
         while (!isOver()) {

@@ -22,11 +22,11 @@ for (const kind of sqliteFirst)
     withSeed(async (random) => {
       const brume = await createProcess(kind);
       try {
-        await brume.client.createDomain({ body: { Name: sharedZone } });
+        const { ID } = await brume.client.createDomain({ body: { Name: sharedZone } });
         const [event] = (await brume.client.listEvents()).slice(-1);
         const [audit] = await brume.client.listAudit({ query: { limit: 1 } });
         const closed: LedgerResult = { event: event?.ID ?? 0, audit: audit?.ID ?? 0 };
-        const load = createLoad(random, writers);
+        const load = createLoad(random, writers, ID);
         for (const [name, signals] of Object.entries(ends)) {
           let isOver = false;
           const running = load.burn(brume, () => isOver);
