@@ -7,15 +7,14 @@ import type { Texts } from "../texts/en.ts";
 import { useCell } from "./cell.ts";
 import { useData } from "./data.tsx";
 
-/** Events that are read when a page opens. */
-const atFirst = 200;
-
-/** Returns the latest events, the newest first; undefined: not read yet. */
-export function useEvents(): readonly Event[] | undefined {
+/**
+ * Returns the latest events, the newest first; undefined: not read yet. `atFirst`: how many are read when the page opens.
+ */
+export function useEvents(atFirst: number): readonly Event[] | undefined {
   const { client, recent } = useData();
   const live = useCell(recent);
   const { data: before } = useQuery({
-    queryKey: ["event", "newest"],
+    queryKey: ["event", "newest", atFirst],
     queryFn: ({ signal }) => client.listEvents({ query: { newest: true, limit: atFirst } }, { signal }),
   });
   return useMemo(() => {

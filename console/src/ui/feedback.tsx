@@ -53,6 +53,18 @@ export interface Trouble {
   readonly requestId: string;
 }
 
+/** The id of a request, by which the log of the service names it; empty: nothing is shown. */
+export function RequestId({ id }: { id: string }) {
+  const t = useTexts();
+  if (id === "") return null;
+  return (
+    <span className="muted small">
+      {t.common.request} <code>{id}</code>
+      <Copy text={id} label={t.common.request} />
+    </span>
+  );
+}
+
 interface TroubleProps {
   readonly trouble: Trouble;
   readonly onRetry?: (() => void) | undefined;
@@ -76,12 +88,7 @@ export function TroubleBox({ trouble, onRetry, isPage = false }: TroubleProps) {
               {t.common.retry}
             </Button>
           )}
-          {trouble.requestId !== "" && (
-            <span className="muted small">
-              {t.common.request} <code>{trouble.requestId}</code>
-              <Copy text={trouble.requestId} label={t.common.request} />
-            </span>
-          )}
+          <RequestId id={trouble.requestId} />
         </div>
       </div>
     </div>

@@ -67,9 +67,10 @@ export function ImageList() {
               <Meter label={t.images.states.New} value={Progress} limit={100} isProgress />
             </div>
           ) : (
-            <span title={failure?.detail}>
+            <div className="stack tight">
               <State tone={tones[state]}>{t.images.states[state]}</State>
-            </span>
+              {failure !== null && <span className="small break">{failure.detail}</span>}
+            </div>
           ),
       },
       { id: "type", name: t.images.type, width: "minmax(130px, 1fr)", cell: ({ Type }) => t.images.types[Type] },

@@ -7,6 +7,7 @@ import { troubleOf } from "../../data/trouble.ts";
 import { OtherFile } from "../../data/uploads.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
+import { RequestId } from "../../ui/feedback.tsx";
 import { Meter } from "../../ui/page.tsx";
 
 export function UploadState({ image }: { image: Pick<Image, "ID" | "Name" | "Upload"> }) {
@@ -27,7 +28,12 @@ export function UploadState({ image }: { image: Pick<Image, "ID" | "Name" | "Upl
       <span className="small number">{t.images.uploading[state](format.number(Math.floor(part * 100)))}</span>
       <Meter label={t.images.states.Uploading} value={part * 100} limit={100} isProgress />
       {isOther && <span className="small">{t.images.otherFile}</span>}
-      {trouble !== null && <span className="small break">{`${trouble.cause} ${trouble.remedy}`}</span>}
+      {trouble !== null && (
+        <>
+          <span className="small break">{`${trouble.cause} ${trouble.remedy}`}</span>
+          <RequestId id={trouble.requestId} />
+        </>
+      )}
       {mayWrite && isRunning && (
         <Button size="small" aria-label={t.images.pauseOf(Name)} onClick={() => uploads.pause(ID)}>
           {t.images.pause}

@@ -9,11 +9,14 @@ import { Panel } from "../../ui/page.tsx";
 
 const shown = 10;
 
+/** Events to read: among them are sign-ins, which are not shown. */
+const atFirst = 50;
+
 export function Latest() {
   const t = useTexts();
   const format = useFormat();
   // Sign-ins are no changes of what the project owns.
-  const events = useEvents()?.filter(({ Resource }) => Resource !== "session");
+  const events = useEvents(atFirst)?.filter(({ Resource }) => Resource !== "session");
   return (
     <Panel
       title={t.overview.lately}

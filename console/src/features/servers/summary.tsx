@@ -6,7 +6,7 @@ import { labelTexts } from "../../data/label.ts";
 import { addressOf } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Code } from "../../ui/feedback.tsx";
+import { Code, Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
 import { Facts, Panel } from "../../ui/page.tsx";
 import { ServerActions } from "./actions.tsx";
@@ -60,7 +60,11 @@ export function ServerSummary({ server }: { server: Server }) {
             {address !== "" && <Code text={`ssh ${AdminUserName}@${address}`} />}
             <Facts
               facts={[
-                { name: t.servers.address, value: <span className="mono">{address}</span>, copy: address },
+                address !== "" && {
+                  name: t.servers.address,
+                  value: <span className="mono">{address}</span>,
+                  copy: address,
+                },
                 { name: t.server.user, value: <span className="mono">{AdminUserName}</span>, copy: AdminUserName },
                 AdminPassword !== "" && {
                   name: t.server.password,
@@ -78,6 +82,7 @@ export function ServerSummary({ server }: { server: Server }) {
           </div>
         </Panel>
         <Panel title={t.server.networks} isFlush>
+          {server.LinkedNetworks.length === 0 && <Empty icon="network" title={t.server.noNetworks} />}
           <ul className="list padded">
             {server.LinkedNetworks.map((link) => (
               <li key={link.LinkID}>

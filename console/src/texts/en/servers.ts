@@ -117,6 +117,7 @@ export const servers = {
     hostName: "Host name",
     location: "Location",
     networks: "Networks",
+    noNetworks: "The server is in no network.",
     network: "Network",
     bandwidth: "Bandwidth",
     keys: "SSH keys",

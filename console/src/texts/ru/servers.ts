@@ -125,6 +125,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     hostName: "Имя хоста",
     location: "Площадка",
     networks: "Сети",
+    noNetworks: "Сервер не подключён ни к одной сети.",
     network: "Сеть",
     bandwidth: "Скорость",
     keys: "Ключи SSH",

@@ -25,7 +25,8 @@ function fakeHost(boots: readonly string[], version = "QEMU 1") {
   return { fake, tried };
 }
 const canary = { folder, kernel: "vmlinuz", initrd: "initrd.gz" };
-const choose = (fake: Exec, cache: string) => chooseAccelerator({ exec: fake, canary, cache, uid: 700_001 });
+const device = join(folder, "kvm");
+const choose = (fake: Exec, cache: string) => chooseAccelerator({ exec: fake, canary, cache, uid: 700_001, device });
 
 test("chooses an accelerator that boots, and caches the result", async () => {
   const cache = join(folder, "one.json");
@@ -67,6 +68,15 @@ test("another QEMU, or an unreadable file, leads to a new trial", async () => {
     assert.equal((await choose(again.fake, cache)).accelerator, "tcg");
     assert.ok(again.tried.length > 0);
   }
+});
+
+test("a /dev/kvm that appears leads to a new trial", async () => {
+  const cache = join(folder, "later.json");
+  await choose(fakeHost(["tcg"]).fake, cache);
+  writeFileSync(device, "");
+  assert.equal((await choose(fakeHost(["kvm"]).fake, cache)).accelerator, "kvm");
+  rmSync(device);
+  assert.equal((await choose(fakeHost(["tcg"]).fake, cache)).accelerator, "tcg");
 });
 
 test("without an accelerator servers are simulated, and the next start tries again", async () => {

@@ -1,6 +1,6 @@
 /**
  * Chooses the accelerator (KVM or emulation) by booting a small kernel. A /dev/kvm that opens is no proof: under some hypervisors it
- * creates VMs that cannot boot. The result is cached and valid for the same kernel, QEMU version and boot of the host.
+ * creates VMs that cannot boot. The result is cached and valid for the same kernel, QEMU version, boot of the host and /dev/kvm.
  */
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -12,7 +12,7 @@ import type { Exec } from "../../exec.ts";
 import type { Accelerator, Probe } from "../interface.ts";
 import { replaceFile } from "./folder.ts";
 import { hostBoot } from "./process.ts";
-import { pick, textAt } from "./qmp.ts";
+import { listAt, pick, textAt } from "./qmp.ts";
 
 /** Name of the trial in `Probe.name`. */
 export const virtualisation = "hardware virtualisation";
@@ -31,6 +31,8 @@ export interface AcceleratorOptions {
   readonly canary: Canary;
   /** File that caches the result. */
   readonly cache: string;
+  /** Device file of KVM. Default: `/dev/kvm`. */
+  readonly device?: string;
   readonly log?: Log;
   /** User id for the trial, with the same rights as the processes of servers. */
   readonly uid: number;
@@ -74,15 +76,24 @@ const texts: Readonly<Record<Accelerator, { readonly what: string; readonly reme
   tcg: { what: "emulation", remedy: "Run as root: apt-get install --reinstall qemu-system-x86" },
 };
 
-/** Returns why an accelerator does not work, and what to do. */
-function describeFailure(name: Accelerator, error: Error): string {
-  const { what, remedy } = texts[name];
-  const isMissing = name === "kvm" && /ENOENT|No such file|ENODEV|No such device/i.test(error.message);
-  return `${what} does not work: ${isMissing ? "this host has no /dev/kvm" : (causeIn(error.message) ?? "the trial guest did not start")}. ${remedy}`;
+/** A failed trial of an accelerator, with the message of QEMU or of the system. */
+interface Failure {
+  readonly name: Accelerator;
+  readonly message: string;
 }
 
-/** Boots the canary. Resolves to null on success, or to the reason of the failure. */
-async function tryBoot(options: AcceleratorOptions, { name, cpu, limit }: (typeof choices)[number]) {
+/** Returns why an accelerator does not work, and what to do. */
+function describe({ name, message }: Failure): string {
+  const { what, remedy } = texts[name];
+  const isMissing = name === "kvm" && /ENOENT|No such file|ENODEV|No such device/i.test(message);
+  return `${what} does not work: ${isMissing ? "this host has no /dev/kvm" : (causeIn(message) ?? "the trial guest did not start")}. ${remedy}`;
+}
+
+/** Boots the canary. Resolves to null on success, or to the failure. */
+async function tryBoot(
+  options: AcceleratorOptions,
+  { name, cpu, limit }: (typeof choices)[number],
+): Promise<Failure | null> {
   const { exec, canary, uid } = options;
   const qemuOptions = [
     ["-nodefaults"],
@@ -106,13 +117,15 @@ async function tryBoot(options: AcceleratorOptions, { name, cpu, limit }: (typeo
     throw new Error("the kernel of the trial guest reported no start");
   } catch (error) {
     logTrial(options.log ?? silentLog, texts[name].what, error);
-    return describeFailure(name, error as Error);
+    return { name, message: (error as Error).message };
   }
 }
 
-async function keyOf(exec: Exec): Promise<string> {
+/** Returns what the result depends on. A module that is loaded, or a device that a container gets, changes `device`. */
+async function keyOf(exec: Exec, device: string): Promise<string> {
   const [version = ""] = (await exec.run(["qemu-system-x86_64", "--version"])).split("\n");
-  return [release(), version, hostBoot()].join(" | ");
+  const found = statSync(device, { throwIfNoEntry: false });
+  return [release(), version, hostBoot(), found ? `${found.ino} ${found.ctimeMs}` : "no KVM"].join(" | ");
 }
 
 async function readCache(path: string, key: string): Promise<AcceleratorResult | null> {
@@ -120,13 +133,19 @@ async function readCache(path: string, key: string): Promise<AcceleratorResult |
     const cached = JSON.parse(await readFile(path, "utf8")) as unknown;
     const name = choices.find((choice) => choice.name === pick(cached, "accelerator"))?.name;
     if (pick(cached, "key") !== key || name === undefined) return null;
-    return resultOf(name, textAt(cached, "troubles"));
+    const failures = listAt(cached, "failures").flatMap((failure) =>
+      choices
+        .filter((choice) => choice.name === pick(failure, "name"))
+        .map(({ name }) => ({ name, message: textAt(failure, "message") })),
+    );
+    return resultOf(name, failures);
   } catch {
     return null;
   }
 }
 
-function resultOf(accelerator: Accelerator | null, failures: string): AcceleratorResult {
+function resultOf(accelerator: Accelerator | null, failed: readonly Failure[]): AcceleratorResult {
+  const failures = failed.map(describe).join("; ");
   const works = accelerator === "kvm";
   const cost =
     accelerator === null ? "Servers are simulated" : "Servers are emulated, about 20 times slower than this host";
@@ -139,20 +158,18 @@ function resultOf(accelerator: Accelerator | null, failures: string): Accelerato
  * --version`.
  */
 export async function chooseAccelerator(options: AcceleratorOptions): Promise<AcceleratorResult> {
-  const key = await keyOf(options.exec);
+  const key = await keyOf(options.exec, options.device ?? "/dev/kvm");
   const cached = await readCache(options.cache, key);
   if (cached !== null) return cached;
-  const failures: string[] = [];
+  const failures: Failure[] = [];
   for (const choice of choices) {
     const { name } = choice;
     const failure = await tryBoot(options, choice);
     if (failure === null) {
-      const result = resultOf(name, failures.join("; "));
-      const cached = { key, accelerator: name, troubles: result.failures };
-      await replaceFile(options.cache, `${JSON.stringify(cached)}\n`, 0o600);
-      return result;
+      await replaceFile(options.cache, `${JSON.stringify({ key, accelerator: name, failures })}\n`, 0o600);
+      return resultOf(name, failures);
     }
     failures.push(failure);
   }
-  return resultOf(null, failures.join("; "));
+  return resultOf(null, failures);
 }
