@@ -46,6 +46,7 @@ const remedies: Readonly<Record<string, string>> = {
   image_not_ready: "brume image list shows its state.",
   network_in_use:
     "brume server list --network NETWORK shows the servers; brume server detach SERVER --network NETWORK removes one.",
+  action_not_found: "brume action list SERVER shows all of them.",
   domain_exists: "brume domain get NAME shows it.",
   domain_not_available: "Another project has it. Claim it: brume claim create NAME",
   domain_reserved: "An administrator can release it: brume reservation list",

@@ -80,7 +80,7 @@ export async function readRequest(session: Session): Promise<Request> {
 export async function confirm({ host, options }: Session, what: string): Promise<void> {
   if (options.yes || options.dryRun) return;
   if (!host.input.isTerminal || !host.err.isTerminal)
-    throw new UsageError(`${what} needs a confirmation, and there is no terminal to prompt on.`, "Add --yes.");
+    throw new UsageError(`Nothing was changed: "${what}" must be confirmed, and there is no terminal.`, "Add --yes.");
   const answer = await host.input.ask(`${what}? [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new UsageError("Declined. Nothing was changed.");
 }

@@ -107,7 +107,10 @@ export async function resolve(client: AnyClient, kind: Kind, text: string, paren
   if (first !== undefined) return first;
   const near = kind === "record" ? [] : closest(text, await namesOf(client, kind).catch(() => []));
   const form = kind === "record" ? "A record is given by its id or as NAME/TYPE, such as www.example.com/A." : "";
-  const list = kind === "tunnel" ? "" : `brume ${kind === "any-network" ? "network" : kind} list shows all of them.`;
+  const list =
+    kind === "tunnel"
+      ? `brume vpn status ${parent} lists the tunnels.`
+      : `brume ${kind === "any-network" ? "network" : kind} list shows all of them.`;
   throw new NotFound(
     `There is no ${nounOf(kind)} "${text}".`,
     near.length > 0 ? `Did you mean ${near.join(" or ")}?` : form || list,

@@ -101,7 +101,7 @@ test("a zone file is exported, compared and imported", async () => {
   assert.deepEqual(differs.out.trim().split("\n").toSorted(), expected.toSorted());
   const refused = await cli(["dns", "import", "example.com", file, "--replace"]);
   assert.equal(refused.code, 2);
-  assert.match(refused.err, /remove 1 records needs a confirmation/);
+  assert.match(refused.err, /"Import into example\.com: remove 1 record" must be confirmed/);
   assert.match(
     await ok(["dns", "import", "example.com", file, "--replace", "--yes"]),
     /2 created, 0 updated, 1 deleted/,

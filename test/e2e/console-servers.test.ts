@@ -212,6 +212,20 @@ describeConsole("servers in the console", {}, (fixture) => {
     await client.deleteServer({ path }, { wait: 60 });
   });
 
+  test("a server without a network shows that it has none", async () => {
+    const { client } = fixture.brume;
+    const { ID } = await client.createServer({ body: { Name: "alone", RAM: 128, HDD: 1 } }, { wait: 60 });
+    const NetworkLinkID = (await client.readServer({ path: { id: ID } })).LinkedNetworks[0]?.LinkID ?? 0;
+    await client.startAction({ path: { id: ID }, body: { Type: "RemoveNetwork", NetworkLinkID } }, { wait: 60 });
+    await story(fixture.brume.token, async (page) => {
+      await page.goto(`/console/servers/${ID}`);
+      await page.getByText("The server is in no network.").waitFor();
+      assert.equal(await page.getByText(/^ssh /).count(), 0);
+      assert.equal(await page.getByText("Address", { exact: true }).count(), 0);
+    });
+    await client.deleteServer({ path: { id: ID } });
+  });
+
   test("the console pane gets the height that one sets, and keeps it", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);

@@ -21,7 +21,7 @@ export function distance(a: string, b: string): number {
 /** Returns at most three of the words that begin with `word` or differ from it by at most a third of its letters. */
 export function closest(word: string, words: readonly string[]): string[] {
   const most = Math.max(1, Math.floor(word.length / 3));
-  return words
+  return [...new Set(words)]
     .map((one) => ({ one, score: one.startsWith(word) && word.length > 1 ? 0 : distance(word, one) }))
     .filter(({ score }) => score <= most)
     .toSorted((a, b) => a.score - b.score)
@@ -29,8 +29,8 @@ export function closest(word: string, words: readonly string[]): string[] {
     .map(({ one }) => one);
 }
 
-/** Returns the sentence with the suggestions; empty: there are none. */
-export function suggest(word: string, words: readonly string[]): string {
-  const found = closest(word, words);
+/** Returns the sentence with the suggestions; empty: there are none. `synonyms`: words of the same meaning, which precede. */
+export function suggest(word: string, words: readonly string[], synonyms: readonly string[] = []): string {
+  const found = [...new Set([...words.filter((one) => synonyms.includes(one)), ...closest(word, words)])].slice(0, 3);
   return found.length === 0 ? "" : `Did you mean ${found.join(" or ")}?`;
 }

@@ -6,7 +6,7 @@ import { closest, distance } from "./closest.ts";
 import { kindOfMissing } from "./kinds.ts";
 import { flagsOf, parseLine, usageOf } from "./parse.ts";
 import { parseValue, UsageError } from "./values.ts";
-import { fields, flags, nouns, words } from "./wording.ts";
+import { fields, flags, nouns, synonyms, words } from "./wording.ts";
 
 const commands = allCommands();
 
@@ -35,6 +35,28 @@ test("every required field of a request is an argument or a flag, and flags of a
     for (const field of body?.required ?? [])
       assert.ok(taken.includes(field) || command.body?.[field] !== undefined, `${command.words.join(" ")}: ${field}`);
   }
+});
+
+test("words of other command lines lead to commands that exist", () => {
+  const used = new Set(commands.flatMap((command) => command.words));
+  assert.deepEqual(
+    Object.values(synonyms)
+      .flat()
+      .filter((word) => !used.has(word)),
+    [],
+  );
+  const remedyOf = (line: string) => {
+    try {
+      parseLine(line.split(" "), commands);
+    } catch (error) {
+      return (error as UsageError).remedy;
+    }
+    return "";
+  };
+  assert.equal(remedyOf("server stop web-1"), "Did you mean power-off or shutdown?");
+  assert.equal(remedyOf("server rm web-1"), "Did you mean delete?");
+  assert.equal(remedyOf("vpn show shop"), "Did you mean status?");
+  assert.equal(remedyOf("zone list"), "Did you mean dns or domain?");
 });
 
 test("the wordings belong to operations and fields that exist", () => {
@@ -96,6 +118,10 @@ test("texts become values of their schema", async () => {
   assert.equal(await value({ type: "string", "x-verbatim": true }, "@file"), "content of file");
   assert.equal(await value({ type: "string" }, "@"), "@");
   assert.equal(await value({ anyOf: [{ type: "string" }, { type: "null" }] }, "x"), "x");
+  await assert.rejects(value({ type: "string", "x-verbatim": true }, "~/seed.yaml"), {
+    message: "--x takes the text itself, not a path.",
+    remedy: "To read the file: --x @~/seed.yaml",
+  });
   for (const [schema, text] of [
     [{ type: "integer" }, "1.5"],
     [{ type: "integer" }, ""],

@@ -5,6 +5,7 @@ import type { Command, Flag } from "./commands.ts";
 import { changeFlags, commonFlags, yesFlag } from "./options.ts";
 import { operationOf } from "./schema.ts";
 import { isSwitch, UsageError } from "./values.ts";
+import { synonyms } from "./wording.ts";
 
 /** A command line that belongs to a command. */
 export interface Line {
@@ -72,7 +73,7 @@ export function findCommand(
       .filter((one) => !one.hidden && begins(one.words, words))
       .map((one) => one.words[words.length] ?? "");
     const path = ["brume", ...words].join(" ");
-    const hint = suggest(unknown, [...new Set(possible)]);
+    const hint = suggest(unknown, possible, synonyms[unknown]);
     throw new UsageError(`"${path}" has no command "${unknown}".`, hint || `${path} --help lists the commands.`);
   }
   return { command, words, rest };

@@ -81,6 +81,49 @@ export const nouns: Readonly<Record<string, string>> = {
   "withdrawn-domain": "domains that another project claimed",
 };
 
+const listing = ["list"];
+const removal = ["delete"];
+const reading = ["get", "list", "status", "logs"];
+const creation = ["create", "issue", "add"];
+const change = ["update", "set"];
+
+/** Words of other command lines, and the words of commands that they may mean. */
+export const synonyms: Readonly<Record<string, readonly string[]>> = {
+  ls: listing,
+  rm: removal,
+  remove: removal,
+  destroy: removal,
+  show: reading,
+  describe: reading,
+  info: reading,
+  get: reading,
+  new: creation,
+  add: creation,
+  edit: change,
+  change,
+  modify: change,
+  rename: change,
+  resize: change,
+  upgrade: change,
+  start: ["power-on"],
+  stop: ["shutdown", "power-off"],
+  restart: ["reboot", "reset"],
+  reinstall: ["rebuild"],
+  clone: ["copy"],
+  backup: ["update", "copy"],
+  connect: ["attach", "ssh"],
+  disconnect: ["detach"],
+  log: ["logs"],
+  vm: ["server"],
+  vms: ["server"],
+  instance: ["server"],
+  zone: ["domain", "dns"],
+  key: ["ssh-key"],
+  user: ["token", "project"],
+  login: ["context", "ssh"],
+  status: ["get", "doctor"],
+};
+
 /** A field that is an argument, has another flag, or is not offered. */
 export interface FieldWording {
   readonly argument?: string;

@@ -65,7 +65,8 @@ export const importFile: Run = async (session) => {
   const mode = isOn(session, "replace") ? "Replace" : "Merge";
   const preview = await replaced(session, id, true, mode);
   if (session.options.output === "table") print.lines(linesOf(preview.Records, print));
-  if (preview.Deleted > 0 && !dryRun) await confirm(session, `Import into ${name}: remove ${preview.Deleted} records`);
+  const removed = preview.Deleted === 1 ? "1 record" : `${preview.Deleted} records`;
+  if (preview.Deleted > 0 && !dryRun) await confirm(session, `Import into ${name}: remove ${removed}`);
   const result = dryRun ? preview : await replaced(session, id, false, mode);
   const { Created, Updated, Deleted, Serial } = result;
   if (dryRun) print.note("Valid. Nothing was changed (--dry-run).");

@@ -68,7 +68,9 @@ export function ImageList() {
             </div>
           ) : (
             <div className="stack tight">
-              <State tone={tones[state]}>{t.images.states[state]}</State>
+              <div>
+                <State tone={tones[state]}>{t.images.states[state]}</State>
+              </div>
               {failure !== null && <span className="small break">{failure.detail}</span>}
             </div>
           ),

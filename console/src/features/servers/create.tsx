@@ -24,6 +24,9 @@ import { PageHead, Panel } from "../../ui/page.tsx";
 /** Servers that one request can create. */
 const mostMembers = 100;
 
+/** Shown in the preview of the request until there is a name. */
+const exampleName = "web-1";
+
 /** Offered sizes: cores, MB, GB. */
 const sizes = [
   { id: "tiny", CPU: 1, RAM: 256, HDD: 1 },
@@ -63,6 +66,7 @@ export function ServerCreate() {
   const isGroup = count > 1;
   const body = useMemo(() => withoutEmpty(form), [form]);
   const group = { ...body, Count: count };
+  const shownName = body.Name || exampleName;
 
   const all = images.data ?? [];
   const usable = all.filter(({ Type, State }) => Type !== "Backup" && State !== "Failed");
@@ -119,7 +123,7 @@ export function ServerCreate() {
                   required
                   autoFocus
                   maxLength={64}
-                  placeholder="web-1"
+                  placeholder={exampleName}
                   value={form.Name ?? ""}
                   onChange={(event) => set({ Name: event.target.value })}
                 />
@@ -298,7 +302,11 @@ export function ServerCreate() {
               {body.Name === "" ? "" : check.isChecking ? t.create.checking : error === null ? t.create.valid : ""}
             </p>
             <RequestPanel
-              request={isGroup ? { operation: "createBatch", body: group } : { operation: "createServer", body }}
+              request={
+                isGroup
+                  ? { operation: "createBatch", body: { ...group, Name: shownName } }
+                  : { operation: "createServer", body: { ...body, Name: shownName } }
+              }
             />
           </aside>
         </div>

@@ -50,16 +50,17 @@ export function GraphicalConsole({ server }: { server: Server }) {
               </Button>
             </>
           )}
-          {url === null && (
-            <Button size="small" kind="primary" isBusy={isBusy} onClick={connect}>
-              {t.terminal.connect}
-            </Button>
-          )}
         </span>
       </div>
       <Resizable label={t.terminal.height} name="brume-screen-height" height={640}>
         {url === null ? (
-          <div className="terminal screen" />
+          <div className="terminal screen">
+            <div className="over">
+              <Button kind="primary" isBusy={isBusy} onClick={connect}>
+                {t.terminal.connect}
+              </Button>
+            </div>
+          </div>
         ) : (
           <ScreenBox
             handle={screen}

@@ -49,18 +49,21 @@ export function SerialConsole({ server }: { server: Server }) {
         <State tone={phase === "connected" ? "good" : phase === "connecting" ? "busy" : "quiet"}>
           {t.terminal[phase]}
         </State>
-        {phase === "connected" ? (
+        {phase === "connected" && (
           <Button size="small" onClick={() => socket.current?.close()}>
             {t.terminal.disconnect}
-          </Button>
-        ) : (
-          <Button size="small" kind="primary" isBusy={phase === "connecting"} onClick={() => void connect()}>
-            {t.terminal.connect}
           </Button>
         )}
       </div>
       <Resizable label={t.terminal.height} name="brume-console-height" height={520}>
         <TerminalBox handle={terminal} label={t.terminal.label} onInput={send} />
+        {phase !== "connected" && (
+          <div className="over">
+            <Button kind="primary" isBusy={phase === "connecting"} onClick={() => void connect()}>
+              {t.terminal.connect}
+            </Button>
+          </div>
+        )}
       </Resizable>
       <p className="muted small">{t.terminal.hint}</p>
       <RequestPanel

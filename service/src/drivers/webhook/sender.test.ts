@@ -164,6 +164,9 @@ test("redirections are responses, slow and endless ones are ended, and a lost co
     const moved = { status: 302, error: "The endpoint returned status 302." };
     assert.deepEqual(await send(port, sender, "/away"), moved);
     assert.deepEqual(await send(port, sender, "/endless"), { status: 200, error: null });
-    assert.match((await send(port, sender, "/lost")).error ?? "", /^Could not reach the endpoint: /);
+    const lost = { status: null, error: "Could not reach the endpoint: it closed the connection." };
+    assert.deepEqual(await send(port, sender, "/lost"), lost);
+    const refused = { status: null, error: "Could not reach the endpoint: it refused the connection." };
+    assert.deepEqual(await send(1, sender, "/"), refused);
   });
 });

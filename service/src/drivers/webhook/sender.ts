@@ -26,6 +26,25 @@ const mostRead = 16 * 1024;
 /** Time limit in milliseconds for resolving a name when a webhook is created. */
 const judgeTime = 2000;
 
+/** Why a connection failed, by the code of the error. */
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "it refused the connection",
+  ECONNRESET: "it closed the connection",
+  EPIPE: "it closed the connection",
+  EHOSTUNREACH: "no route leads to its host",
+  ENETUNREACH: "no route leads to its network",
+  ETIMEDOUT: "it did not accept the connection in time",
+  ENOTFOUND: "its name does not exist",
+  EAI_AGAIN: "no name server answered for its name",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "its certificate is self-signed",
+  SELF_SIGNED_CERT_IN_CHAIN: "its certificate is from an unknown authority",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "its certificate is from an unknown authority",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "its certificate is from an unknown authority",
+  CERT_HAS_EXPIRED: "its certificate has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name",
+  EPROTO: "it does not use TLS at this port",
+};
+
 class Refused extends Error {}
 class TimedOut extends Error {}
 
@@ -108,7 +127,8 @@ export function createSender({ allow, time = 10_000, own, ...options }: SenderOp
         const { message: text, code } = error as NodeJS.ErrnoException;
         return {
           status: null,
-          error: error instanceof Refused ? text : `Could not reach the endpoint: ${code ?? text}.`,
+          error:
+            error instanceof Refused ? text : `Could not reach the endpoint: ${reasons[code ?? ""] ?? code ?? text}.`,
         };
       }
     },
