@@ -121,9 +121,9 @@ export async function perform(session: Session): Promise<void> {
   if (changes && options.dryRun) print.note("Valid. Nothing was changed (--dry-run).");
   const final =
     changes && options.wait && !options.dryRun ? await settle(session, name, request.path, answer, subject) : answer;
-  // A schema of any value, as that of the OpenAPI document: people and other commands need the document as it is.
+  // A schema of any value, as that of the OpenAPI document or the metrics: people and other commands need the document as it is.
   if (operation.answer !== null && Object.keys(operation.answer).every((key) => key === "description"))
-    return host.out.write(`${JSON.stringify(answer, null, 2)}\n`);
+    return host.out.write(typeof answer === "string" ? answer : `${JSON.stringify(answer, null, 2)}\n`);
   // The value of a new token and the secret of a new webhook appear only in this response.
   const isDetail =
     operation.method === "GET" ||

@@ -32,6 +32,7 @@ export const loaders: Readonly<Record<string, () => Promise<{ run: Run }>>> = {
   init: () => import("./special/init.ts"),
   logs: () => import("./special/logs.ts"),
   plan: () => import("./special/cloud.ts").then((m) => ({ run: m.plan })),
+  "project list": () => import("./special/parts.ts").then((m) => ({ run: m.projects })),
   "record list": () => import("./special/parts.ts").then((m) => ({ run: m.records })),
   ssh: () => import("./special/ssh.ts"),
   top: () => import("./special/top.ts"),
@@ -338,6 +339,11 @@ export const specialCommands: readonly Command[] = [
       flag("follow", yes, "Print new lines until Ctrl-C."),
     ],
   }),
+  special(
+    "project list",
+    "List projects",
+    "All projects for a token with `account:admin`, else the project of the token.",
+  ),
   special("record list", "List the records of a domain", "", {
     args: [domain],
     flags: [flag("type", text, "Only records of these types, separated by commas.")],

@@ -57,7 +57,7 @@ test("a wrong checksum, a missing file and a file that is no disk are errors", a
   const wrong = await cli(["image", "upload", file, "--sha256", "a".repeat(64)]);
   assert.deepEqual([wrong.code, /is [0-9a-f]{64}, not a{64}/.test(wrong.err)], [2, true], wrong.err);
   const none = await cli(["image", "upload", join(folder, "none")]);
-  assert.deepEqual([none.code, /none cannot be read/.test(none.err)], [2, true], none.err);
+  assert.deepEqual([none.code, /none does not exist/.test(none.err)], [2, true], none.err);
   const page = join(folder, "page.html");
   writeFileSync(page, "<html>".padEnd(1000));
   const bad = await cli(["image", "upload", page, "--name", "page"]);

@@ -49,6 +49,8 @@ test("the output has a form for people and stable forms for programs", async () 
   assert.match(await ok("server list -o wide"), /HOST .*LABELS/);
   assert.match(await ok("server get web-1"), /\nLinkedNetworks 1:\n {2}LinkID: {6}1\n/);
   assert.equal(await ok("server list --quiet"), "");
+  assert.match(await ok("service metrics"), /^# HELP .*\n# TYPE /);
+  assert.match(await ok("project list"), /^ID +NAME +BLOCKED\n1 +default +no\n/);
   assert.ok(!(await ok("server list")).includes("\u001B"));
   assert.match(await ok("server list", { terminal: 100 }), /\p{Cc}\[32mActive/u);
   assert.ok(!(await ok("server list", { terminal: 100, env: { NO_COLOR: "1" } })).includes("\u001B"));
@@ -136,6 +138,9 @@ test("errors have a cause, a remedy and an exit code of their kind", async () =>
   const cases: readonly (readonly [line: string, code: number, text: RegExp])[] = [
     ["serv list", 2, /no command "serv"\.\nremedy: Did you mean server or service\?/],
     ["server lsit", 2, /Did you mean list\?/],
+    ["webhook deliveries 99", 3, /\(webhook_not_found\)\nremedy: brume webhook list shows all of them\./],
+    ["image upload /no/such/file", 2, /^error: \/no\/such\/file does not exist\.\n/],
+    ["context add", 2, /^error: NAME is missing\.\n/],
     ["server create x --rams 5", 2, /no flag --rams\.\nremedy: Did you mean --ram\?/],
     ["server create", 2, /NAME is missing\.\nremedy: Usage: brume server create NAME \[flags\]/],
     ["server create x --ram many", 2, /--ram takes an integer, not "many"/],

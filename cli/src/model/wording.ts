@@ -140,6 +140,7 @@ const owner = { argument: "NAME", description: "Owner, relative to the domain; `
 /** Wording of fields, by operation id and field. */
 export const fields: Readonly<Record<string, Readonly<Record<string, FieldWording>>>> = {
   createServer: { Name: { argument: "NAME" } },
+  createBatch: { Name: { argument: "NAME" } },
   copyServer: { Name: { argument: "[NAME]" } },
   deleteBatch: { ID: { argument: "[GROUP]" }, ServerIDs: { flag: "servers" } },
   createImage: { Name: { argument: "NAME" }, ServerID: { flag: "server" }, Size: { hidden: true } },

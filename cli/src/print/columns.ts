@@ -107,6 +107,7 @@ export const columnsOf: Readonly<Record<string, readonly Column[]>> = {
     },
   ),
   FirewallVerdict: columns("VERDICT=Verdict RULE=Rule REASON=Reason"),
+  ProjectSummary: columns("ID NAME=Name BLOCKED=IsBlocked"),
   Project: columns("ID NAME=Name BLOCKED=IsBlocked CREATED=DateCreate | LABELS=Labels"),
   Token: columns(
     "ID NAME=Name SCOPES=Scopes PROJECT=ProjectID EXPIRES=ExpiresAt USED=LastUsedAt | DOMAIN=DomainID PATTERN=RecordPattern FROM=AllowedFrom LABELS=Labels",

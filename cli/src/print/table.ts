@@ -56,6 +56,8 @@ export function formatObject(row: Row, style: Style, indent = ""): string[] {
         lines.push(`${indent}${style.bold(`${name} ${index + 1}:`)}`, ...formatObject(one, style, `${indent}  `));
     else if (typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 0)
       lines.push(label, ...formatObject(value as Row, style, `${indent}  `));
+    else if (typeof value === "string" && value.startsWith("<svg"))
+      lines.push(`${label}${" ".repeat(width - name.length + 1)}an SVG picture, shown by --output json`);
     else if (typeof value === "string" && value.trimEnd().includes("\n"))
       lines.push(
         label,

@@ -45,7 +45,9 @@ export const check: Run = async (session) => {
   const { File, Unknown, Settings } = await readReport(host, fileOf(session));
   for (const name of Unknown) print.note(`${name} is set, but Brume has no setting of this name.`);
   const count = Settings.filter(({ Source }) => Source !== "default").length;
-  print.lines([`Valid: ${count} settings, ${File === null ? "no settings file" : `file ${File}`}.`]);
+  print.lines([
+    `Valid: ${count} setting${count === 1 ? "" : "s"}, ${File === null ? "no settings file" : `file ${File}`}.`,
+  ]);
 };
 
 /** `brume config show`. */

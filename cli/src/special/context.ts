@@ -1,16 +1,16 @@
 /** `brume context`: the list of installations. */
 import { contextFile, readContexts, writeContexts } from "../context.ts";
 import { UsageError } from "../model/values.ts";
-import type { Run } from "../session.ts";
+import { type Run, type Session, textArgument } from "../session.ts";
 
-const nameOf = ({ line }: Parameters<Run>[0]): string => {
-  const [name = ""] = line.args;
+const nameOf = (session: Session): string => {
+  const name = textArgument(session, 0);
   if (!/^[\w.-]{1,64}$/.test(name))
     throw new UsageError(`A name has 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-", not "${name}".`);
   return name;
 };
 
-async function readToken({ host }: Parameters<Run>[0], name: string): Promise<string> {
+async function readToken({ host }: Session, name: string): Promise<string> {
   const token = host.input.isTerminal ? await host.input.ask(`Token of ${name}: `) : await host.input.readAll();
   if (token.trim() === "")
     throw new UsageError("The token is empty.", "Give it on standard input, or a program that prints it after --.");

@@ -70,11 +70,21 @@ async function checkService(session: Session): Promise<Finding[]> {
   return found;
 }
 
+/** What to do about simulated engines. Only an administrator may read the settings. */
+async function remedyOfSimulation(session: Session, mayReadSettings: boolean): Promise<string> {
+  const client = await session.client();
+  const settings = mayReadSettings ? await client.listSettings({}, { signal: session.host.signal }) : [];
+  if (settings.some(({ Name, Value }) => Name === "simulate" && Value === "1"))
+    return "BRUME_SIMULATE is set. Start the service without it.";
+  return "Start the service as root. In a clone npm start installs the packages; after the Debian package: apt-get install --install-recommends brume";
+}
+
 async function checkToken(session: Session): Promise<Finding[]> {
   const client = await session.client();
   const { signal } = session.host;
   const { Token } = await client.readAccount({}, { signal });
   const found = [ok("Token", `${Token.Name}: ${Token.Scopes.join(", ")}`)];
+  const isAdmin = grants(Token.Scopes, "account:admin");
   for (const { TechTitle, Engines } of await client.listLocations({}, { signal }))
     for (const [part, engine] of Object.entries(Engines))
       found.push(
@@ -82,11 +92,11 @@ async function checkToken(session: Session): Promise<Finding[]> {
           ? warning(
               `Engine ${part}`,
               `Simulated in location ${TechTitle}: nothing exists on the host.`,
-              "Start the service as root. In a clone npm start installs the packages; after the Debian package: apt-get install --install-recommends brume",
+              await remedyOfSimulation(session, isAdmin),
             )
           : ok(`Engine ${part}`, `${engine} in location ${TechTitle}`),
       );
-  if (!grants(Token.Scopes, "account:admin")) return found;
+  if (!isAdmin) return found;
   const orphans = await client.listOrphans({}, { signal });
   found.push(
     orphans.length === 0

@@ -13,12 +13,10 @@ import { settle } from "../settle.ts";
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e8 ? 1 : 0)} MB`;
 const percent = (done: number, total: number): string => `${Math.floor((100 * done) / Math.max(1, total))} %`;
 
-/** Returns the path and the size of the file. Throws `UsageError`. */
+/** Returns the path and the size of the file. Throws `UsageError`, or the error of the system. */
 async function findFile(session: Session): Promise<{ readonly path: string; readonly size: number }> {
   const path = textArgument(session, 0).replace(/^~(?=\/)/, session.host.home);
-  const found = await stat(path).catch((error: unknown) => {
-    throw new UsageError(`${path} cannot be read: ${(error as Error).message}`);
-  });
+  const found = await stat(path);
   if (!found.isFile()) throw new UsageError(`${path} is not a file.`);
   if (found.size === 0) throw new UsageError(`${path} is empty.`);
   return { path, size: found.size };

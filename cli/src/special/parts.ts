@@ -1,4 +1,4 @@
-/** Commands that show a part of an object: records of a domain, the firewall of a network. */
+/** Commands that show a part of an object: records of a domain, the firewall of a network, the projects of the account. */
 import { idArgument, type Run, textFlag } from "../session.ts";
 
 /** `brume record list`. */
@@ -11,6 +11,13 @@ export const records: Run = async (session) => {
   const types = textFlag(session, "type")?.toUpperCase().split(",");
   const rows = LinkedRecords.filter(({ TypeRecord }) => types === undefined || types.includes(TypeRecord));
   await session.print.result(rows, "Record", false);
+};
+
+/** `brume project list`. */
+export const projects: Run = async (session) => {
+  const client = await session.client();
+  const { Projects } = await client.readAccount({}, { signal: session.host.signal });
+  await session.print.result(Projects, "ProjectSummary", false);
 };
 
 /** `brume firewall get`. */

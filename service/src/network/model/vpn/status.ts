@@ -59,7 +59,7 @@ export function showStatus(
   // The desired state decides: the engine may not have it yet.
   if (!settings.Enabled) return { ...idle, State: "Disabled" };
   if (isKeyless(settings)) {
-    const detail = `The peer of tunnel ${id} has no key yet. Set PeerPublicKey, or create a key with POST /publicnetwork/{id}/vpn/${id}/peer.`;
+    const detail = `The peer of tunnel ${id} has no key yet. Set PeerPublicKey, or issue a peer configuration with a new key (issueTunnelPeer).`;
     return { ...idle, Error: explain("peer_unreachable", detail) };
   }
   if (observed === "absent") return idle;
