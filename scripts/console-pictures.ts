@@ -103,6 +103,32 @@ const moments: Readonly<Record<string, Moment>> = {
     },
   },
   "token-create": { at: "tokens", steps: (page) => press(page, t.access.createToken) },
+  "webhook-create": { at: "webhooks", steps: (page) => press(page, t.webhooks.create) },
+  "key-create": { at: "keys", steps: (page) => press(page, t.access.addKey) },
+  "project-create": { at: "projects", steps: (page) => press(page, t.access.createProject) },
+  "zone-import": { at: "records", steps: (page) => press(page, t.records.paste) },
+  "server-delete": {
+    at: "server-settings",
+    steps: async (page) => {
+      await press(page, t.common.delete);
+      await page.waitForTimeout(300);
+    },
+  },
+  "connection-lost": {
+    at: "servers",
+    steps: async (page) => {
+      await page.route("**/event**", (route) => route.abort());
+      await page.reload();
+      await page.locator(".notice").waitFor();
+    },
+  },
+  "not-found": {
+    at: "overview",
+    steps: async (page) => {
+      await page.goto("/console/no-such-page");
+      await page.locator(".empty").waitFor();
+    },
+  },
 };
 
 const brume = await createTestService("sqlite", {
@@ -136,6 +162,7 @@ try {
         await page.locator(".skeleton").first().waitFor({ state: "detached" });
         await steps?.(page).catch((error: unknown) => console.error(`${name}-${width}: ${String(error)}`));
         await page.waitForTimeout(400);
+        await page.unrouteAll();
         await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), fullPage: values.whole });
       }
       await guest.close();

@@ -3,15 +3,14 @@
  * standard output is `ready`, the id of a committed row, or `refused` and the name of the error.
  * Usage: `node test/support/writer.ts KIND ADDRESS WRITERS`.
  */
-import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Store, Tx } from "../../service/src/store/db.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
 import { openSqlite } from "../../service/src/store/sqlite.ts";
 
-const print = (line: string): void => {
-  writeSync(1, `${line}\n`);
-};
+/** Resolves when the line is in the pipe, which may be full. */
+const print = (line: string): Promise<void> =>
+  new Promise((resolve) => process.stdout.write(`${line}\n`, () => resolve()));
 
 /** Inserts an event and returns its id; the default row has about 500 bytes. */
 export const insertEvent = (
@@ -29,9 +28,9 @@ async function write(store: Store): Promise<never> {
   for (;;) {
     try {
       const { id } = await store.write((tx) => insertEvent(tx, process.pid));
-      print(String(id));
+      await print(String(id));
     } catch (error) {
-      print(`refused ${(error as Error).name}`);
+      await print(`refused ${(error as Error).name}`);
       await sleep(20);
     }
   }
@@ -41,6 +40,6 @@ if (import.meta.main) {
   const [kind, address = "", writers] = process.argv.slice(2);
   const options = { log: () => {} };
   const store = kind === "sqlite" ? await openSqlite(address, options) : await openPostgres(address, options);
-  print("ready");
+  await print("ready");
   await Promise.all(Array.from({ length: Number(writers) }, () => write(store)));
 }

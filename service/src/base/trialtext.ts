@@ -10,6 +10,10 @@ export interface TrialText {
   readonly remedy: string;
 }
 
+/** Why programs see the files of the host, and the remedy. */
+export const noMounts =
+  "this host permits no private mounts, as in a container. Start Brume on the host itself, or let the container mount (CAP_SYS_ADMIN, and no AppArmor profile that forbids it)";
+
 /** Returns why a trial failed, and the remedy. The text of the error is for the log only: it names programs and their arguments. */
 export function describeTrialError(error: unknown, remedy: string): string {
   const text = error instanceof Error ? error.message : "";

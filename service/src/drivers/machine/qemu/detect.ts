@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Log, silentLog } from "../../../base/log.ts";
-import { describeTrialError, logTrial, type TrialText } from "../../../base/trialtext.ts";
+import { describeTrialError, logTrial, noMounts, type TrialText } from "../../../base/trialtext.ts";
 import type { Exec } from "../../exec.ts";
 import { findProgram } from "../../privateroot.ts";
 import { createDiskTools } from "../disk/tool.ts";
@@ -49,7 +49,6 @@ const withoutController: Readonly<Record<Controller, string>> = {
   pids: "A server's process may start any number of threads: this host has no control group for processes",
 };
 
-const noMounts = "this host permits no private mounts, as in a container";
 /** What is lost on a host that permits no private root. */
 export const withoutRoot = {
   servers: `servers see the files of this host: ${noMounts}`,

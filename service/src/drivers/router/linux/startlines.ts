@@ -1,4 +1,5 @@
 /** The lines of a start about networks, for the operator: what works, what does not, and the command that brings it. */
+import { noMounts } from "../../../base/trialtext.ts";
 import type { DeviceKind } from "../wireguard/device.ts";
 import type { Capabilities } from "./detect.ts";
 import type { ToolRights } from "./toolroot.ts";
@@ -44,16 +45,13 @@ export function describeNetworks({ capabilities: can, ...found }: Found): string
       ),
     );
   if (!can.dhcp) lines.push(more(`servers get no address from the network (DHCP). ${install("dnsmasq-base")}`));
-  if (!found.hasPrivateRoots)
-    lines.push(
-      more("programs for DHCP and tunnels see the files of this host: it permits no private mounts, as in a container"),
-    );
+  if (!found.hasPrivateRoots) lines.push(more(`programs for DHCP and tunnels see the files of this host: ${noMounts}`));
   if (found.rights !== "root")
     lines.push(
       more(
         found.rights === "rights"
-          ? "programs that configure networks see the files of this host: it permits no private mounts"
-          : "programs that configure networks have all rights of root: this host does not permit to reduce them",
+          ? `programs that configure networks see the files of this host: ${noMounts}`
+          : "programs that configure networks have all rights of root: this host does not permit to reduce them. Start Brume on the host itself",
       ),
     );
   if (found.hasFilter === false)
