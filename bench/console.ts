@@ -144,7 +144,7 @@ try {
     ["filter by one letter", () => page.getByRole("searchbox").press("7")],
     ["select all", () => page.getByRole("checkbox").first().click()],
     ["select none", () => page.getByRole("checkbox").first().click()],
-    ["open the menu of a row", () => page.getByRole("grid").locator("[aria-haspopup=menu]").first().click()],
+    ["open the menu of a row", () => page.getByRole("table").locator("[aria-haspopup=menu]").first().click()],
     ["open a server", () => page.keyboard.press("Escape").then(() => page.locator("a.whole").first().click())],
   ];
   for (const [name, act] of interactions)
