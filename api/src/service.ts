@@ -1,4 +1,5 @@
 /** Health, readiness, metrics, description and documentation of the service. */
+import type { Static } from "typebox";
 import { anything, boolean, fields, list, object, optional, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
 
@@ -17,6 +18,8 @@ export const Readiness = object("Readiness", "The state of the service and the r
     { description: "All checks." },
   ),
 });
+/** TypeScript type of this schema. */
+export type Readiness = Static<typeof Readiness>;
 
 /** Operations on the service itself. */
 export const serviceOperations = operations({

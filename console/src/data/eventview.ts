@@ -7,15 +7,20 @@ import type { Texts } from "../texts/en.ts";
 import { useCell } from "./cell.ts";
 import { useData } from "./data.tsx";
 
-/**
- * Returns the latest events, the newest first; undefined: not read yet. `atFirst`: how many are read when the page opens.
- */
-export function useEvents(atFirst: number): readonly Event[] | undefined {
+/** Which events are read when a page opens. */
+interface FirstEvents {
+  readonly limit: number;
+  /** Types, as the API filters them; absent: all. */
+  readonly type?: string;
+}
+
+/** Returns the latest events, the newest first; undefined: not read yet. Events that arrive later are of all types. */
+export function useEvents(first: FirstEvents): readonly Event[] | undefined {
   const { client, recent } = useData();
   const live = useCell(recent);
   const { data: before } = useQuery({
-    queryKey: ["event", "newest", atFirst],
-    queryFn: ({ signal }) => client.listEvents({ query: { newest: true, limit: atFirst } }, { signal }),
+    queryKey: ["event", "newest", first],
+    queryFn: ({ signal }) => client.listEvents({ query: { newest: true, ...first } }, { signal }),
   });
   return useMemo(() => {
     if (before === undefined) return undefined;

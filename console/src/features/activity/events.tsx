@@ -18,7 +18,7 @@ export function Events() {
   const format = useFormat();
   const go = useNavigate({ from: "/activity/" });
   const { q = "", kind = "" } = useSearch({ from: "/activity/" });
-  const live = useEvents(200);
+  const live = useEvents({ limit: 200 });
   const [paused, setPaused] = useState<readonly Event[] | null>(null);
   const [shown, setShown] = useState<Event | null>(null);
   const events = paused ?? live;

@@ -1,10 +1,8 @@
 /** What needs attention, and why: failed checks of the service, servers in trouble, and domains that are not delegated. */
 import type { Domain } from "@brume/api/dns.ts";
 import type { Server } from "@brume/api/server.ts";
-import { useQuery } from "@tanstack/react-query";
+import type { Readiness } from "@brume/api/service.ts";
 import { Link } from "@tanstack/react-router";
-import { useData } from "../../data/data.tsx";
-import { queriesOf } from "../../data/queries.ts";
 import type { Texts } from "../../texts/en.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Empty, Skeleton } from "../../ui/feedback.tsx";
@@ -23,15 +21,16 @@ interface Problem {
 const mostShown = 8;
 
 interface AttentionProps {
+  /** Undefined: not read yet. */
+  readonly readiness: Readiness | undefined;
   readonly servers: readonly Server[];
   readonly domains: readonly Domain[];
   /** It shows nothing if everything works. */
   readonly isOnlyTrouble?: boolean;
 }
 
-export function Attention({ servers, domains, isOnlyTrouble = false }: AttentionProps) {
+export function Attention({ readiness, servers, domains, isOnlyTrouble = false }: AttentionProps) {
   const t = useTexts();
-  const readiness = useQuery(queriesOf(useData().client).readiness()).data;
   if (readiness === undefined)
     return isOnlyTrouble ? null : (
       <Panel title={t.overview.attention}>
@@ -44,7 +43,7 @@ export function Attention({ servers, domains, isOnlyTrouble = false }: Attention
 
 /** Returns what needs attention: failed checks, then servers, then domains. */
 function problemsOf(
-  checks: readonly { readonly Name: string; readonly Ok: boolean; readonly Detail: string }[],
+  checks: Readiness["Checks"],
   servers: readonly Server[],
   domains: readonly Domain[],
   t: Texts,

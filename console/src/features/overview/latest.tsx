@@ -1,4 +1,5 @@
 /** The latest changes, live. */
+import { type Event, eventResourceNames } from "@brume/api/event.ts";
 import { Link } from "@tanstack/react-router";
 import { EventObject } from "../../data/eventlink.tsx";
 import { useEvents, wordsOf } from "../../data/eventview.ts";
@@ -9,14 +10,21 @@ import { Panel } from "../../ui/page.tsx";
 
 const shown = 10;
 
-/** Events to read: among them are sign-ins, which are not shown. */
-const atFirst = 50;
+/** Sign-ins are no changes of what the project owns. */
+const type = eventResourceNames
+  .filter((name) => name !== "session")
+  .map((name) => `${name}.*`)
+  .join(",");
 
-export function Latest() {
+/** Returns the events that the overview shows; undefined: not read yet. */
+export const useLatest = (): readonly Event[] | undefined =>
+  useEvents({ limit: shown, type })
+    ?.filter(({ Resource }) => Resource !== "session")
+    .slice(0, shown);
+
+export function Latest({ events }: { events: readonly Event[] | undefined }) {
   const t = useTexts();
   const format = useFormat();
-  // Sign-ins are no changes of what the project owns.
-  const events = useEvents(atFirst)?.filter(({ Resource }) => Resource !== "session");
   return (
     <Panel
       title={t.overview.lately}
@@ -35,7 +43,7 @@ export function Latest() {
         <Empty icon="activity" title={t.activity.empty} />
       ) : (
         <ul className="list padded">
-          {events.slice(0, shown).map((event) => {
+          {events.map((event) => {
             const { kind, verb } = wordsOf(event, t);
             return (
               <li key={event.ID} className="line fixed">

@@ -12,7 +12,7 @@ import { Note, Skeleton } from "../../ui/feedback.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Meter, PageHead, Panel } from "../../ui/page.tsx";
 import { Attention } from "./attention.tsx";
-import { Latest } from "./latest.tsx";
+import { Latest, useLatest } from "./latest.tsx";
 import { Start } from "./start.tsx";
 
 export function Overview() {
@@ -25,6 +25,9 @@ export function Overview() {
   const servers = useQuery({ ...queries.servers(), enabled: mayServers });
   const domains = useQuery({ ...queries.domains(), enabled: mayDns });
   const locations = useQuery(queries.locations());
+  // Read at once with the others, although they are shown after them.
+  const readiness = useQuery(queries.readiness()).data;
+  const events = useLatest();
   const project = account?.Projects.find(({ ID }) => ID === account.Token.ProjectID)?.Name;
   const isSimulated = locations.data?.[0]?.Engines.Machine === "sim";
   // Everything appears at once, so that nothing moves what is below.
@@ -47,12 +50,12 @@ export function Overview() {
       ) : isEmpty ? (
         <>
           <Start />
-          <Attention servers={[]} domains={[]} isOnlyTrouble />
+          <Attention readiness={readiness} servers={[]} domains={[]} isOnlyTrouble />
         </>
       ) : (
         <div className="columns">
-          <Attention servers={servers.data ?? []} domains={domains.data ?? []} />
-          <Latest />
+          <Attention readiness={readiness} servers={servers.data ?? []} domains={domains.data ?? []} />
+          <Latest events={events} />
         </div>
       )}
     </div>
