@@ -145,7 +145,7 @@ export const servers = {
     notFound: "This server does not exist, or it was deleted.",
   },
   backups: {
-    title: "Backups and images of this server",
+    title: "Backups and images",
     about: "A restore replaces the disk.",
     none: "No backup yet",
     noneAbout: "Turn on the daily backup, or make an image of the disk as it is now.",

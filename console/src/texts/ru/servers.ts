@@ -152,7 +152,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     notFound: "Такого сервера нет, или он удалён.",
   },
   backups: {
-    title: "Копии и образы этого сервера",
+    title: "Копии и образы",
     about: "Восстановление заменяет диск.",
     none: "Копий пока нет",
     noneAbout: "Включите ежедневную копию или сделайте образ диска сейчас.",
