@@ -8,7 +8,6 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join } from "node:path";
-import { noMounts } from "../base/trialtext.ts";
 import { createChildren, type StartRequest } from "../drivers/children.ts";
 import { confine, trial, trialText } from "./confine.ts";
 import { type AgentSettings, type ControlSettings, readyLine } from "./parent.ts";
@@ -54,7 +53,10 @@ function whyNoPrivateRoot(): string | null {
 
 /** Continues as a service in one process. Real networks need the same right as a private root. */
 async function becomeOneProcess(reason: string): Promise<void> {
-  warn(`The process that serves clients has all rights of root: ${noMounts}.`, { reason });
+  warn(
+    "The process that serves clients has all rights of root: this host permits no private mounts, as in a container. Start Brume on the host itself, or let the container mount (CAP_SYS_ADMIN).",
+    { reason },
+  );
   isStopping = true;
   await end("agent");
   const environment = { ...process.env, BRUME_PROCESSES: "1" } as Record<string, string>;
