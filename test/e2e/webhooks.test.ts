@@ -203,15 +203,16 @@ onEveryDatabase(
       const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
       await domain(caller);
       await deliveriesOf(caller, ID, (all) => all.some(({ State }) => State === "Delivered"));
-      const { store } = harness.brume;
-      const [newest] = await store.read.selectFrom("event").select("id").orderBy("id", "desc").limit(1).execute();
-      const end = newest?.id ?? 0;
+      let end = 0;
       // As if it had been behind for longer than events are kept.
-      await store.write(async (tx) => {
-        await tx.updateTable("webhook").set({ cursor: 1 }).where("id", "=", ID).execute();
-        await tx.deleteFrom("event").where("id", "<", end).execute();
-      });
-      await harness.brume.restart();
+      await harness.brume.restart((store) =>
+        store.write(async (tx) => {
+          const newest = await tx.selectFrom("event").select("id").orderBy("id", "desc").limit(1).executeTakeFirst();
+          end = newest?.id ?? 0;
+          await tx.updateTable("webhook").set({ cursor: 1 }).where("id", "=", ID).execute();
+          await tx.deleteFrom("event").where("id", "<", end).execute();
+        }),
+      );
       const late = await domain(caller);
       const all = await deliveriesOf(caller, ID, (list) =>
         list.some(({ ResourceID, State }) => ResourceID === late.ID && State === "Delivered"),

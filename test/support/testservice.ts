@@ -59,8 +59,8 @@ export interface TestService {
   as(scopes: readonly Scope[], restriction?: object): Promise<Client>;
   /** Creates a project, and returns a client with all scopes in it. */
   neighbour(): Promise<Client>;
-  /** Stops the service as SIGTERM does, and starts it again on the same database. */
-  restart(): Promise<void>;
+  /** Stops the service as SIGTERM does, and starts it again on the same database. `change`: what happens to the database in between. */
+  restart(change?: (store: Store) => Promise<unknown>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -232,11 +232,13 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
       const project = await brume.client.createProject({ body: { Name: `neighbour-${neighbours}` } });
       return brume.as([...scopes], { ProjectID: project.ID });
     },
-    async restart() {
+    async restart(change) {
       await brume.service.close(1000);
       if (options.nameserver === undefined) await brume.nameserver.close();
       await brume.store.close();
-      Object.assign(brume, await open(await database.open()));
+      const store = await database.open();
+      await change?.(store);
+      Object.assign(brume, await open(store));
     },
     async close() {
       await brume.service.close(1000);
