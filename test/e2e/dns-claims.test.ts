@@ -232,15 +232,16 @@ onEveryDatabase(
       const { ID: id } = await claim(other, "future.example");
       const day = 86_400_000;
       const late = Date.now() + 1000 * day;
-      await harness.brume.store.write(async (tx) => {
-        const change = { created: late, checked: late, expires: late + claimLimits.days * day };
-        await tx.updateTable("domain_claim").set(change).where("id", "=", id).execute();
-        // A start brings times back only if no other service uses the database.
-        const due = harness.brume.store.alone ? late : 0;
-        await tx.updateTable("task").set({ due_at: due }).where("name", "=", "dns.claim").execute();
-      });
       const before = Date.now();
-      await harness.brume.restart();
+      await harness.brume.restart((store) =>
+        store.write(async (tx) => {
+          const change = { created: late, checked: late, expires: late + claimLimits.days * day };
+          await tx.updateTable("domain_claim").set(change).where("id", "=", id).execute();
+          // A start brings times back only if no other service uses the database.
+          const due = store.alone ? late : 0;
+          await tx.updateTable("task").set({ due_at: due }).where("name", "=", "dns.claim").execute();
+        }),
+      );
       const rowOf = () =>
         harness.brume.store.read.selectFrom("domain_claim").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
       let row = await rowOf();

@@ -326,12 +326,13 @@ onEveryDatabase(
       await domain(caller);
       await deliveriesOf(caller, ID, (all) => all.some(({ Attempts }) => Attempts === 1));
       const late = clock.now() + 1000 * 24 * hour;
-      await harness.brume.store.write(async (tx) => {
-        await tx.updateTable("webhook").set({ failing_since: late }).where("id", "=", ID).execute();
-        const change = { created: late, due: late };
-        await tx.updateTable("webhook_delivery").set(change).where("webhook_id", "=", ID).execute();
-      });
-      await harness.brume.restart();
+      await harness.brume.restart((store) =>
+        store.write(async (tx) => {
+          await tx.updateTable("webhook").set({ failing_since: late }).where("id", "=", ID).execute();
+          const change = { created: late, due: late };
+          await tx.updateTable("webhook_delivery").set(change).where("webhook_id", "=", ID).execute();
+        }),
+      );
       await deliveriesOf(caller, ID, (all) => all.some(({ Attempts }) => Attempts === 2));
       const { FailingSince } = await caller.client.readWebhook({ path: { id: ID } });
       assert.ok(Date.parse(FailingSince ?? "") <= clock.now(), "it fails since now, not since a day to come");
