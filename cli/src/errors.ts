@@ -1,7 +1,7 @@
 /** Errors for people, with cause and remedy, and the exit code of each kind of error. */
 import { ActionError, ApiError, ConnectionError, WaitError } from "@brume/api/client.ts";
 import type { Command } from "./model/commands.ts";
-import { kindOfMissing, listings } from "./model/kinds.ts";
+import { kindOfMissing, listHint } from "./model/kinds.ts";
 import { UsageError } from "./model/values.ts";
 
 /** Exit codes, and when each is returned. */
@@ -90,14 +90,6 @@ function placeOf(pointer: string, command: Command | null): string {
   return flag ? `--${flag.name}${rest}` : pointer;
 }
 
-/** Returns the command that lists the kind of a missing object; empty: there is none. */
-function listOf(code: string): string {
-  const kind = kindOfMissing[code];
-  if (kind === "record") return "brume record list DOMAIN shows all of them.";
-  if (kind === "tunnel") return "brume vpn status NETWORK lists the tunnels.";
-  return kind !== undefined && (listings[kind] || kind === "project") ? `brume ${kind} list shows all of them.` : "";
-}
-
 const shown = (exit: number, message: string, remedy = "", lines: readonly string[] = []): Shown => ({
   exit,
   message,
@@ -131,7 +123,9 @@ export function showError(error: unknown, command: Command | null, url: string):
     const message =
       error.problem === null ? `${error.detail} (status ${error.status})` : `${error.detail} (${error.code})`;
     const exit = exitOfStatus[error.status] ?? 1;
-    return { ...shown(exit, message, remedies[error.code] ?? listOf(error.code), lines), reference };
+    const kind = kindOfMissing[error.code];
+    const remedy = remedies[error.code] ?? (kind && listHint(kind));
+    return { ...shown(exit, message, remedy, lines), reference };
   }
   if (error instanceof ActionError) {
     const { Error: cause, Type, State, ServerID } = error.action;

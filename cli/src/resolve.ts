@@ -1,7 +1,7 @@
 /** Converts names of objects to ids. A text of digits is an id, unless an object has it as its name. */
 import type { Client } from "@brume/api/client.ts";
 import { closest } from "./model/closest.ts";
-import { type Kind, type Listing, listings } from "./model/kinds.ts";
+import { type Kind, type Listing, listHint, listings } from "./model/kinds.ts";
 import { UsageError } from "./model/values.ts";
 
 /** The client with operations by name, because names of operations come from the table of commands. */
@@ -107,12 +107,8 @@ export async function resolve(client: AnyClient, kind: Kind, text: string, paren
   if (first !== undefined) return first;
   const near = kind === "record" ? [] : closest(text, await namesOf(client, kind).catch(() => []));
   const form = kind === "record" ? "A record is given by its id or as NAME/TYPE, such as www.example.com/A." : "";
-  const list =
-    kind === "tunnel"
-      ? `brume vpn status ${parent} lists the tunnels.`
-      : `brume ${kind === "any-network" ? "network" : kind} list shows all of them.`;
   throw new NotFound(
     `There is no ${nounOf(kind)} "${text}".`,
-    near.length > 0 ? `Did you mean ${near.join(" or ")}?` : form || list,
+    near.length > 0 ? `Did you mean ${near.join(" or ")}?` : form || listHint(kind, parent),
   );
 }

@@ -304,7 +304,8 @@ await router.close();
 await lab.close();
 
 const without = (list: readonly string[], other: readonly string[]) => list.filter((line) => !other.includes(line));
-const ownNames = new RegExp(`b${lab.tag}[utwx][0-9a-z]|brume[_-]${lab.tag}`);
+/** Names of this installation, and command lines of its processes. */
+const ownNames = new RegExp(`b${lab.tag}[utwx][0-9a-z]|brume[_-]${lab.tag}|^process .*=${runFolder}/`);
 const report = {
   sent,
   reached: Object.fromEntries(valid),

@@ -118,9 +118,10 @@ test("texts become values of their schema", async () => {
   assert.equal(await value({ type: "string", "x-verbatim": true }, "@file"), "content of file");
   assert.equal(await value({ type: "string" }, "@"), "@");
   assert.equal(await value({ anyOf: [{ type: "string" }, { type: "null" }] }, "x"), "x");
-  await assert.rejects(value({ type: "string", "x-verbatim": true }, "~/seed.yaml"), {
+  assert.equal(await value({ type: "string", "x-verbatim": true }, "/is a text"), "/is a text");
+  await assert.rejects(value({ type: "object", properties: {} }, "~/rules.yaml"), {
     message: "--x takes the text itself, not a path.",
-    remedy: "To read the file: --x @~/seed.yaml",
+    remedy: "To read the file: --x @~/rules.yaml",
   });
   for (const [schema, text] of [
     [{ type: "integer" }, "1.5"],

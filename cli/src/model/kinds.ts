@@ -49,6 +49,13 @@ export const kindOfField: Readonly<Record<string, Kind>> = {
   ProjectID: "project",
 };
 
+/** Returns the sentence with the command that lists a kind. `parent`: the domain of a record, the network of a tunnel. */
+export function listHint(kind: Kind, parent?: string | number): string {
+  if (kind === "record") return `brume record list ${parent ?? "DOMAIN"} shows all of them.`;
+  if (kind === "tunnel") return `brume vpn status ${parent ?? "NETWORK"} shows all of them.`;
+  return kind === "id" ? "" : `brume ${kind === "any-network" ? "network" : kind} list shows all of them.`;
+}
+
 /** How a kind is listed. */
 export interface Listing {
   readonly operation: string;

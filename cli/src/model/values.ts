@@ -103,7 +103,8 @@ export async function parseValue(
 ): Promise<unknown> {
   if (schema["x-labels"] === true) return parseLabels(name, texts);
   const last = texts.at(-1) ?? "";
-  if (takesFile(schema, field) && /^(~|\.\.?)?\//.test(last))
+  // No valid value of these begins like a path; that of a record or a secret may.
+  if ((isStructure(schema) || field === "PublicKey") && /^(~|\.\.?)?\//.test(last))
     throw new UsageError(`${name} takes the text itself, not a path.`, `To read the file: ${name} @${last}`);
   const text =
     takesFile(schema, field) && /^@./.test(last) ? (await readText(last.slice(1))).replace(/^\uFEFF/, "") : last;

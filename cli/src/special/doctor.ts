@@ -70,21 +70,17 @@ async function checkService(session: Session): Promise<Finding[]> {
   return found;
 }
 
-/** What to do about simulated engines. Only an administrator may read the settings. */
-async function remedyOfSimulation(session: Session, mayReadSettings: boolean): Promise<string> {
-  const client = await session.client();
-  const settings = mayReadSettings ? await client.listSettings({}, { signal: session.host.signal }) : [];
-  if (settings.some(({ Name, Value }) => Name === "simulate" && Value === "1"))
-    return "BRUME_SIMULATE is set. Start the service without it.";
-  return "Start the service as root. In a clone npm start installs the packages; after the Debian package: apt-get install --install-recommends brume";
-}
-
 async function checkToken(session: Session): Promise<Finding[]> {
   const client = await session.client();
   const { signal } = session.host;
   const { Token } = await client.readAccount({}, { signal });
   const found = [ok("Token", `${Token.Name}: ${Token.Scopes.join(", ")}`)];
   const isAdmin = grants(Token.Scopes, "account:admin");
+  // Only an administrator may read the settings.
+  const settings = isAdmin ? await client.listSettings({}, { signal }) : [];
+  const simulationRemedy = settings.some(({ Name, Value }) => Name === "simulate" && Value === "1")
+    ? "BRUME_SIMULATE is set. Start the service without it."
+    : "Start the service as root. In a clone npm start installs the packages; after the Debian package: apt-get install --install-recommends brume";
   for (const { TechTitle, Engines } of await client.listLocations({}, { signal }))
     for (const [part, engine] of Object.entries(Engines))
       found.push(
@@ -92,7 +88,7 @@ async function checkToken(session: Session): Promise<Finding[]> {
           ? warning(
               `Engine ${part}`,
               `Simulated in location ${TechTitle}: nothing exists on the host.`,
-              await remedyOfSimulation(session, isAdmin),
+              simulationRemedy,
             )
           : ok(`Engine ${part}`, `${engine} in location ${TechTitle}`),
       );

@@ -82,26 +82,29 @@ export function ServerSummary({ server }: { server: Server }) {
           </div>
         </Panel>
         <Panel title={t.server.networks} isFlush>
-          {server.LinkedNetworks.length === 0 && <Empty icon="network" title={t.server.noNetworks} />}
-          <ul className="list padded">
-            {server.LinkedNetworks.map((link) => (
-              <li key={link.LinkID}>
-                <Facts
-                  facts={[
-                    { name: t.server.network, value: link.NetworkName },
-                    { name: "IP", value: <span className="mono">{link.IP}</span>, copy: link.IP },
-                    link.IP6 !== "" && {
-                      name: "IPv6",
-                      value: <span className="mono">{link.IP6}</span>,
-                      copy: link.IP6,
-                    },
-                    { name: t.server.bandwidth, value: format.megabits(link.Bandwidth) },
-                    { name: "MAC", value: <span className="mono">{link.MAC}</span>, copy: link.MAC },
-                  ]}
-                />
-              </li>
-            ))}
-          </ul>
+          {server.LinkedNetworks.length === 0 ? (
+            <Empty icon="network" title={t.server.noNetworks} />
+          ) : (
+            <ul className="list padded">
+              {server.LinkedNetworks.map((link) => (
+                <li key={link.LinkID}>
+                  <Facts
+                    facts={[
+                      { name: t.server.network, value: link.NetworkName },
+                      { name: "IP", value: <span className="mono">{link.IP}</span>, copy: link.IP },
+                      link.IP6 !== "" && {
+                        name: "IPv6",
+                        value: <span className="mono">{link.IP6}</span>,
+                        copy: link.IP6,
+                      },
+                      { name: t.server.bandwidth, value: format.megabits(link.Bandwidth) },
+                      { name: "MAC", value: <span className="mono">{link.MAC}</span>, copy: link.MAC },
+                    ]}
+                  />
+                </li>
+              ))}
+            </ul>
+          )}
         </Panel>
       </div>
       <ServerActions id={server.ID} most={5} />

@@ -42,7 +42,7 @@ const reasons: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "its certificate is from an unknown authority",
   CERT_HAS_EXPIRED: "its certificate has expired",
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name",
-  EPROTO: "it does not use TLS at this port",
+  EPROTO: "TLS could not be negotiated",
 };
 
 class Refused extends Error {}

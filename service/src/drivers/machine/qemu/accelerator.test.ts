@@ -41,16 +41,18 @@ test("chooses an accelerator that boots, and caches the result", async () => {
   assert.deepEqual(second.tried, []);
 });
 
-test("a host without KVM is named, without the text of QEMU", async () => {
-  const missing: Exec = {
+test("a host without KVM, and one that keeps it from servers, are named without the text of QEMU", async () => {
+  const failing = (reason: string): Exec => ({
     ...exec,
     async run(argv) {
       if (argv.includes("--version")) return "QEMU 1\n";
       if (argv.includes("tcg")) return "CANARY-OK";
-      throw new CommandError(argv, 1, "qemu: Could not access KVM kernel module: No such file or directory", "");
+      throw new CommandError(argv, 1, `qemu: Could not access KVM kernel module: ${reason}`, "");
     },
-  };
-  const { trial } = await choose(missing, join(folder, "none.json"));
+  });
+  const closed = await choose(failing("Permission denied"), join(folder, "closed.json"));
+  assert.match(closed.trial.detail, /: users of servers may not open \/dev\/kvm\. Run as root: chgrp kvm \/dev\/kvm; /);
+  const { trial } = await choose(failing("No such file or directory"), join(folder, "none.json"));
   assert.match(trial.detail, /^Servers are emulated, .*: the processor's virtualization \(KVM\) does not work: /);
   assert.match(trial.detail, /: this host has no \/dev\/kvm\. Switch it on in the firmware/);
   assert.doesNotMatch(trial.detail, /qemu|-accel|No such file/);

@@ -85,6 +85,8 @@ interface Failure {
 /** Returns why an accelerator does not work, and what to do. */
 function describe({ name, message }: Failure): string {
   const { what, remedy } = texts[name];
+  if (name === "kvm" && /EACCES|Permission denied/i.test(message))
+    return `${what} does not work: users of servers may not open /dev/kvm. Run as root: chgrp kvm /dev/kvm; chmod 660 /dev/kvm`;
   const isMissing = name === "kvm" && /ENOENT|No such file|ENODEV|No such device/i.test(message);
   return `${what} does not work: ${isMissing ? "this host has no /dev/kvm" : (causeIn(message) ?? "the trial guest did not start")}. ${remedy}`;
 }
@@ -125,7 +127,7 @@ async function tryBoot(
 async function keyOf(exec: Exec, device: string): Promise<string> {
   const [version = ""] = (await exec.run(["qemu-system-x86_64", "--version"])).split("\n");
   const found = statSync(device, { throwIfNoEntry: false });
-  return [release(), version, hostBoot(), found ? `${found.ino} ${found.ctimeMs}` : "no KVM"].join(" | ");
+  return [release(), version, hostBoot(), found ? `${found.ino} ${found.mode} ${found.gid}` : "no KVM"].join(" | ");
 }
 
 async function readCache(path: string, key: string): Promise<AcceleratorResult | null> {
