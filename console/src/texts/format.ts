@@ -41,36 +41,51 @@ const units = [
 export const localeOf = (language: string): string =>
   navigator.languages.find((each) => each === language || each.startsWith(`${language}-`)) ?? language;
 
+/** Returns a function that makes a value at its first call. A formatter takes milliseconds to make on a phone, and a page needs few of them. */
+function lazy<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
 /** `locale`: a language, with or without a region. */
 export function createFormat(locale: string): Format {
-  const numbers = new Intl.NumberFormat(locale);
+  const numbers = lazy(() => new Intl.NumberFormat(locale));
+  // Both languages write such a number as JavaScript does, which needs no formatter.
+  const number = (value: number): string =>
+    Number.isInteger(value) && Math.abs(value) < 1000 ? String(value) : numbers().format(value);
   const sizes = (unit: string) =>
-    new Intl.NumberFormat(locale, { style: "unit", unit, maximumFractionDigits: 1, unitDisplay: "short" });
+    lazy(() => new Intl.NumberFormat(locale, { style: "unit", unit, maximumFractionDigits: 1, unitDisplay: "short" }));
   const bySize = [sizes("megabyte"), sizes("gigabyte"), sizes("terabyte")];
-  const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
-  const times = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
-  const dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium" });
-  const moments = new Intl.DateTimeFormat(locale, {
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-  });
-  const clocks = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
-  const seconds = new Intl.NumberFormat(locale, {
-    style: "unit",
-    unit: "second",
-    unitDisplay: "narrow",
-    maximumFractionDigits: 1,
-  });
-  const compact = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 });
-  const short = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
+  const relative = lazy(() => new Intl.RelativeTimeFormat(locale, { numeric: "auto" }));
+  const times = lazy(() => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }));
+  const dates = lazy(() => new Intl.DateTimeFormat(locale, { dateStyle: "medium" }));
+  const moments = lazy(
+    () =>
+      new Intl.DateTimeFormat(locale, {
+        day: "numeric",
+        month: "short",
+        hour: "2-digit",
+        minute: "2-digit",
+        second: "2-digit",
+      }),
+  );
+  const clocks = lazy(() => new Intl.DateTimeFormat(locale, { timeStyle: "medium" }));
+  const seconds = lazy(
+    () =>
+      new Intl.NumberFormat(locale, {
+        style: "unit",
+        unit: "second",
+        unitDisplay: "narrow",
+        maximumFractionDigits: 1,
+      }),
+  );
+  const compact = lazy(() => new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }));
+  const short = lazy(() => new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }));
   /** Writes a value with the unit of its thousands. */
   const scaled = (units: string) => (value: number) => {
     const names = units.split(" ");
     const step = Math.min(names.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
-    return `${short.format(value / 1000 ** step)} ${names[step] ?? ""}`;
+    return `${short().format(value / 1000 ** step)} ${names[step] ?? ""}`;
   };
   const isRussian = locale.startsWith("ru");
   const bytes = scaled(isRussian ? "Б кБ МБ ГБ ТБ" : "B kB MB GB TB");
@@ -78,29 +93,29 @@ export function createFormat(locale: string): Format {
   const bits = scaled(isRussian ? "бит/с кбит/с Мбит/с Гбит/с" : "bit/s kbit/s Mbit/s Gbit/s");
   return {
     locale,
-    number: (value) => numbers.format(value),
-    compact: (value) => compact.format(value),
+    number,
+    compact: (value) => compact().format(value),
     bytes,
     rate: (value) => bits(value * 8),
-    megabits: (value) => `${numbers.format(value)} ${isRussian ? "Мбит/с" : "Mbit/s"}`,
+    megabits: (value) => `${number(value)} ${isRussian ? "Мбит/с" : "Mbit/s"}`,
     duration: (value) => `${Math.floor(value / 60)}:${String(Math.floor(value % 60)).padStart(2, "0")}`,
     megabytes(value) {
       const step = value >= 1024 * 1024 ? 2 : value >= 1024 ? 1 : 0;
-      return bySize[step]?.format(value / 1024 ** step) ?? "";
+      return bySize[step]?.().format(value / 1024 ** step) ?? "";
     },
     ago(date, now = Date.now()) {
       let value = (Date.parse(date) - now) / 1000;
-      if (Math.abs(value) < 10) return relative.format(0, "second");
+      if (Math.abs(value) < 10) return relative().format(0, "second");
       for (const [unit, size] of units) {
-        if (Math.abs(value) < size) return relative.format(Math.trunc(value), unit);
+        if (Math.abs(value) < size) return relative().format(Math.trunc(value), unit);
         value /= size;
       }
       return date;
     },
-    time: (date) => times.format(new Date(date)),
-    date: (date) => dates.format(new Date(date)),
-    moment: (date) => moments.format(new Date(date)),
-    clock: (date) => clocks.format(new Date(date)),
-    seconds: (from, to) => seconds.format(((to === null ? Date.now() : Date.parse(to)) - Date.parse(from)) / 1000),
+    time: (date) => times().format(new Date(date)),
+    date: (date) => dates().format(new Date(date)),
+    moment: (date) => moments().format(new Date(date)),
+    clock: (date) => clocks().format(new Date(date)),
+    seconds: (from, to) => seconds().format(((to === null ? Date.now() : Date.parse(to)) - Date.parse(from)) / 1000),
   };
 }

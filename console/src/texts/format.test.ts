@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createFormat } from "./format.ts";
+
+test("numbers are written as Intl writes them", () => {
+  for (const locale of ["en", "en-IN", "en-GB", "ru", "ru-RU"]) {
+    const format = createFormat(locale);
+    const expected = new Intl.NumberFormat(locale);
+    for (const value of [0, 1, 9.5, 42, 999, 999.5, 1000, 1234567, -1, -999, -1000])
+      assert.equal(format.number(value), expected.format(value), `${locale} ${value}`);
+  }
+});
+
+test("sizes, rates and times have units of the language", () => {
+  const [en, ru] = [createFormat("en"), createFormat("ru")];
+  assert.deepEqual([en.megabits(100), en.megabits(1500)], ["100 Mbit/s", "1,500 Mbit/s"]);
+  assert.equal(ru.megabits(100), "100 Мбит/с");
+  assert.deepEqual([en.bytes(1_230_000), en.rate(1000), en.megabytes(2048)], ["1.2 MB", "8 kbit/s", "2 GB"]);
+  assert.deepEqual([en.compact(3400), en.duration(65)], ["3.4K", "1:05"]);
+  const at = "2026-01-02T03:04:05Z";
+  assert.equal(en.ago(at, Date.parse(at)), "now");
+  assert.equal(en.ago(at, Date.parse(at) + 5 * 60_000), "5 minutes ago");
+  assert.equal(en.seconds(at, "2026-01-02T03:04:06.5Z"), "1.5s");
+});
