@@ -51,8 +51,17 @@ const visible = (db: Reader, project: number) =>
     .where((e) => e.or([e("project_id", "is", null), e("project_id", "=", project)]))
     .where("state", "!=", "Withdrawn");
 
+const findVisible = prepare<{ project: number; id: number }>()((db, p) =>
+  db
+    .selectFrom("image")
+    .selectAll()
+    .where("id", "=", p("id"))
+    .where((e) => e.or([e("project_id", "is", null), e("project_id", "=", p("project"))]))
+    .where("state", "!=", "Withdrawn"),
+);
+
 export const findImage = (db: Reader, project: number, id: number): Promise<ImageRow | undefined> =>
-  visible(db, project).where("id", "=", id).executeTakeFirst();
+  findVisible.first(db, { project, id });
 
 export const listImages = (db: Reader, project: number): Promise<ImageRow[]> =>
   visible(db, project).orderBy("id").execute();

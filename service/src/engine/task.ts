@@ -351,18 +351,20 @@ export async function cancel(
 /** Returns the running and the waiting flows of a subject, in order. Inside a transaction the queue is locked until the commit. */
 export async function queue(db: Reader | Tx, subject: Subject): Promise<Task[]> {
   if ("isWrite" in db) await lock(db, queueLock(subject.kind, subject.id));
-  const rows = await db
+  return (await listQueue.all(db, { subject: subject.kind, id: subject.id })).map(viewOf);
+}
+
+const listQueue = prepare<{ subject: string; id: number }>()((db, p) =>
+  db
     .selectFrom("task")
     .selectAll()
-    .where("subject", "=", subject.kind)
-    .where("subject_id", "=", subject.id)
+    .where("subject", "=", p("subject"))
+    .where("subject_id", "=", p("id"))
     .where(sql<SqlBool>`state in ('InProgress', 'Postponed')`)
     .orderBy("state")
     .orderBy("is_urgent", "desc")
-    .orderBy("id")
-    .execute();
-  return rows.map(viewOf);
-}
+    .orderBy("id"),
+);
 
 const findTask = prepare<{ id: number }>()((db, p) =>
   db.selectFrom("task").selectAll().where("id", "=", p("id")).where("state", "!=", "Keeping"),

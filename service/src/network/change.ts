@@ -48,19 +48,21 @@ export async function raiseGeneration(
   return { network, task };
 }
 
-/** As `raiseGeneration`, for a change of links by the service: for a shared network it awaits no result. */
+/** As `raiseGeneration`, for a change of links by the service: for a shared network it awaits no result. Resolves to the changed row. */
 export async function raiseForLinks(
   tx: Tx,
   apply: NetworkReconciler,
   row: table.NetworkRow,
   now: number,
   links: readonly number[],
-): Promise<void> {
+): Promise<table.NetworkRow> {
   const generation = nextGeneration(row);
   apply.changes.note(row.id, generation, links);
   table.setGeneration.send(tx, { id: row.id, generation });
   sendReconcile(tx, apply, row.id);
-  await emitNetworkEvent(tx, { ...row, generation }, "changed", now);
+  const network = { ...row, generation };
+  await emitNetworkEvent(tx, network, "changed", now);
+  return network;
 }
 
 /**

@@ -32,7 +32,7 @@ export interface MachineStatusCache {
 /** Milliseconds: a little more than the period of the reconciler that observes. */
 const maxAge = 6000;
 
-/** Creates the cache. `changed` is called for each start and end that the driver reports. */
+/** Creates the cache. `changed` is called for the first start or end that the driver reports since the last `takeReported`. */
 export function createMachineStatusCache(
   machines: Pick<Machines, "observe" | "onPower">,
   clock: Clock,
@@ -49,8 +49,10 @@ export function createMachineStatusCache(
   const stop = machines.onPower(({ id, exit }) => {
     power.set(id, exit === null);
     reported.add(id);
+    // The check that an earlier report has requested is still to come, and takes this one too.
+    const isFirst = unchecked.size === 0;
     unchecked.add(id);
-    changed(id, exit === null);
+    if (isFirst) changed(id, exit === null);
   });
 
   async function observe(): Promise<MachinesStatus> {

@@ -28,9 +28,18 @@ import { heldWith, planResize, sizesAfter, sizesOf } from "./model/resize.ts";
 import { serverTag, withoutSecrets } from "./model/show.ts";
 import { flowName, requireQueueSlot, requireRequest, requireState, stateAfter } from "./model/state.ts";
 import { createPagePrinter } from "./pageprinter.ts";
-import { filterServers } from "./serverfilter.ts";
+import { filterServers, onlyState } from "./serverfilter.ts";
 import { countServers } from "./sumtable.ts";
-import { findServer, listServerKeys, listServersOf, pageServers, pageShown, type ServerRow } from "./table.ts";
+import {
+  countInState,
+  findServer,
+  listServerKeys,
+  listServersOf,
+  pageInState,
+  pageServers,
+  pageShown,
+  type ServerRow,
+} from "./table.ts";
 import { viewProject, viewServer, withoutIds } from "./view.ts";
 
 type Names =
@@ -113,9 +122,18 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         }
         if (Object.values(query).every((value) => value === undefined))
           return { items: showAll(caller, db), total: await countServers(db, caller.projectId), next: null };
+        const { state: filter, ...others } = query;
+        const state = onlyState(filter);
+        const page = state === null ? null : plainPage(others);
+        if (state !== null && page !== null) {
+          const { limit, after } = page;
+          const rows = await pageInState.all(db, { project: caller.projectId, state, after, limit: limit + 1 });
+          const { items, next } = cutPage(rows, limit);
+          return { items: showSome(caller, db, items), total: await countInState(db, caller.projectId, state), next };
+        }
         const rows = await filterServers(db, caller.projectId, query);
-        const page = takePage(rows, query, { id: (row) => row.id });
-        return { ...page, items: showSome(caller, db, page.items) };
+        const found = takePage(rows, query, { id: (row) => row.id });
+        return { ...found, items: showSome(caller, db, found.items) };
       },
     },
     readServer: {

@@ -90,16 +90,43 @@ export const pageShown = (db: Reader, project: number, after: number, limit: num
 /** Columns that the filters of the list read. */
 export type FilteredRow = Pick<ServerRow, "id" | "name" | "state" | "batch_id" | "location" | "labels">;
 
+const filtered = ["id", "name", "state", "batch_id", "location", "labels"] as const;
+
 /** Returns the first `limit` servers with an id greater than `after`, with the columns of the filters. */
 export const pageFiltered = prepare<{ project: number; after: number; limit: number }>()((db, p) =>
   db
     .selectFrom("server")
-    .select(["id", "name", "state", "batch_id", "location", "labels"])
+    .select(filtered)
     .where("project_id", "=", p("project"))
     .where("id", ">", p("after"))
     .orderBy("id")
     .limit(p("limit")),
 );
+
+/** As `pageFiltered`, with only the servers in this state. */
+export const pageInState = prepare<{ project: number; state: ServerRow["state"]; after: number; limit: number }>()(
+  (db, p) =>
+    db
+      .selectFrom("server")
+      .select(filtered)
+      .where("project_id", "=", p("project"))
+      .where("state", "=", p("state"))
+      .where("id", ">", p("after"))
+      .orderBy("id")
+      .limit(p("limit")),
+);
+
+const countOfState = prepare<{ project: number; state: ServerRow["state"] }>()((db, p) =>
+  db
+    .selectFrom("server")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("project_id", "=", p("project"))
+    .where("state", "=", p("state")),
+);
+
+/** Returns the number of servers of the project in this state. */
+export const countInState = async (db: Reader, project: number, state: ServerRow["state"]): Promise<number> =>
+  (await countOfState.first(db, { project, state }))?.count ?? 0;
 
 /** Returns the existing servers of the project among `ids`, by id. */
 export const listServersOf = async (db: Reader, project: number, ids: readonly number[]): Promise<ServerRow[]> =>
@@ -174,6 +201,22 @@ export const pageServerBackups = prepare<{ after: number; limit: number }>()((db
 /** Returns the servers of a group. */
 export const listMembers = (db: Reader, batch: number): Promise<ServerRow[]> =>
   db.selectFrom("server").selectAll().where("batch_id", "=", batch).orderBy("id").execute();
+
+const memberInState = prepare<{ batch: number; state: ServerRow["state"] }>()((db, p) =>
+  db.selectFrom("server").select("id").where("batch_id", "=", p("batch")).where("state", "=", p("state")).limit(1),
+);
+
+/** Returns whether a server of the group is in this state. */
+export const hasMemberIn = async (db: Reader, batch: number, state: ServerRow["state"]): Promise<boolean> =>
+  (await memberInState.first(db, { batch, state })) !== undefined;
+
+const anyMember = prepare<{ batch: number }>()((db, p) =>
+  db.selectFrom("server").select("id").where("batch_id", "=", p("batch")).limit(1),
+);
+
+/** Returns whether the group has servers. */
+export const hasMembers = async (db: Reader, batch: number): Promise<boolean> =>
+  (await anyMember.first(db, { batch })) !== undefined;
 
 const put = insertMany("server", [
   ...shown,
@@ -331,8 +374,12 @@ export const pageKeys = (db: Reader, page: ServerPage): Promise<KeyOfServer[]> =
 export const insertBatch = (tx: Tx, row: Insertable<ServerBatchTable>): Promise<BatchRow> =>
   tx.insertInto("server_batch").values(row).returningAll().executeTakeFirstOrThrow();
 
+const batchOf = prepare<{ project: number; id: number }>()((db, p) =>
+  db.selectFrom("server_batch").selectAll().where("id", "=", p("id")).where("project_id", "=", p("project")),
+);
+
 export const findBatch = (db: Reader, project: number, id: number): Promise<BatchRow | undefined> =>
-  db.selectFrom("server_batch").selectAll().where("id", "=", id).where("project_id", "=", project).executeTakeFirst();
+  batchOf.first(db, { project, id });
 
 export const updateBatch = (tx: Tx, id: number, change: Updateable<ServerBatchTable>): Promise<BatchRow> =>
   tx.updateTable("server_batch").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();

@@ -230,7 +230,7 @@ async function insert(context: FlowContext, tx: Tx, project: number, batch: numb
   });
   const parts: ServerParts = { links: [{ link, network }], keys: spec.keys };
   const done = { Reserve: `${showAddress(link.ip)} on network ${home.id}` };
-  return { server, parts, reserved: { facts: { link: link.id }, done, isFirst: true } };
+  return { server, parts, reserved: { facts: { link: link.id, generation: network.generation }, done, isFirst: true } };
 }
 
 /** Inserts a server and queues its creation. Throws as `reserveLink` does. */

@@ -18,6 +18,7 @@ import {
   deleteServer,
   findAnyServer,
   findBatch,
+  hasMembers,
   listMembers,
   lockBatch,
   type ServerRow,
@@ -89,7 +90,7 @@ export function deleteFlow(context: FlowContext): Flow<null, Facts> {
 async function deleteEmptyBatch(context: FlowContext, tx: Tx, batch: BatchRow, by: Cause | null): Promise<void> {
   // Without the lock, two members that are deleted at the same time would each see the other.
   await lockBatch(tx, batch.id);
-  if ((await listMembers(tx, batch.id)).length > 0) return;
+  if (await hasMembers(tx, batch.id)) return;
   await deleteBatch(tx, batch.id);
   await emitBatchEvent(context, tx, batch, "deleted", by);
 }

@@ -6,7 +6,7 @@
 import type { Flow } from "../../engine/flow.ts";
 import type { TaskError } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
-import { findBatch, listMembers, lockBatch, type ServerRow, updateBatch } from "../table.ts";
+import { findBatch, hasMemberIn, listMembers, lockBatch, type ServerRow, updateBatch } from "../table.ts";
 import { cancelWork } from "./cancel.ts";
 import type { FlowContext } from "./context.ts";
 import { errorFor } from "./error.ts";
@@ -41,11 +41,11 @@ export async function updateGroup(
   await lockBatch(tx, batch);
   const row = await findBatch(tx, project_id, batch);
   if (row === undefined || row.state !== "New") return;
-  const members = await listMembers(tx, batch);
-  const isUndone = row.policy === "Atomic" && members.some(({ state }) => state === "Failed");
-  if (isUndone) await undoMembers(context, tx, reconcile, batch, members);
-  if (members.some(({ state }) => state === "New")) return;
-  const hasServers = members.some(({ state }) => state === "Active" || state === "Blocked");
+  const isUndone = row.policy === "Atomic" && (await hasMemberIn(tx, batch, "Failed"));
+  const isCreating = await hasMemberIn(tx, batch, "New");
+  if (isUndone) await undoMembers(context, tx, reconcile, batch, await listMembers(tx, batch));
+  if (isCreating) return;
+  const hasServers = (await hasMemberIn(tx, batch, "Active")) || (await hasMemberIn(tx, batch, "Blocked"));
   const changed = await updateBatch(tx, batch, { state: hasServers && !isUndone ? "Active" : "Failed" });
   await emitBatchEvent(context, tx, changed, "changed", null);
 }

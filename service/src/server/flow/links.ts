@@ -160,9 +160,9 @@ export async function queueAddNetwork(
 ): Promise<Task> {
   const { id, host_name: hostName } = server;
   const spec = { server: id, hostName, ip, bandwidth, now: context.clock.now(), pointer: "/IP" };
-  const [link] = await joinNetwork(context, tx, network, spec);
+  const [link, { generation }] = await joinNetwork(context, tx, network, spec);
   await changeServer(context, tx, id, {}, by);
-  const facts = { link: link.id };
+  const facts = { link: link.id, generation };
   const done = { Reserve: `${showAddress(link.ip)} on network ${network}` };
   return startOn(context, tx, add, server, { link: link.id }, by, { facts, done });
 }

@@ -33,7 +33,7 @@ export async function publishNetworks({ clock }: LinkContext, tx: Tx, ids: reado
   }
 }
 
-/** Reserves an address and inserts the link. Throws as `reserveLink` does. */
+/** Reserves an address and inserts the link. Resolves to it and its network with the new generation. Throws as `reserveLink` does. */
 export async function joinNetwork(
   context: LinkContext,
   tx: Tx,
@@ -42,8 +42,7 @@ export async function joinNetwork(
 ): Promise<[LinkRow, NetworkRow]> {
   await lockNetwork(tx, id);
   const [link, network] = await reserveLink(tx, id, spec);
-  await raiseForLinks(tx, context.networks.apply, network, context.clock.now(), [link.id]);
-  return [link, network];
+  return [link, await raiseForLinks(tx, context.networks.apply, network, context.clock.now(), [link.id])];
 }
 
 /** Deletes the links of the server, all or one. Resolves to the ids of their networks. */

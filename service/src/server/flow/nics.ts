@@ -36,7 +36,7 @@ export async function machineSpecFor(
   const { server, keys } = await effectiveServer(store.read, row);
   const linked = (await listLinkedNetworks(store.read, server.id)).filter(isIncluded);
   const userData = server.user_data === null ? null : sealer.open(server.user_data);
-  return renderMachineSpec(server, linked, { passwordHash: hashOf(server), userData, keys }, surroundings);
+  return renderMachineSpec(server, linked, { passwordHash: () => hashOf(server), userData, keys }, surroundings);
 }
 
 /** Requests a reconcile of each network that has not attached the server's NIC yet. Resolves to these networks. */
@@ -79,11 +79,14 @@ export function waitForNetwork(server: number, networks: readonly NetworkRow[]):
   return { wait, detail: `waits for network ${ids}`, overdue };
 }
 
-/** True if the router has applied the current generation of the network. */
-export const isServed = (network: NetworkRow): boolean =>
-  network.state !== "New" && network.applied >= network.generation;
+/** True if the router has applied this generation of the network, or by default the current one. */
+export const isServed = (network: NetworkRow, generation = network.generation): boolean =>
+  network.state !== "New" && network.applied >= generation;
 
-/** Waits until the network of the flow's link is applied: its address, anti-spoofing and firewall are then in force for the NIC. */
+/**
+ * Waits until the network of the flow's link is applied: its address, anti-spoofing and firewall are then in force for the NIC. Only the
+ * generation that added the link counts: while a hundred servers a second are created, the router never has the newest one.
+ */
 export async function waitForLink(
   { store }: FlowContext,
   { subject, facts }: Run<unknown, Facts>,
@@ -91,5 +94,5 @@ export async function waitForLink(
   const linked = (await listLinkedNetworks(store.read, subject)).find(({ link }) => link.id === facts.link);
   if (linked === undefined)
     throw stepErrorOf("network_failed", `Server ${subject}: its link was removed.`, { final: true });
-  return isServed(linked.network) ? {} : waitForNetwork(subject, [linked.network]);
+  return isServed(linked.network, facts.generation) ? {} : waitForNetwork(subject, [linked.network]);
 }

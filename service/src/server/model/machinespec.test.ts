@@ -10,7 +10,7 @@ const surroundings = {
   forwarders: [],
   closed: [],
 };
-const inside = { passwordHash: "$6$salt$hash", userData: null, keys: [keyRow(7)] };
+const inside = { passwordHash: () => "$6$salt$hash", userData: null, keys: [keyRow(7)] };
 const place = (id: number, ip: string, network = networkRow(5)): LinkedNetwork => ({
   network,
   link: {
@@ -106,4 +106,17 @@ test("the seed contains keys, hash and the administrator of the family", () => {
   assert.match(env, /PASSWORD_HASH='\$6\$salt\$hash'/);
   assert.match(env, /SSH_KEYS='ssh-ed25519 AAAA\S+ ann@laptop'/);
   assert.match(fileOf(render({ family: "Windows" }), "user-data"), /"Administrator"/);
+});
+
+test("a seed is rendered when it is read, once: most calls of a driver do not need it", () => {
+  let hashes = 0;
+  const passwordHash = () => {
+    hashes += 1;
+    return "$6$salt$hash";
+  };
+  const spec = renderMachineSpec(serverRow(17), [], { ...inside, passwordHash }, surroundings);
+  assert.equal(hashes, 0);
+  assert.deepEqual(spec.seed, render().seed);
+  assert.equal(spec.seed, spec.seed);
+  assert.equal(hashes, 1);
 });

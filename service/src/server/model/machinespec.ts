@@ -17,8 +17,8 @@ type Surroundings = Pick<NetworkEnvironment, "resolvers" | "forwarders">;
 
 /** Secrets of a guest in plain text. */
 export interface GuestSecrets {
-  /** In the format of /etc/shadow. */
-  readonly passwordHash: string;
+  /** Returns it in the format of /etc/shadow, which takes 1 ms. */
+  readonly passwordHash: () => string;
   readonly userData: string | null;
   readonly keys: readonly SshKeyRow[];
 }
@@ -39,13 +39,17 @@ const instanceOf = (server: ServerRow): string => `i-${uuidOf(server)}-${server.
 /** Returns the salt of the password hash. It is not secret, but different for each guest. */
 export const saltOf = (server: ServerRow): Uint8Array => digest(instanceOf(server)).subarray(0, 16);
 
-/** Returns the spec of a VM with a NIC for each of `linked`. Throws if the user data cannot be parsed. */
+/**
+ * Returns the spec of a VM with a NIC for each of `linked`. Its seed is rendered when it is first read: most calls of a driver do not need
+ * it. That read throws if the user data cannot be parsed.
+ */
 export function renderMachineSpec(
   server: ServerRow,
   linked: readonly LinkedNetwork[],
   secrets: GuestSecrets,
   surroundings: Surroundings,
 ): MachineSpec {
+  let seed: MachineSpec["seed"] | undefined;
   return {
     id: server.id,
     uuid: uuidOf(server),
@@ -57,7 +61,10 @@ export function renderMachineSpec(
     share: server.is_high_performance === 1 ? 2 : 1,
     disk: { version: server.disk_version, gb: server.hdd },
     nics: linked.map(({ link: { id } }) => ({ id, mac: macOf(id) })),
-    seed: renderSeed(guestOf(server, linked, secrets, surroundings)),
+    get seed() {
+      seed ??= renderSeed(guestOf(server, linked, secrets, surroundings));
+      return seed;
+    },
   };
 }
 
@@ -85,7 +92,7 @@ function guestOf(
     instanceId: instanceOf(server),
     hostName: server.host_name,
     adminUser: adminOf(server.family),
-    passwordHash,
+    passwordHash: passwordHash(),
     sshKeys: keys.map(({ type, base64, comment }) => [type, base64, comment].join(" ").trim()),
     nameServers: nameServersOf(linked, surroundings),
     nics: linked.map(nic),

@@ -23,8 +23,35 @@ const unitOffsets = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30] as const;
 /** Capacity in bytes; each file is rounded up to sectors. */
 export const seedCapacity = clusters * sectorBytes;
 
+/** What the tables of a volume contain, and the first cluster of each file. */
+interface Layout {
+  readonly directory: readonly Buffer[];
+  readonly chains: readonly number[];
+  readonly starts: readonly number[];
+}
+
+/** Plans the volume. Throws if the files do not fit. */
+export function planSeed(files: readonly SeedFile[]): Layout {
+  const directory: Buffer[] = [];
+  const chains = [0xff0, lastInChain];
+  const starts: number[] = [];
+  files.forEach(({ name, content }, index) => {
+    const length = Buffer.byteLength(content);
+    const count = Math.ceil(length / sectorBytes);
+    const start = chains.length;
+    if (start - 2 + count > clusters) throw new Error(`seed: the files are larger than ${seedCapacity} bytes`);
+    starts.push(start);
+    for (let step = 1; step <= count; step++) chains.push(step === count ? lastInChain : start + step);
+    directory.push(...nameEntries(name, index, count === 0 ? 0 : start, length));
+  });
+  // The label has an entry too.
+  if (directory.length >= rootEntries) throw new Error("seed: too many files");
+  return { directory, chains, starts };
+}
+
 /** Returns the bytes of the volume. Throws if the files do not fit. */
 export function writeSeed(files: readonly SeedFile[], label = "CIDATA"): Buffer {
+  const { directory, chains, starts } = planSeed(files);
   const volume = Buffer.alloc(sectors * sectorBytes);
   const labelField = label.padEnd(11).slice(0, 11);
   writeBootSector(volume, labelField);
@@ -32,19 +59,10 @@ export function writeSeed(files: readonly SeedFile[], label = "CIDATA"): Buffer 
   const labelEntry = Buffer.alloc(entryBytes);
   labelEntry.write(labelField, 0, "latin1");
   labelEntry[11] = 0x08;
-  const directory: Buffer[] = [labelEntry];
-  const chains = [0xff0, lastInChain];
-  files.forEach((file, index) => {
-    const content = Buffer.from(file.content as Uint8Array);
-    const count = Math.ceil(content.length / sectorBytes);
-    const start = chains.length;
-    if (start - 2 + count > clusters) throw new Error(`seed: the files are larger than ${seedCapacity} bytes`);
-    content.copy(volume, dataAt + (start - 2) * sectorBytes);
-    for (let step = 1; step <= count; step++) chains.push(step === count ? lastInChain : start + step);
-    directory.push(...nameEntries(file.name, index, count === 0 ? 0 : start, content.length));
+  files.forEach(({ content }, index) => {
+    volume.set(Buffer.from(content as Uint8Array), dataAt + ((starts[index] as number) - 2) * sectorBytes);
   });
-  if (directory.length > rootEntries) throw new Error("seed: too many files");
-  Buffer.concat(directory).copy(volume, rootAt);
+  Buffer.concat([labelEntry, ...directory]).copy(volume, rootAt);
 
   chains.forEach((next, cluster) => {
     const at = fatAt + Math.floor((cluster * 3) / 2);

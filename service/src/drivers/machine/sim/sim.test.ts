@@ -102,3 +102,22 @@ test("guests boot in the configured time", async () => {
   sim.switchOff(1);
   assert.equal((await sim.observe()).machines[0]?.exit?.reason, "guest");
 });
+
+test("a start costs the same with any number of servers that have booted", async () => {
+  let readings = 0;
+  const now = () => {
+    readings += 1;
+    return 1000;
+  };
+  const sim = createSim({ now, images: null });
+  const costOf = async (id: number) => {
+    await sim.ensureDisk({ ...machine, id }, { image: "any" });
+    const before = readings;
+    await sim.ensureRunning({ ...machine, id });
+    return readings - before;
+  };
+  await costOf(1);
+  const cost = await costOf(2);
+  for (let id = 3; id < 20; id++) await costOf(id);
+  assert.equal(await costOf(20), cost);
+});

@@ -3,7 +3,6 @@
  * one. A guest boots in the configured time and then does nothing. Tests cause failures, write to disks and shut guests down from inside.
  * With a file, a new instance continues with the state of the previous one.
  */
-
 import { createKeyedQueue } from "../../../base/serialqueue.ts";
 import { forEachInTurns } from "../../../base/turn.ts";
 import { lastLines } from "../console/log.ts";
@@ -24,7 +23,7 @@ import type {
 import { limitsFor, qemuArguments } from "../qemu/arguments.ts";
 import { createQueue } from "../qemu/bootqueue.ts";
 import { SilenceError } from "../qemu/qmp.ts";
-import { writeSeed } from "../seed/volume.ts";
+import { planSeed } from "../seed/volume.ts";
 import { withDevices } from "./nics.ts";
 import {
   changeServer,
@@ -159,7 +158,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     end(id, "order");
     if (server === undefined || present === undefined)
       throw new DiskError(`its disk is missing: server ${id} has no disk of version ${disk.version}`);
-    writeSeed(seed);
+    planSeed(seed);
     qemuArguments({ tag: "sim", machine, boot: "kernel", layer: 1, accelerator });
     present.gb = Math.max(present.gb, disk.gb);
     const limits = limitsFor({ machine, boot: "kernel" });
@@ -278,7 +277,8 @@ export function createSim(options: SimOptions): SimulatedMachines {
         const { id, owner, boot } = machine;
         for (const [other, leave] of bootSlots) {
           const power = running(other);
-          if (power === null || stageOf(power) === "ready") leave();
+          const isOver = power === null || stageOf(power) === "ready";
+          if (isOver && bootSlots.delete(other)) leave();
         }
         const isUp = (running(id)?.boot ?? 0) >= boot;
         if (isUp) queue.quit(id);
