@@ -370,6 +370,7 @@ export function createService(options: ServiceOptions): Service {
       await atStart("sums of servers and orphans", servers.noteOrphans).catch((error: unknown) =>
         log("error", "Could not search the host for orphans; the next check tries again.", { error }),
       );
+      await atStart("numbers of addresses", networks.recount);
       const address = await http.listen(host, port);
       await atStart("operator images and networks", writeStartRows);
       await zones.loaded;

@@ -5,7 +5,6 @@ import type { PublicNetwork } from "@brume/api/network.ts";
 import { grants } from "@brume/api/operation.ts";
 import { requireQuota } from "../account/model/rules.ts";
 import { findProject } from "../account/table.ts";
-import type { Range } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import type { Sealer } from "../base/secret.ts";
@@ -17,6 +16,7 @@ import { type Reader, rest, type Store, type Tx } from "../store/db.ts";
 import { type NetworkAggregate, readAggregate, specsOf } from "./aggregate.ts";
 import { raiseGeneration } from "./change.ts";
 import { createFirewallParser, type FirewallParser, firewallOf } from "./model/firewall/firewall.ts";
+import type { Areas } from "./model/freeblocks.ts";
 import type { Locate } from "./model/outside.ts";
 import { showForEvent, showPublicNetwork } from "./model/show.ts";
 import type { NetworkReconciler } from "./portchanges.ts";
@@ -31,8 +31,8 @@ export interface NetworkContext {
   readonly live: NetworkStatusCache;
   /** Titles of the locations; the first is the default. */
   readonly locations: readonly string[];
-  /** Pools of public IPv4 addresses, and of IPv6; null: networks have no IPv6. */
-  readonly pools: { readonly public: readonly Range[]; readonly public6: Range | null };
+  /** The pools of public IPv4 addresses, and of IPv6. */
+  readonly areas: Areas;
   /** Types of tunnels that the router driver supports. */
   readonly offers: { readonly ipsec: boolean; readonly wireguard: boolean };
   /** Returns random bytes for keys. */

@@ -13,10 +13,10 @@ import { listTunnels, type NetworkRow } from "./table.ts";
 const familiesOf = (row: NetworkRow) => ({ family6: row.first6 !== null });
 
 export function firewallRoutes(context: NetworkContext): Handlers<"configureFirewall" | "checkFirewall"> {
-  const { clock, pools, confirm, render } = context;
+  const { clock, areas, confirm, render } = context;
   const reader = createRuleReader();
   /** Before the network is read, all families are valid that a network of this installation can have. */
-  const anyFamily = { family6: pools.public6 !== null };
+  const anyFamily = { family6: areas.pool6 !== null };
 
   return {
     configureFirewall: {

@@ -15,7 +15,9 @@ import { type NetworkAggregate, specsOf } from "./aggregate.ts";
 import type { NetworkContext } from "./context.ts";
 import { driftReconciler } from "./drift.ts";
 import { firewallRoutes } from "./firewallroutes.ts";
+import { recountFree } from "./freetable.ts";
 import { ensureIpv6 } from "./ipv6.ts";
+import { areasOf } from "./model/freeblocks.ts";
 import { type NetworkEnvironment, renderInTurns } from "./model/networkspec.ts";
 import { findOutside } from "./model/outside.ts";
 import { privateRoutes } from "./privateroutes.ts";
@@ -79,14 +81,14 @@ export function createNetworks(options: NetworkOptions) {
   const confirm = confirmReconciler({ store, clock, apply });
   const drift = driftReconciler({ store, clock, log, router, live, apply, nat: settings.nat });
   const { locations, publicPools, publicPool6, sharedBlocks, offers } = settings;
-  const pools = { public: publicPools, public6: publicPool6 };
+  const areas = areasOf(publicPools, publicPool6);
   const context: NetworkContext = {
     store,
     clock,
     sealer,
     live,
     locations,
-    pools,
+    areas,
     offers,
     random,
     render,
@@ -115,12 +117,16 @@ export function createNetworks(options: NetworkOptions) {
     },
     /** Called when the system clock was set. */
     moveTimes: shiftTimes,
+    /** Counts taken and free addresses again. To be called before the first request. */
+    async recount() {
+      await store.write(recountAddresses);
+      await store.write((tx) => recountFree(tx, areas));
+    },
     /** Runs once at the start of the service: creates the shared networks, assigns missing /64s, and applies all networks. */
     async begin() {
       await store.write((tx) => clampTimes(tx, clock.now(), blockQuarantine));
-      await store.write(recountAddresses);
-      await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, apply }, clock.now());
-      await ensureIpv6({ store, log, publicPool6, apply }, clock.now());
+      await ensureShared({ store, log, locations, blocks: sharedBlocks, areas, apply }, clock.now());
+      await ensureIpv6({ store, log, areas, apply }, clock.now());
       await applyAll();
     },
     applyAll,

@@ -23,18 +23,9 @@ import {
   showNow,
   waitFor,
 } from "./context.ts";
+import { freeExpired, take6, takeBlock, takeEdge } from "./freetable.ts";
 import { createFirewallParser } from "./model/firewall/firewall.ts";
-import {
-  blockPools,
-  defaultCapacity,
-  find6,
-  findBlock,
-  findEdge,
-  mergeBlocks,
-  pack,
-  readCapacity,
-  storedBlock,
-} from "./model/plan.ts";
+import { defaultCapacity, pack, readCapacity, storedBlock } from "./model/plan.ts";
 import { publicState, showPublicNetwork } from "./model/show.ts";
 import * as table from "./table.ts";
 
@@ -50,7 +41,7 @@ const retryAfter = 60;
 
 /** Creates the route handlers of public networks. */
 export function publicRoutes(context: NetworkContext): Handlers<Names> {
-  const { store, clock, locations, pools, apply } = context;
+  const { store, clock, locations, areas, apply } = context;
 
   /** Yields the networks one by one: each may have thousands of rules. */
   async function* show(caller: Caller, db: Reader, rows: readonly table.NetworkRow[]) {
@@ -114,13 +105,12 @@ export function publicRoutes(context: NetworkContext): Handlers<Names> {
         await requireProjectQuota(tx, caller, "PublicNetworks", owned, 1);
 
         const now = clock.now();
-        const taken = await table.listTaken(tx, now);
-        const blocks = mergeBlocks(taken.blocks);
+        await freeExpired(tx, areas, now);
         const prefix = readCapacity(body.NetworkCapacity ?? "") ?? defaultCapacity;
-        const block = findBlock(blockPools(pools.public), 1n << BigInt(32 - prefix), blocks);
-        const edge = block && findEdge(pools.public, [...blocks, block]);
-        const first6 = pools.public6 === null ? null : find6(pools.public6, taken.first6);
-        if (block === null || edge === null || (pools.public6 !== null && first6 === null))
+        const block = await takeBlock(tx, areas, 1n << BigInt(32 - prefix));
+        const edge = block && (await takeEdge(tx, areas));
+        const first6 = await take6(tx, areas);
+        if (block === null || edge === null || (areas.pool6 !== null && first6 === null))
           throw new ApiError(
             "pool_exhausted",
             `The public pools have no free /${prefix} with an edge address.`,

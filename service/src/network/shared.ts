@@ -7,8 +7,10 @@ import type { Log } from "../base/log.ts";
 import type { Reconciler } from "../engine/flow.ts";
 import { requestReconcile } from "../engine/task.ts";
 import type { Store } from "../store/db.ts";
+import { freeExpired, takeEdge, takeRange } from "./freetable.ts";
 import { defaultBandwidth } from "./link.ts";
-import { cidrOf, findEdge, overlaps, pack, rangeOf, storedBlock } from "./model/plan.ts";
+import type { Areas } from "./model/freeblocks.ts";
+import { cidrOf, overlaps, pack, storedBlock } from "./model/plan.ts";
 import * as table from "./table.ts";
 
 /** Options of `ensureShared`. */
@@ -18,14 +20,14 @@ export interface SharedOptions {
   readonly locations: readonly string[];
   /** Blocks of the shared networks, one for each location. */
   readonly blocks: readonly Range[];
-  /** Pools of the addresses of their edges. */
-  readonly publicPools: readonly Range[];
+  /** The pools of the addresses of their edges. */
+  readonly areas: Areas;
   readonly apply: Reconciler;
 }
 
 /** Creates missing shared networks. Throws if a block or the public pool in the settings cannot be used. */
 export async function ensureShared(options: SharedOptions, now: number): Promise<void> {
-  const { store, log, locations, blocks, publicPools, apply } = options;
+  const { store, log, locations, blocks, areas, apply } = options;
   for (const [index, location] of locations.entries()) {
     const range = blocks[index];
     if (range === undefined) throw new Error(`Location ${location} has no block for its shared network.`);
@@ -42,11 +44,12 @@ export async function ensureShared(options: SharedOptions, now: number): Promise
           });
         return;
       }
-      const taken = await table.listTaken(tx, now);
-      const used = taken.blocks.map(rangeOf);
-      const clash = taken.blocks.find((block) => overlaps(block, storedBlock(4, range)));
+      await freeExpired(tx, areas, now);
+      const { blocks: taken } = await table.listTaken(tx);
+      const clash = taken.find((block) => overlaps(block, storedBlock(4, range)));
       if (clash !== undefined) throw new Error(`The shared network ${wanted} overlaps ${cidrOf(clash)}.`);
-      const edge = findEdge(publicPools, [...used, range]);
+      await takeRange(tx, areas, range);
+      const edge = await takeEdge(tx, areas);
       if (edge === null)
         throw new Error(
           "The public pool has no address left for the edge of the shared network: BRUME_PUBLIC_POOL needs a block outside of BRUME_SHARED_POOL.",

@@ -209,9 +209,8 @@ export interface Taken {
   readonly first6: string[];
 }
 
-/** Returns the addresses that are not free, and deletes expired retired blocks. The caller holds `lockPools`. */
-export async function listTaken(tx: Tx, now: number): Promise<Taken> {
-  await tx.deleteFrom("retired_block").where("until", "<=", now).execute();
+/** Returns the addresses that are not free. The caller holds `lockPools`. */
+export async function listTaken(tx: Tx): Promise<Taken> {
   const rows = await tx
     .selectFrom("network")
     .select(["first", "last", "edge", "first6"])

@@ -23,7 +23,14 @@ import type {
   PruneTimeTable,
   TaskTable,
 } from "./schema/infrastructure.ts";
-import type { AddressCountTable, LinkTable, NetworkTable, RetiredBlockTable, TunnelTable } from "./schema/network.ts";
+import type {
+  AddressCountTable,
+  FreeBlockTable,
+  LinkTable,
+  NetworkTable,
+  RetiredBlockTable,
+  TunnelTable,
+} from "./schema/network.ts";
 import type {
   OrphanTable,
   RetiredTable,
@@ -54,6 +61,7 @@ export interface Tables {
   retired_zone: RetiredZoneTable;
   network: NetworkTable;
   retired_block: RetiredBlockTable;
+  free_block: FreeBlockTable;
   link: LinkTable;
   address_count: AddressCountTable;
   tunnel: TunnelTable;

@@ -94,29 +94,6 @@ const edgeZone = (pool: Range): Range => {
 export const blockPools = (pools: readonly Range[]): Range[] =>
   pools.map((pool) => ({ first: pool.first, last: edgeZone(pool).first - 1n }));
 
-/**
- * Returns a free address for an edge, in the first pool that has one; null: none is free. Takes the lowest of the edge zone, from
- * its second address on, else the highest of the pool.
- */
-export function findEdge(pools: readonly Range[], taken: readonly Range[]): bigint | null {
-  for (const pool of pools) {
-    const zone = edgeZone(pool);
-    const start = sizeOf(zone) > 2n ? zone.first + 1n : zone.first;
-    const found = findBlock([{ first: start, last: zone.last }], 1n, taken) ?? findLast(pool, taken);
-    if (found !== null) return found.first;
-  }
-  return null;
-}
-
-function findLast(pool: Range, taken: readonly Range[]): Range | null {
-  let at = pool.last;
-  for (const { first, last } of [...taken].sort((a, b) => (a.last > b.last ? -1 : a.last < b.last ? 1 : 0))) {
-    if (last < at) break;
-    if (first <= at) at = first - 1n;
-  }
-  return at > pool.first ? { first: at, last: at } : null;
-}
-
 /** Returns the addresses of a block that servers can have: all but the first and the last. */
 export function serverRangeOf(block: StoredBlock): Range {
   const { first, last } = rangeOf(block);
@@ -269,15 +246,6 @@ function readBlock4(text: string): Range | null {
   } catch {
     return null;
   }
-}
-
-const size6 = 1n << 64n;
-
-/** Returns the first address of a free /64 of the pool, as it is stored; `taken` are the first addresses in use. Null: none is free. */
-export function find6(pool: Range, taken: readonly string[]): string | null {
-  const used = taken.map((first) => ({ first: unpack(first), last: unpack(first) + size6 - 1n }));
-  const found = findBlock([pool], size6, used);
-  return found === null ? null : pack(6, found.first);
 }
 
 /** Returns the MAC address of a link: `02:42` and the link's id. It is locally administered (IEEE 802), unique and never changes. */

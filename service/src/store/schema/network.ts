@@ -49,6 +49,14 @@ export interface RetiredBlockTable {
   until: number;
 }
 
+/** Free addresses of the pools, as blocks of 2^`bits` addresses, each aligned to its size. */
+export interface FreeBlockTable {
+  /** First and last address of the part of a pool that they are in. */
+  area: string;
+  first: string;
+  bits: number;
+}
+
 /** Links between servers and networks. */
 export interface LinkTable {
   id: Generated<number>;
