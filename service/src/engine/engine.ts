@@ -13,7 +13,7 @@ import { createAlarm } from "./alarm.ts";
 import { bringBack, createStepMeter, moveTimes } from "./clockstep.ts";
 import type { ObservedStore } from "./commit.ts";
 import type { Flow, Reconciler } from "./flow.ts";
-import { claim, endLeases, findCancels, LostLease, nextDue, renew } from "./lease.ts";
+import { createDueTasks, type DueTasks, endLeases, findCancels, LostLease, renew } from "./lease.ts";
 import type { HeldLease, RunContext } from "./run.ts";
 import { runFlow, runReconciler } from "./run.ts";
 import type { Ended } from "./task.ts";
@@ -71,7 +71,11 @@ export function createEngine(options: EngineOptions): Engine {
   const limits = new Map(
     reconcilers.filter((each) => each.concurrency < concurrency).map((each) => [each.name, each.concurrency]),
   );
-  const unlimited = names.filter((name) => !limits.has(name));
+  /** Names whose rows are claimed together, with the queries on them: each limited one, and those without a limit. */
+  const classes: readonly { readonly names: readonly string[]; readonly due: DueTasks }[] = [
+    ...[...limits.keys()].map((name) => ({ names: [name], due: createDueTasks(name, []) })),
+    { names: names.filter((name) => !limits.has(name)), due: createDueTasks(null, [...limits.keys()]) },
+  ].filter((each) => each.names.length > 0);
 
   const self = Math.floor(random() * 2 ** 48).toString(36);
   const waiters = createWaiters(store.read, alarm, poll, log);
@@ -150,30 +154,30 @@ export function createEngine(options: EngineOptions): Engine {
       again = false;
       await followClock();
       // Without capacity, the next worker that ends starts a pass.
-      const open = names.filter((name) => capacity(name) > 0);
-      if (open.length === 0) break;
-      const due = await nextDue(store.read, open);
-      if (due === undefined || due.due_at > alarm.now()) next = Math.min(next, due?.due_at ?? Infinity);
-      else if ((await take(due.name)) > 0) again = true;
-      // Due, but another engine is claiming it.
-      else next = Math.min(next, alarm.now() + 20);
+      for (const each of classes) {
+        if (capacity(each.names[0]) <= 0) continue;
+        const due = await each.due.next(store.read, each.names);
+        if (due === undefined || due.due_at > alarm.now()) next = Math.min(next, due?.due_at ?? Infinity);
+        else if ((await take(each)) > 0) again = true;
+        // Due, but another engine is claiming it.
+        else next = Math.min(next, alarm.now() + 20);
+      }
     } while (again && state === "running");
     return next;
   }
 
   /** Returns how many more rows of this name may be claimed. */
-  function capacity(name: string): number {
+  function capacity(name = ""): number {
     const limit = limits.get(name) ?? concurrency;
     const taken = limit < concurrency ? [...held].filter((each) => each.name === name).length : 0;
     return Math.min(concurrency - held.size, limit - taken);
   }
 
-  /** Claims due rows of the name, or of all names without a limit of their own if it has none. Returns their number. */
-  async function take(name: string): Promise<number> {
+  /** Claims due rows of a class. Returns their number. */
+  async function take({ names: alike, due }: (typeof classes)[number]): Promise<number> {
     const now = alarm.now();
-    const alike = limits.has(name) ? [name] : unlimited;
-    const claimed = { names: alike, limit: capacity(name), lease: `${self}-${++claims}`, now, until: now + lease };
-    const rows = await claim(store, claimed);
+    const claimed = { names: alike, limit: capacity(alike[0]), lease: `${self}-${++claims}`, now, until: now + lease };
+    const rows = await due.claim(store, claimed);
     for (const row of rows) void work(row, claimed.lease, claimed.until);
     return rows.length;
   }

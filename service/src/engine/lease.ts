@@ -3,7 +3,7 @@
  * so the row of a dead worker becomes due by itself. Every write names the lease and has no effect if another claim has replaced it.
  * So a row has one worker, and a worker that was stalled for too long can no longer write.
  */
-import { sql } from "kysely";
+import { type Expression, type SqlBool, sql } from "kysely";
 import type { Reader, Store, Tx } from "../store/db.ts";
 import { allowLoss, prepare, prepareList } from "../store/db.ts";
 import { hideCommit, notifyTopic } from "./commit.ts";
@@ -29,49 +29,72 @@ export interface Claim {
   readonly until: number;
 }
 
-const claimDue = prepareList<Pick<Claim, "limit" | "lease" | "now" | "until">, string>()((db, p, names) => {
-  const now = sql<number>`cast(${p("now")} as bigint)`;
-  return (
-    db
-      .updateTable("task")
-      .set((row) => ({
-        lease: p("lease"),
-        due_at: p("until"),
-        begun_at: row.fn.coalesce("begun_at", now),
-        // Time in which the row was due without a worker (the service was down) does not count for its limits.
-        step_until: row("step_until", "+", row(now, "-", row.ref("due_at"))),
-        deadline_at: row("deadline_at", "+", row(now, "-", row.ref("due_at"))),
-      }))
-      .where("id", "in", (from) =>
-        from
-          .selectFrom("task as due")
-          .select("due.id")
-          .where("due.due_at", "<=", p("now"))
-          .where("due.name", "in", names)
-          .orderBy("due.due_at")
-          .limit(p("limit"))
-          // Concurrent claims skip the rows that this one is claiming. The compiler for SQLite, which has one writer, omits it.
-          .forUpdate()
-          .skipLocked(),
-      )
-      // Repeated, because the row may have changed before its lock was acquired.
-      .where("due_at", "<=", p("now"))
-      .returningAll()
-  );
-});
-
-/** Claims up to `limit` due rows, the longest waiting first, and returns them. */
-export async function claim(store: Store, { names, limit, lease, now, until }: Claim): Promise<Row[]> {
-  return store.write(async (tx) => {
-    const rows = await claimDue.all(tx, { limit, lease, now, until }, names);
-    // What a step of a flow does has an undo, so its beginning must be known after a power cut.
-    if (rows.every(({ state }) => state === "Keeping")) {
-      hideCommit(tx);
-      allowLoss(tx);
-    }
-    return rows;
-  });
+/** The tasks of one class: those of a reconciler with a limit of its own, or all others. */
+export interface DueTasks {
+  /** Claims up to `limit` due rows, the longest waiting first, and returns them. */
+  claim(store: Store, claim: Claim): Promise<Row[]>;
+  /** Returns the row that is due next, and when (milliseconds since 1970); undefined if none is. */
+  next(db: Reader, names: readonly string[]): Promise<{ name: string; due_at: number } | undefined>;
 }
+
+/**
+ * Prepares the queries on the tasks of one class. `only`: the reconciler; null: all but `limited`, the reconcilers with a limit. The names
+ * are literals, for which the planner can use a partial index: otherwise it passes over thousands of rows that wait for a limited one.
+ */
+export function createDueTasks(only: string | null, limited: readonly string[]): DueTasks {
+  const isOfClass = (column: "name" | "due.name"): Expression<SqlBool> =>
+    only === null
+      ? sql.join([sql`true`, ...limited.map((name) => sql`${sql.ref(column)} <> ${sql.lit(name)}`)], sql` and `)
+      : sql<SqlBool>`${sql.ref(column)} = ${sql.lit(only)}`;
+  const claimDue = prepareClaim(isOfClass("due.name"));
+  const firstDue = prepareNext(isOfClass("name"));
+  return {
+    claim: (store, { names, limit, lease, now, until }) =>
+      store.write(async (tx) => {
+        const rows = await claimDue.all(tx, { limit, lease, now, until }, names);
+        // What a step of a flow does has an undo, so its beginning must be known after a power cut.
+        if (rows.every(({ state }) => state === "Keeping")) {
+          hideCommit(tx);
+          allowLoss(tx);
+        }
+        return rows;
+      }),
+    next: (db, names) => firstDue.first(db, {}, names),
+  };
+}
+
+const prepareClaim = (isOfClass: Expression<SqlBool>) =>
+  prepareList<Pick<Claim, "limit" | "lease" | "now" | "until">, string>()((db, p, names) => {
+    const now = sql<number>`cast(${p("now")} as bigint)`;
+    return (
+      db
+        .updateTable("task")
+        .set((row) => ({
+          lease: p("lease"),
+          due_at: p("until"),
+          begun_at: row.fn.coalesce("begun_at", now),
+          // Time in which the row was due without a worker (the service was down) does not count for its limits.
+          step_until: row("step_until", "+", row(now, "-", row.ref("due_at"))),
+          deadline_at: row("deadline_at", "+", row(now, "-", row.ref("due_at"))),
+        }))
+        .where("id", "in", (from) =>
+          from
+            .selectFrom("task as due")
+            .select("due.id")
+            .where("due.due_at", "<=", p("now"))
+            .where(isOfClass)
+            .where("due.name", "in", names)
+            .orderBy("due.due_at")
+            .limit(p("limit"))
+            // Concurrent claims skip the rows that this one is claiming. The compiler for SQLite, which has one writer, omits it.
+            .forUpdate()
+            .skipLocked(),
+        )
+        // Repeated, because the row may have changed before its lock was acquired.
+        .where("due_at", "<=", p("now"))
+        .returningAll()
+    );
+  });
 
 /** Ends all leases. Only for an engine that is alone on the database: all other holders are dead. */
 export async function endLeases(tx: Tx, now: number): Promise<void> {
@@ -80,20 +103,18 @@ export async function endLeases(tx: Tx, now: number): Promise<void> {
   await held.where("due_at", ">", now).execute();
 }
 
-const firstDue = prepareList<object, string>()((db, _, names) =>
-  db
-    .selectFrom("task")
-    .select(["name", "due_at"])
-    .$narrowType<{ due_at: number }>()
-    .where("due_at", "is not", null)
-    .where("name", "in", names)
-    .orderBy("due_at")
-    .limit(1),
-);
-
-/** Returns the row that is due next, and when (milliseconds since 1970); undefined if none is. */
-export const nextDue = (db: Reader, names: readonly string[]): Promise<{ name: string; due_at: number } | undefined> =>
-  firstDue.first(db, {}, names);
+const prepareNext = (isOfClass: Expression<SqlBool>) =>
+  prepareList<object, string>()((db, _, names) =>
+    db
+      .selectFrom("task")
+      .select(["name", "due_at"])
+      .$narrowType<{ due_at: number }>()
+      .where("due_at", "is not", null)
+      .where(isOfClass)
+      .where("name", "in", names)
+      .orderBy("due_at")
+      .limit(1),
+  );
 
 const renewLease = prepare<{ id: number; lease: string; until: number }>()((db, p) =>
   db

@@ -44,6 +44,8 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
       const status = statusOf.get(row.id);
       statusOf.delete(row.id);
       if (row.state === "Deleting" || row.applied === 0) continue;
+      // A start applies each network: until then, a difference is no drift.
+      if (!apply.changes.isApplied(row.id)) continue;
       const drift = describeDrift(row, status);
       if (drift !== null) await store.write((tx) => repair(tx, row, status, drift));
     }

@@ -19,6 +19,8 @@ export interface PortChanges {
   touch(network: number, links: readonly number[]): void;
   /** Notes that the driver has applied the generation. `at`: steady time in ms; the next complete apply is due at `next`. */
   applied(network: number, generation: number, next: number): void;
+  /** True if the driver has applied some generation since the start, or since `forget`. */
+  isApplied(network: number): boolean;
   /** Notes that the network must be applied completely. */
   forget(network: number): void;
   /**
@@ -62,6 +64,7 @@ export function createPortChanges(): PortChanges {
       known.next = next;
       for (const past of known.changed.keys()) if (past <= generation) known.changed.delete(past);
     },
+    isApplied: (network) => (networks.get(network)?.applied ?? null) !== null,
     forget: (network) => void networks.delete(network),
     take(network, generation, now) {
       const known = of(network);

@@ -33,6 +33,8 @@ const period = 60_000;
 const networksPerPeriod = 16;
 /** Milliseconds in which any number of networks is fully compared. */
 const longestPeriod = 600_000;
+/** Milliseconds in which the number of networks is not counted again. */
+const longestCount = 5000;
 /** Networks applied in parallel: enough for two CPU cores. Others wait in order, so that each apply stays fast. */
 const concurrency = 4;
 /** Milliseconds during which the block of a deleted network is not assigned again. */
@@ -47,6 +49,14 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
   const changes = createPortChanges();
   /** Steady time of the next complete apply, in ms, by network. */
   const compareAt = new Map<number, number>();
+
+  let counted = { at: Number.NEGATIVE_INFINITY, networks: 0 };
+  /** Returns the number of networks some seconds ago. */
+  async function countRecently(): Promise<number> {
+    const at = steadyOf(clock);
+    if (at - counted.at > longestCount) counted = { at, networks: await table.countAllNetworks(store.read) };
+    return counted.networks;
+  }
 
   /** Applies the spec and resolves to the applied generation. Calls `onRepair` with the name of each part that was repaired. */
   async function applySpec(aggregate: NetworkAggregate, onRepair: (part: string) => void): Promise<number> {
@@ -110,20 +120,29 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
       // Deleted while it was read: the request of the deletion follows.
       if (done === undefined) return { at: clock.now() };
       const { generation, complete } = done;
+      const before = complete?.network ?? network;
+      const isNews =
+        before.applied !== generation ||
+        before.state === "New" ||
+        before.error !== null ||
+        (complete !== null && (complete.repaired.length > 0 || complete.outside !== before.outside));
       const now = steadyOf(clock);
       if (complete !== null) {
-        compareAt.set(subject, now + comparePeriod(await table.countAllNetworks(store.read)));
+        compareAt.set(subject, now + comparePeriod(await countRecently()));
       }
       const next = compareAt.get(subject) ?? now;
       changes.applied(subject, generation, next);
       return {
         at: Math.round(clock.now() + Math.max(0, next - now)),
-        async save(tx) {
-          if (complete !== null && complete.repaired.length > 0)
-            await noteRepair(tx, subject, complete.repaired, clock.now());
-          await noteApplied(tx, subject, generation, clock.now());
-          if (complete !== null) await noteOutside(tx, complete.network, complete.outside, clock.now());
-        },
+        // Most runs change no row: a start applies thousands of unchanged networks.
+        ...(isNews && {
+          async save(tx: Tx) {
+            if (complete !== null && complete.repaired.length > 0)
+              await noteRepair(tx, subject, complete.repaired, clock.now());
+            await noteApplied(tx, subject, generation, clock.now());
+            if (complete !== null) await noteOutside(tx, complete.network, complete.outside, clock.now());
+          },
+        }),
       };
     },
   });

@@ -107,6 +107,8 @@ export function createSim(now: () => number): SimulatedRouter {
   const devices = new Set<string>();
   let observations = 0;
   let isSilent = false;
+  /** Closed addresses that were validated: all networks of an installation have the same. */
+  let validClosed: readonly string[] | null = null;
   /** Resolvers of `observe` calls that wait while `silent`. */
   let waiting: (() => void)[] = [];
 
@@ -155,9 +157,11 @@ export function createSim(now: () => number): SimulatedRouter {
         const port = before?.ports.get(id);
         return port?.mac === mac && port.bandwidth === bandwidth && port.addresses.join() === addresses.join();
       };
+      const closed = spec.closed === validClosed ? [] : spec.closed;
       const texts = await runInTurns(
-        renderTexts({ ...spec, ports: spec.ports.filter((port) => !isKnown(port)) }, false),
+        renderTexts({ ...spec, closed, ports: spec.ports.filter((port) => !isKnown(port)) }, false),
       );
+      validClosed = spec.closed;
       dnsmasqArguments(spec, "/");
       before = networks.get(spec.id);
       if (before !== undefined && before.spec.generation > spec.generation) return before.spec.generation;
