@@ -86,6 +86,9 @@ function createSets(): Sets {
   };
 }
 
+/** Branches that are rendered without a yield. */
+const TOGETHER = 64;
+
 /** Lists of at most this length become separate rules. */
 const SHORT = 4;
 
@@ -131,20 +134,29 @@ function* chainText(root: Chain, family: Family, sets: Sets): Generator<void, st
     write(name, body);
     return name;
   };
+  function testLines({ tests }: Extract<Chain, { kind: "tests" }>, protocol: string): string[] {
+    const lines: string[] = [];
+    for (const test of tests) addTest(test, protocol, family, sets, lines);
+    return lines;
+  }
   function* linesOf(chain: Chain, protocol: string): Generator<void, string[]> {
     yield;
+    if (chain.kind === "tests") return testLines(chain, protocol);
     const lines: string[] = [];
-    if (chain.kind === "tests") for (const test of chain.tests) addTest(test, protocol, family, sets, lines);
     if (chain.kind === "runs")
       for (const run of chain.chains) lines.push(`jump ${place(yield* linesOf(run, protocol))}`);
     if (chain.kind !== "split") return lines;
     const key = keys[family][chain.field];
     lines.push(`${isPort(chain.field) ? protocol : ""}${key} vmap {`);
-    for (const { ranges, chain: branch } of chain.branches) {
-      const shared = chain.field === "protocol" ? null : place(yield* linesOf(branch, protocol));
+    for (const [index, { ranges, chain: branch }] of chain.branches.entries()) {
+      if (index % TOGETHER === TOGETHER - 1) yield;
+      // A generator for each of many short branches would take as long as their text.
+      const bodyFor = (known: string) => (branch.kind === "tests" ? testLines(branch, known) : null);
+      const shared = chain.field === "protocol" ? null : place(bodyFor(protocol) ?? (yield* linesOf(branch, protocol)));
       for (const range of ranges) {
         const text = rangeText(chain.field, family, range);
-        lines.push(`  ${text} : goto ${shared ?? place(yield* linesOf(branch, `${key} ${text} `))},`);
+        const known = `${key} ${text} `;
+        lines.push(`  ${text} : goto ${shared ?? place(bodyFor(known) ?? (yield* linesOf(branch, known)))},`);
       }
     }
     lines.push("}");
@@ -181,7 +193,8 @@ export function* renderFirewall(firewall: Firewall, internal: readonly string[])
     ]);
   // Joined once: with thousands of rules this is a third of the work.
   const rules = indent(sets.lines()) + chains.join("");
-  const mark = `0x${createHash("sha256").update(rules).update(String(firewall.allow)).digest("hex").slice(0, 8)}`;
+  const hash = createHash("sha256").update(rules).update(String(firewall.allow)).digest("hex");
+  const mark = `0x${hash.slice(0, 8)}`;
   const head = indent([
     ...firewall.rules.map((_, index) => `counter r${index + 1} { }`),
     "counter rest { }",
@@ -202,5 +215,7 @@ export function* renderFirewall(firewall: Firewall, internal: readonly string[])
     `  counter name rest ${verdictText(firewall.allow)}`,
     "}",
   ]);
-  return fullTable("inet", "edge", head + rules + forward);
+  // The hash represents the rules, of which there may be a megabyte.
+  const digest = createHash("sha256").update(head).update(hash).update(forward).digest("hex").slice(0, 16);
+  return fullTable("inet", "edge", head + rules + forward, digest);
 }

@@ -45,6 +45,37 @@ const inOrder = (values: Iterable<Value>): Value[] =>
 /** Rules, or intervals, that are processed without a yield. */
 const TOGETHER = 256;
 
+/** Sorted values and their places. */
+interface Places {
+  readonly values: ArrayLike<Value>;
+  place(value: Value): number;
+}
+
+/** Returns the values in order, each once. Numbers are sorted and found without objects, which is several times faster. */
+function placesOf(values: readonly Value[]): Places {
+  if (typeof values[0] === "bigint") {
+    const ordered = inOrder(values);
+    const places = new Map(ordered.map((value, place) => [value, place]));
+    return { values: ordered, place: (value) => places.get(value) as number };
+  }
+  const sorted = Float64Array.from(values as readonly number[]).sort();
+  let count = 0;
+  for (const value of sorted) if (count === 0 || value !== sorted[count - 1]) sorted[count++] = value;
+  const ordered = sorted.subarray(0, count);
+  return {
+    values: ordered,
+    place(value) {
+      let from = 0;
+      for (let end = count; end - from > 1; ) {
+        const middle = (from + end) >> 1;
+        if ((ordered[middle] as number) <= (value as number)) from = middle;
+        else end = middle;
+      }
+      return from;
+    },
+  };
+}
+
 /** Splits the field, with yields, at every border of every rule; null when that would copy rules too often. */
 function* splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Generator<void, Split | null> {
   /** For each range of each rule, its first value and the value after its last. */
@@ -52,19 +83,17 @@ function* splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Genera
   for (const rule of rules) for (const { first, last } of rule[field]) edges.push(first, valueAfter(last));
   const isLong = edges.length > TOGETHER;
   if (isLong) yield;
-  const borders = inOrder([whole.first, ...edges]);
-  const starts = borders.filter((border) => border <= whole.last);
+  const { values: borders, place: placeOf } = placesOf([whole.first, ...edges]);
   if (isLong) yield;
-  const placeOf = new Map(borders.map((border, place) => [border, place]));
   let budget = COPIES * rules.length;
   /** For each interval between borders, the rules that apply there. */
-  const lists: (FlatRule[] | undefined)[] = starts.map(() => undefined);
+  const lists = new Array<FlatRule[] | undefined>(borders.length).fill(undefined);
   let edge = 0;
   for (const [index, rule] of rules.entries()) {
     if (index % TOGETHER === TOGETHER - 1) yield;
     for (let left = rule[field].length; left > 0; left--) {
-      const from = placeOf.get(edges[edge++] as Value) as number;
-      const end = placeOf.get(edges[edge++] as Value) as number;
+      const from = placeOf(edges[edge++] as Value);
+      const end = placeOf(edges[edge++] as Value);
       budget -= end - from;
       if (budget < 0) return null;
       for (let place = from; place < end; place++) {
@@ -81,7 +110,7 @@ function* splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Genera
     if (list === undefined || only === undefined) continue;
     const key = list.length === 1 ? only.index : list.map((rule) => rule.index).join();
     const next = borders[place + 1];
-    const range = { first: starts[place] as Value, last: next === undefined ? whole.last : valueBefore(next) };
+    const range = { first: borders[place] as Value, last: next === undefined ? whole.last : valueBefore(next) };
     const group = groups.get(key);
     if (group === undefined) groups.set(key, { ranges: [range], rules: list, end: place });
     else {
@@ -107,15 +136,14 @@ function runsBy(field: Field, rules: readonly FlatRule[], whole: Span): FlatRule
   return runs;
 }
 
-/** Builds the tree, with a yield before each node. `family` determines the size of addresses. */
+/** Builds the tree, with a yield for each node. `family` determines the size of addresses. */
 export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator<void, Chain> {
   const fullRanges = Object.fromEntries(fields.map((field) => [field, fullRange(field, family)])) as Record<
     Field,
     Span
   >;
 
-  function* build(list: readonly FlatRule[], left: readonly Field[]): Generator<void, Chain> {
-    yield;
+  function testsOf(list: readonly FlatRule[], left: readonly Field[]): Test[] {
     const tests: Test[] = [];
     for (const rule of list) {
       const open = left.filter((field) => !covers(rule[field], fullRanges[field]));
@@ -123,6 +151,11 @@ export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator
       // Rules after one that matches everything are never reached.
       if (open.length === 0) break;
     }
+    return tests;
+  }
+
+  function* build(list: readonly FlatRule[], left: readonly Field[], tests: readonly Test[]): Generator<void, Chain> {
+    yield;
     if (tests.length <= FEW) return { kind: "tests", tests };
     const met = list.slice(0, tests.length);
     // Ports have a meaning only when the protocol is known, so it comes first.
@@ -137,16 +170,22 @@ export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator
       const { field: done } = best;
       const rest = left.filter((field) => field !== done);
       const branches: Branch[] = [];
-      for (const { ranges, rules } of best.groups) branches.push({ ranges, chain: yield* build(rules, rest) });
+      for (const { ranges, rules } of best.groups) {
+        const some = testsOf(rules, rest);
+        // Most branches are short: a generator for each would take as long as the rest of the tree.
+        if (some.length <= FEW) branches.push({ ranges, chain: { kind: "tests", tests: some } });
+        else branches.push({ ranges, chain: yield* build(rules, rest, some) });
+        yield;
+      }
       return { kind: "split", field: best.field, branches };
     }
     const runs = candidates.map((field) => runsBy(field, met, fullRanges[field])).filter((runs) => runs.length > 1);
     const fewest = runs.sort((a, b) => a.length - b.length)[0];
     if (fewest === undefined || fewest.length > met.length / 4) return { kind: "tests", tests };
     const chains: Chain[] = [];
-    for (const run of fewest) chains.push(yield* build(run, left));
+    for (const run of fewest) chains.push(yield* build(run, left, testsOf(run, left)));
     return { kind: "runs", chains };
   }
 
-  return yield* build(rules, fields);
+  return yield* build(rules, fields, testsOf(rules, fields));
 }
