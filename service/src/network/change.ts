@@ -6,6 +6,7 @@ import { append } from "../engine/event.ts";
 import { type ReconcileRequest, requestReconcile, sendReconcile } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
 import { readAggregate } from "./aggregate.ts";
+import type { FirewallParser } from "./model/firewall/firewall.ts";
 import { showForEvent } from "./model/show.ts";
 import type { NetworkReconciler } from "./portchanges.ts";
 import * as table from "./table.ts";
@@ -44,7 +45,7 @@ export async function raiseGeneration(
   apply.changes.note(row.id, change.generation, links);
   const [task] = await Promise.all([requestReconcile(tx, apply, row.id), table.updateNetwork(tx, row.id, change)]);
   const network = { ...row, ...change };
-  if (origin.by === "service") await emitNetworkEvent(tx, network, "changed", origin.now, origin.before);
+  if (origin.by === "service") await emitNetworkEvent(tx, network, "changed", origin.now, { before: origin.before });
   return { network, task };
 }
 
@@ -75,21 +76,21 @@ export async function raiseAbove(tx: Tx, row: table.NetworkRow, applied: number)
 }
 
 /**
- * Publishes an event with the network as in `row`; `before` is its old row, if its firewall changed. Shared networks have no
- * project, so they have no events.
+ * Publishes an event with the network as in `row`; `before` is its old row, if its firewall changed. `firewalls` parses the rules. Shared
+ * networks have no project, so they have no events.
  */
 export async function emitNetworkEvent(
   tx: Tx,
   row: table.NetworkRow,
   kind: "changed" | "applied" | "limited",
   now: number,
-  before?: table.NetworkRow,
+  options: { readonly before?: table.NetworkRow | undefined; readonly firewalls?: FirewallParser | undefined } = {},
 ): Promise<void> {
   // Return before the aggregate is read: a shared network may have the links of most servers.
   if (row.project_id === null) return;
   const aggregate = await readAggregate(tx, row);
   if (aggregate === undefined) return;
-  const { resource, data } = showForEvent(aggregate, before ?? aggregate.network);
+  const { resource, data } = showForEvent(aggregate, options.before ?? aggregate.network, options.firewalls);
   const type = `${resource}.${resource === "network" ? "changed" : kind}`;
   await append(tx, [{ type, date: now, project: row.project_id, resource, id: row.id, data: JSON.stringify(data) }]);
 }

@@ -39,6 +39,8 @@ export interface NetworkContext {
   readonly random: (bytes: number) => Uint8Array;
   /** Renders the complete spec of a network for the router driver. */
   readonly render: (aggregate: NetworkAggregate) => NetworkSpec;
+  /** Parses firewalls, and keeps those of the latest change. */
+  readonly firewalls: FirewallParser;
   /** Finds the addresses where the peers of these tunnels reach the edge; see `findOutside`. */
   readonly locate: Locate;
   /** NAT of networks with private addresses. */
@@ -148,7 +150,7 @@ export async function changePublic(
     throw new ApiError("action_not_allowed", `Public network ${row.id} is being deleted and cannot be changed.`);
   const before = await getAggregate(tx, row);
   const secrets = sealerFor(context, caller);
-  const parse = createFirewallParser();
+  const parse = context.firewalls;
   const wanted = await change(before, tx, parse);
   // A firewall of thousands of rules is parsed, stored and shown in turns of their own.
   await rest(tx);

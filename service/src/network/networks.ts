@@ -18,6 +18,7 @@ import { firewallRoutes } from "./firewallroutes.ts";
 import { recountFree } from "./freetable.ts";
 import { ensureIpv6 } from "./ipv6.ts";
 import { areasOf } from "./model/freeblocks.ts";
+import { createFirewallParser } from "./model/firewall/firewall.ts";
 import { type NetworkEnvironment, renderInTurns } from "./model/networkspec.ts";
 import { findOutside } from "./model/outside.ts";
 import { privateRoutes } from "./privateroutes.ts";
@@ -61,11 +62,13 @@ export interface NetworkOptions {
 /** Creates the network feature for the composition root. */
 export function createNetworks(options: NetworkOptions) {
   const { store, router, clock, log, sealer, random, ended, settings } = options;
+  // A change of thousands of rules concerns two firewalls, in its request and then when it is applied.
+  const firewalls = createFirewallParser(2);
   const live: NetworkStatusCache = createNetworkStatusCache(router);
   const renderSpec = (aggregate: NetworkAggregate) => {
     const { network, links } = aggregate;
     const privateKey = network.wireguard === null ? null : sealer.open(network.wireguard);
-    return renderInTurns(network, links, specsOf(aggregate, sealer), privateKey, settings);
+    return renderInTurns(network, links, specsOf(aggregate, sealer), privateKey, settings, firewalls);
   };
   const render = (aggregate: NetworkAggregate) => runAtOnce(renderSpec(aggregate));
   const outside = { ...settings, pools: [...settings.publicPools, ...settings.sharedBlocks] };
@@ -77,6 +80,7 @@ export function createNetworks(options: NetworkOptions) {
     router,
     render: (aggregate) => runInTurns(renderSpec(aggregate)),
     locate,
+    firewalls,
   });
   const confirm = confirmReconciler({ store, clock, apply });
   const drift = driftReconciler({ store, clock, log, router, live, apply, nat: settings.nat });
@@ -92,6 +96,7 @@ export function createNetworks(options: NetworkOptions) {
     offers,
     random,
     render,
+    firewalls,
     locate,
     nat: settings.nat,
     wireguardPort: settings.wireguardPort,

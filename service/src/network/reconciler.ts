@@ -14,6 +14,7 @@ import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { Store, Tx } from "../store/db.ts";
 import { type NetworkAggregate, readAggregate } from "./aggregate.ts";
 import { emitNetworkEvent, raiseAbove, raiseGeneration } from "./change.ts";
+import type { FirewallParser } from "./model/firewall/firewall.ts";
 import type { Locate } from "./model/outside.ts";
 import { createPortChanges, type NetworkReconciler } from "./portchanges.ts";
 import * as table from "./table.ts";
@@ -25,6 +26,8 @@ export interface ReconcilerOptions {
   /** Renders the complete spec of a network for the router driver. */
   readonly render: (aggregate: NetworkAggregate) => NetworkSpec | Promise<NetworkSpec>;
   readonly locate: Locate;
+  /** Parses the firewalls of events; absent: each is parsed. */
+  readonly firewalls?: FirewallParser;
 }
 
 /** Milliseconds between two periodic runs for an unchanged network, while there are at most `networksPerPeriod` networks. */
@@ -45,7 +48,14 @@ export const comparePeriod = (networks: number): number =>
   Math.min(longestPeriod, Math.max(1, networks / networksPerPeriod) * period);
 
 /** Creates the reconciler that applies one network, or removes it from the host and the database when it is deleted. */
-export function networkReconciler({ store, clock, router, render, locate }: ReconcilerOptions): NetworkReconciler {
+export function networkReconciler({
+  store,
+  clock,
+  router,
+  render,
+  locate,
+  firewalls,
+}: ReconcilerOptions): NetworkReconciler {
   const changes = createPortChanges();
   /** Steady time of the next complete apply, in ms, by network. */
   const compareAt = new Map<number, number>();
@@ -139,7 +149,7 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
           async save(tx: Tx) {
             if (complete !== null && complete.repaired.length > 0)
               await noteRepair(tx, subject, complete.repaired, clock.now());
-            await noteApplied(tx, subject, generation, clock.now());
+            await noteApplied(tx, subject, generation, clock.now(), firewalls);
             if (complete !== null) await noteOutside(tx, complete.network, complete.outside, clock.now());
           },
         }),
@@ -206,13 +216,19 @@ async function restoreFirewall(tx: Tx, apply: NetworkReconciler, id: number, now
 }
 
 /** Stores the applied generation, clears the error and publishes `applied`, if any of it is new. */
-async function noteApplied(tx: Tx, id: number, applied: number, now: number): Promise<void> {
+async function noteApplied(
+  tx: Tx,
+  id: number,
+  applied: number,
+  now: number,
+  firewalls: FirewallParser | undefined,
+): Promise<void> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
   if (row === undefined || (row.applied === applied && row.state !== "New" && row.error === null)) return;
   const change = { applied, state: row.state === "New" ? "Active" : row.state, error: null } as const;
   await table.updateNetwork(tx, id, change);
-  await emitNetworkEvent(tx, { ...row, ...change }, "applied", now);
+  await emitNetworkEvent(tx, { ...row, ...change }, "applied", now, { firewalls });
 }
 
 /** Stores the addresses where peers reach the edge: routes may have changed. Skipped if the network has a newer generation. */

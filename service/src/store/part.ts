@@ -140,10 +140,10 @@ export class PartSession implements Session {
     // Later statements wait for the lock, and fail if it fails.
     this.#act("select", (connection) => connection.lock(key)).catch(() => {});
   }
-  async rest(): Promise<void> {
-    if (!this.#life.turn.isOver()) return;
+  rest(): Promise<void> | null {
+    if (!this.#life.turn.isOver()) return null;
     this.#life.rested = true;
-    await this.#life.turn.next();
+    return this.#life.turn.next();
   }
   allowLoss(): void {
     this.#canLose = true;

@@ -40,8 +40,8 @@ export interface Session {
   flush(): Promise<void>;
   /** Acquires the lock `key` until the commit. Statements that are sent later wait for it. */
   lock(key: string): void;
-  /** Lets the event loop serve reads, if the transaction has run for a slice. Other writes wait. */
-  rest(): Promise<void>;
+  /** Lets the event loop serve reads if the transaction has run for a slice; null: it has not. Other writes wait. */
+  rest(): Promise<void> | null;
   /** Lets the commit end before its rows are on the disk: a power cut may undo it. Other transactions of the commit may still need the disk. */
   allowLoss(): void;
   /** Runs a text of Kysely, which does not know whether it returns rows. */

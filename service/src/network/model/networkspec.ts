@@ -5,7 +5,7 @@
 import { runAtOnce } from "../../base/turn.ts";
 import type { NetworkSpec, Port, Translated, TunnelSpec } from "../../drivers/router/interface.ts";
 import type { LinkRow, NetworkRow } from "../table.ts";
-import { defaultFirewall, firewallOf } from "./firewall/firewall.ts";
+import { defaultFirewall, firewallOf, type ParseFirewall } from "./firewall/firewall.ts";
 import { convertFirewall } from "./firewall/routerform.ts";
 import { natOf } from "./outside.ts";
 import { address6Of, cidr6Of, cidrOf, gateway6Of, macOf, showAddress } from "./plan.ts";
@@ -47,12 +47,13 @@ export function* renderInTurns(
     /** NAT of networks with private addresses. */
     readonly nat: Translated;
   },
+  parse: ParseFirewall = firewallOf,
 ): Generator<void, NetworkSpec> {
   const { kind, first6 } = network;
   const gateway = network.gateway === null ? null : showAddress(network.gateway);
   // A private network has no edge; its gateway is one of its servers.
   const hasEdge = kind !== "private";
-  const firewall = kind === "public" ? firewallOf(network) : defaultFirewall;
+  const firewall = kind === "public" ? parse(network) : defaultFirewall;
   const ports: Port[] = [];
   for (const { id, ip, bandwidth, host_name } of links) {
     const addresses = [showAddress(ip), ...(first6 === null ? [] : [address6Of(first6, network, ip)])];

@@ -56,15 +56,20 @@ export interface FirewallParser extends ParseFirewall {
   note(text: string, firewall: StoredFirewall): void;
 }
 
-/** Creates a parser for one request. */
-export function createFirewallParser(): FirewallParser {
+/** Creates a parser that keeps the latest `most` firewalls: for one request by default all. */
+export function createFirewallParser(most = Number.POSITIVE_INFINITY): FirewallParser {
   const parsed = new Map<string, StoredFirewall>();
+  const note = (text: string, firewall: StoredFirewall): void => {
+    parsed.delete(text);
+    parsed.set(text, firewall);
+    for (const old of parsed.keys()) if (parsed.size > most) parsed.delete(old);
+  };
   const parse: ParseFirewall = (row) => {
-    let firewall = parsed.get(row.firewall);
-    if (firewall === undefined) parsed.set(row.firewall, (firewall = firewallOf(row)));
+    const firewall = parsed.get(row.firewall) ?? firewallOf(row);
+    note(row.firewall, firewall);
     return firewall;
   };
-  return Object.assign(parse, { note: (text: string, firewall: StoredFirewall) => void parsed.set(text, firewall) });
+  return Object.assign(parse, { note });
 }
 
 /** Returns the text of the column `firewall`, with a yield after each rule. */

@@ -20,6 +20,22 @@ test("a stored firewall is parsed as it was", () => {
   }
 });
 
+test("a parser with a limit keeps the latest firewalls", () => {
+  const [one, two, three] = [1, 2, 3].map((count) => {
+    const Rules = Array.from({ length: count }, () => ({ Action: "Allow" as const }));
+    return { firewall: runAtOnce(firewallToText(normalise({ Rules }, { family6: false }))) };
+  });
+  assert.ok(one && two && three);
+  const parse = createFirewallParser(2);
+  const first = parse(one);
+  const second = parse(two);
+  assert.equal(parse(one), first, "it is the latest again");
+  parse(three);
+  assert.equal(parse(one), first);
+  assert.notEqual(parse(two), second);
+  assert.deepEqual(parse(two), second);
+});
+
 test("thousands of rules are parsed, converted and rendered with yields", () => {
   const Rules = Array.from({ length: 3000 }, (_, index) => ({
     Action: "Allow" as const,
