@@ -5,7 +5,8 @@
  */
 import { Worker } from "node:worker_threads";
 import type { Log } from "../../../base/log.ts";
-import type { Nameserver, NameserverStatus, ZoneStatus } from "../interface.ts";
+import { runInTurns } from "../../../base/turn.ts";
+import type { Nameserver, NameserverStatus, ZoneChange, ZoneStatus } from "../interface.ts";
 import { nameOf } from "../wire/name.ts";
 import { createBatch } from "./change.ts";
 import type { FromWorker, Observation, ToWorker, WorkerOptions } from "./worker.ts";
@@ -29,6 +30,11 @@ export interface BuiltinOptions {
   readonly log: Log;
 }
 
+/** Sets from which on changes are encoded in slices: it would take a turn of the event loop. */
+const LONG = 1024;
+const isLong = (changes: readonly ZoneChange[]): boolean =>
+  changes.reduce((sum, { sets }) => sum + sets.length, 0) >= LONG;
+
 const RESTART_MS = { first: 50, most: 10_000 };
 /** After this time in milliseconds a thread counts as started well: the next restart is fast again. */
 const STEADY_MS = 60_000;
@@ -45,6 +51,13 @@ const RCODE_NAMES = [
   "NXRRSET",
   "NOTAUTH",
 ];
+
+/** A call of `publish` with this number of changes. */
+interface Publication {
+  readonly count: number;
+  resolve(served: readonly number[]): void;
+  reject(reason: Error): void;
+}
 
 interface Waiting {
   settle(message: FromWorker): void;
@@ -76,7 +89,10 @@ export async function createBuiltin(
   const waiting = new Map<number, Waiting>();
   const listeners: (() => void)[] = [];
   const batch = createBatch();
-  let gathered: { count: number; resolve(served: readonly number[]): void; reject(reason: Error): void }[] = [];
+  let gathered: Publication[] = [];
+  /** Number of calls that are encoded, or wait for those. */
+  let pending = 0;
+  let latest = Promise.resolve();
   let worker: Worker | null = null;
   let untouched = true;
   let failure = "starting";
@@ -98,7 +114,10 @@ export async function createBuiltin(
     if (gathered.length === 0) return;
     const calls = gathered;
     gathered = [];
-    const bytes = batch.take();
+    sendBatch(batch.take(), calls);
+  };
+
+  const sendBatch = (bytes: ArrayBuffer, calls: readonly Publication[]): void => {
     const settle = (message: FromWorker): void => {
       if (message.kind !== "applied") return;
       let from = 0;
@@ -109,6 +128,44 @@ export async function createBuiltin(
     };
     send((id) => ({ kind: "apply", id, batch: bytes }), { settle, reject }, [bytes]);
   };
+
+  /** Encodes many sets in slices. Never rejects. */
+  const sendLong = async (changes: readonly ZoneChange[], call: Publication): Promise<void> => {
+    flush();
+    const long = createBatch();
+    try {
+      await runInTurns(long.addInTurns(changes));
+      sendBatch(long.take(), [call]);
+    } catch (fault) {
+      call.reject(fault as Error);
+    }
+  };
+
+  /** Calls `act` when the changes of earlier calls are sent: at once, unless some are being encoded in slices. */
+  const inOrder = (act: () => Promise<void> | void): void => {
+    const acting = pending === 0 ? act() : latest.then(act);
+    if (acting === undefined) return;
+    pending++;
+    latest = acting.finally(() => {
+      pending--;
+    });
+  };
+
+  /** Sends a request after the changes of earlier calls. Resolves to what `read` returns of the response. */
+  const request = <T>(make: (id: number) => ToWorker, read: (message: FromWorker) => T): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const settle = (message: FromWorker): void => {
+        try {
+          resolve(read(message));
+        } catch (fault) {
+          reject(fault);
+        }
+      };
+      inOrder(() => {
+        flush();
+        send(make, { settle, reject });
+      });
+    });
 
   const fail = (reason: string): void => {
     worker = null;
@@ -191,29 +248,32 @@ export async function createBuiltin(
     publish(changes) {
       if (worker === null) return Promise.reject(stopped());
       if (changes.length === 0) return Promise.resolve([]);
-      try {
-        batch.add(changes);
-      } catch (fault) {
-        return Promise.reject(fault);
-      }
       untouched = false;
       return new Promise((resolve, reject) => {
-        if (gathered.push({ count: changes.length, resolve, reject }) === 1) setImmediate(flush);
+        const call = { count: changes.length, resolve, reject };
+        inOrder(() => {
+          if (isLong(changes)) return sendLong(changes, call);
+          try {
+            batch.add(changes);
+          } catch (fault) {
+            return reject(fault);
+          }
+          if (gathered.push(call) === 1) setImmediate(flush);
+        });
       });
     },
     withdraw(zone, serial) {
-      flush();
-      return new Promise((resolve, reject) => {
-        const name = nameOf(zone);
-        send((id) => ({ kind: "withdraw", id, zone: name, serial }), { settle: () => resolve(), reject });
-      });
+      const name = nameOf(zone);
+      return request(
+        (id) => ({ kind: "withdraw", id, zone: name, serial }),
+        () => {},
+      );
     },
-    loaded() {
-      flush();
-      return new Promise((resolve, reject) => {
-        send((id) => ({ kind: "loaded", id }), { settle: () => resolve(), reject });
-      });
-    },
+    loaded: () =>
+      request(
+        (id) => ({ kind: "loaded", id }),
+        () => {},
+      ),
     saved() {
       return new Promise((resolve, reject) => {
         const settle = (message: FromWorker): void => resolve(message.kind === "saved" ? message.state : null);
@@ -221,31 +281,27 @@ export async function createBuiltin(
       });
     },
     adopt(zones) {
-      flush();
       untouched = false;
-      return new Promise((resolve, reject) => {
-        send((id) => ({ kind: "adopt", id, zones: zones.map(nameOf) }), { settle: () => resolve(), reject });
-      });
+      const names = zones.map(nameOf);
+      return request(
+        (id) => ({ kind: "adopt", id, zones: names }),
+        () => {},
+      );
     },
-    save(mark) {
-      flush();
-      return new Promise((resolve, reject) => {
-        const settle = (message: FromWorker): void =>
-          message.kind === "unsaved" ? reject(new Error(message.reason)) : resolve();
-        send((id) => ({ kind: "save", id, mark }), { settle, reject });
-      });
-    },
+    save: (mark) =>
+      request(
+        (id) => ({ kind: "save", id, mark }),
+        (message) => {
+          if (message.kind === "unsaved") throw new Error(message.reason);
+        },
+      ),
     observe() {
-      flush();
       const address = addressOf(workerOptions);
-      const absent = { ready: false, address, detail: failure, zones: [], secondaries: [], p99: 0 };
-      if (worker === null) return Promise.resolve(absent);
-      return new Promise((resolve) => {
-        const settle = (message: FromWorker): void => {
-          if (message.kind === "observed") resolve(statusOf(message.observation, address));
-        };
-        send((id) => ({ kind: "observe", id }), { settle, reject: () => resolve({ ...absent, detail: failure }) });
-      });
+      const absent = () => ({ ready: false, address, detail: failure, zones: [], secondaries: [], p99: 0 });
+      if (worker === null) return Promise.resolve(absent());
+      const read = (message: FromWorker): NameserverStatus =>
+        message.kind === "observed" ? statusOf(message.observation, address) : absent();
+      return request((id) => ({ kind: "observe", id }), read).catch(absent);
     },
     onStart(listener) {
       listeners.push(listener);

@@ -36,6 +36,15 @@ test("loading a large zone yields to other work, and replaces the zone at once",
   assert.equal(zones.get(nameOf("example.com"))?.owners, 5000);
 });
 
+test("a large zone is encoded with yields, to the same bytes", () => {
+  const [atOnce, inTurns] = [createBatch(), createBatch()];
+  atOnce.add([image("example.com", 5000)]);
+  let yields = 0;
+  for (const _ of inTurns.addInTurns([image("example.com", 5000)])) yields++;
+  assert.ok(yields > 10, `${yields} yields`);
+  assert.deepEqual(Buffer.from(inTurns.take()), Buffer.from(atOnce.take()));
+});
+
 test("an amendment of any size is applied without a pause inside", () => {
   const zones = createZones();
   const batch = createBatch();

@@ -7,6 +7,7 @@
  * A set: u8 + owner relative to the zone, u32 + packed set as in `zone.ts`; a packed set without records removes the set.
  */
 
+import { runAtOnce } from "../../../base/turn.ts";
 import type { RecordSet, Soa, ZoneChange } from "../interface.ts";
 import { lowerCase, NAME_LIMIT, writeName } from "../wire/name.ts";
 import { maxRdataSize, RDATA_LIMIT, writeFullName, writeRdata } from "../wire/rdata.ts";
@@ -18,7 +19,7 @@ const TTL_LIMIT = 0x7fffffff;
 const FIRST_SIZE = 1 << 16;
 /** A buffer that a huge zone has enlarged beyond this many bytes is released. */
 const KEPT_SIZE = 1 << 20;
-/** Sets of a complete zone that are read between two checks of the sockets. */
+/** Sets that are encoded, and of a complete zone read, between two checks of the sockets. */
 const STEP = 256;
 /** Sets by which the size of a complete zone is estimated. */
 const SAMPLE = 1024;
@@ -27,6 +28,8 @@ const SAMPLE = 1024;
 export interface Batch {
   /** Adds all changes. Throws a RangeError or TypeError if one cannot be encoded, and then adds none. */
   add(changes: readonly ZoneChange[]): void;
+  /** Does the same with yields. Until its end, nothing else is added or taken. */
+  addInTurns(changes: readonly ZoneChange[]): Generator<void, void>;
   /** Returns the changes since the last call; the caller owns the bytes. */
   take(): ArrayBuffer;
 }
@@ -89,7 +92,7 @@ export function createBatch(): Batch {
     bytes.writeUInt32BE(end - start, start - 4);
   };
 
-  const addChange = (change: ZoneChange): void => {
+  function* addChange(change: ZoneChange): Generator<void, void> {
     reserve(64 + change.zone.length);
     bytes[end++] = change.base === null ? 1 : 0;
     const name = end++;
@@ -103,25 +106,29 @@ export function createBatch(): Batch {
     addSoa(change.soa, change.serial);
     reserve(8);
     addU32(change.sets.length, "count");
-    for (const set of change.sets) {
+    for (const [index, set] of change.sets.entries()) {
+      if (index % STEP === STEP - 1) yield;
       try {
         addSet(change.zone, size, set);
       } catch (fault) {
         throw new RangeError(`${set.owner || "."} ${set.type.name}: ${(fault as Error).message}`, { cause: fault });
       }
     }
-  };
+  }
+
+  function* addInTurns(changes: readonly ZoneChange[]): Generator<void, void> {
+    const start = end;
+    try {
+      for (const change of changes) yield* addChange(change);
+    } catch (fault) {
+      end = start;
+      throw fault;
+    }
+  }
 
   return {
-    add(changes) {
-      const start = end;
-      try {
-        for (const change of changes) addChange(change);
-      } catch (fault) {
-        end = start;
-        throw fault;
-      }
-    },
+    add: (changes) => runAtOnce(addInTurns(changes)),
+    addInTurns,
     take() {
       const taken = bytes.buffer.slice(0, end);
       end = 0;
