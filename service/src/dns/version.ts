@@ -1,8 +1,9 @@
 /** History of a domain: a version per serial contains its changes. It is shown in the API, and read backwards to restore a state. */
 import { formatDate } from "@brume/api/common.ts";
 import type { DnsRecord, Version } from "@brume/api/dns.ts";
+import { deflateInTurns, inflateText } from "../base/deflate.ts";
 import { countFitting } from "../http/list.ts";
-import { type Reader, rest, type Tx } from "../store/db.ts";
+import { type Reader, rest, runResting, type Tx } from "../store/db.ts";
 import * as versions from "./changetable.ts";
 import { showRow } from "./model/show.ts";
 import type * as table from "./table.ts";
@@ -43,13 +44,13 @@ export function appendVersion(
   changes: readonly VersionChange[],
   by: VersionAuthor,
 ): void {
-  putTexts(tx, domain, [printPast(changes)], by);
+  putText(tx, domain, `[${printPast(changes)}]`, by);
 }
 
 /** Changes whose text is created together. */
 const printedTogether = 200;
 
-/** Does the same for many changes, in slices. */
+/** Does the same for many changes, in slices. A long text is compressed: it repeats itself, and shrinks to a tenth. */
 export async function appendLongVersion(
   tx: Tx,
   domain: Pick<table.DomainRow, "id" | "serial">,
@@ -61,26 +62,31 @@ export async function appendLongVersion(
     if (from > 0) await rest(tx);
     texts.push(printPast(changes.slice(from, from + printedTogether)));
   }
-  putTexts(tx, domain, texts, by);
+  const isLong = texts.reduce((sum, { length }) => sum + length, 0) > mostPlain;
+  const parts = texts.map((text, index) => (index === 0 ? `[${text}` : `,${text}`));
+  const text = isLong ? await runResting(tx, deflateInTurns([...parts, "]"])) : `[${texts.join()}]`;
+  putText(tx, domain, text, by);
 }
+
+/** Characters from which on the changes of a version are compressed. */
+const mostPlain = 65_536;
+
+/** Returns the changes of a row. */
+const readChanges = (text: string): PastChange[] =>
+  JSON.parse(text.startsWith("[") ? text : inflateText(text)) as PastChange[];
 
 /** Returns the changes as JSON, without the brackets of the list. */
 const printPast = (changes: readonly VersionChange[]): string =>
   changes.map(({ op, before, after }) => JSON.stringify({ op, before: pastOf(before), after: pastOf(after) })).join();
 
-function putTexts(
-  tx: Tx,
-  domain: Pick<table.DomainRow, "id" | "serial">,
-  texts: readonly string[],
-  by: VersionAuthor,
-): void {
+function putText(tx: Tx, domain: Pick<table.DomainRow, "id" | "serial">, changes: string, by: VersionAuthor): void {
   versions.putVersion(tx, {
     domain_id: domain.id,
     serial: domain.serial,
     date: by.now,
     token_id: by.token,
     request_id: by.request,
-    changes: `[${texts.join()}]`,
+    changes,
   });
 }
 
@@ -89,8 +95,8 @@ export interface PastVersion extends Omit<versions.VersionRow, "changes"> {
   readonly changes: readonly PastChange[];
 }
 
-/** Limits per query in bytes and rows, since a version may have any size. */
-const pieceBytes = 1_000_000;
+/** Limits per query in bytes and rows, since a version may have any size, and ten times as much when it is not compressed. */
+const pieceBytes = 100_000;
 const pieceRows = 100;
 
 /** Yields versions below serial `top`, the newest first. With `canSee`, hidden changes and versions without visible changes are left out. */
@@ -106,7 +112,7 @@ export async function* readVersions(
     const limit = countFitting(sizes, pieceBytes, ({ size }) => size);
     for (const row of await versions.listVersions.all(db, { domain, before, limit })) {
       before = row.serial;
-      const all = JSON.parse(row.changes) as PastChange[];
+      const all = readChanges(row.changes);
       const changes = canSee ? all.filter((change) => isVisible(change, canSee)) : all;
       if (changes.length > 0 || canSee === undefined) yield { ...row, changes };
     }

@@ -3,6 +3,7 @@ import type { ChangeInput as ChangeField, ChangesetResult, Version } from "@brum
 import type { FieldError } from "@brume/api/errors.ts";
 import { mergeQuotas, type Quotas, requireQuota } from "../account/model/rules.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
+import { createPieces } from "../base/pieces.ts";
 import type { Caller, ChangeResult, Handlers, Request, ResourceChange } from "../http/handler.ts";
 import { defaultLimit, mostParts } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
@@ -144,29 +145,35 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
     const by = authorOf(request, context.clock);
     const result = await applyChanges(tx, domain, requested, by, context.nameServers, options);
     const applied = { ...result, changes: hideNewIds(result.changes, request.dryRun) };
-    const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
-    // Thousands of records: their texts are created in slices.
-    const Records: ChangesetResult["Records"][number][] = [];
-    const texts: string[] = [];
-    const events: ResourceChange[] = [];
-    for (const [index, change] of applied.changes.entries()) {
-      if (index % shownTogether === shownTogether - 1) await rest(tx);
-      const shown = showChange(change, applied.domain);
-      Records.push(shown);
-      texts.push(JSON.stringify(shown));
-      events.push(recordEvent(change, shown, applied.domain));
-    }
+    const counts = { Create: 0, Update: 0, Delete: 0 };
+    for (const { op } of applied.changes) counts[op] += 1;
     const summary = {
       Serial: applied.domain.serial,
-      Created: count("Create"),
-      Updated: count("Update"),
-      Deleted: count("Delete"),
+      Created: counts.Create,
+      Updated: counts.Update,
+      Deleted: counts.Delete,
     };
-    const body = `${JSON.stringify(summary).slice(0, -1)},"Records":[${texts.join()}]}`;
+    // Thousands of records: their texts are created in slices, and never joined.
+    const Records: ChangesetResult["Records"][number][] = [];
+    const events: ResourceChange[] = [];
+    const body = createPieces();
+    body.add(`${JSON.stringify(summary).slice(0, -1)},"Records":[`);
+    for (let from = 0; from < applied.changes.length; from += shownTogether) {
+      if (from > 0) await rest(tx);
+      const some = applied.changes.slice(from, from + shownTogether);
+      const shown = some.map((change) => showChange(change, applied.domain));
+      body.add(`${from > 0 ? "," : ""}${JSON.stringify(shown).slice(1, -1)}`);
+      for (const [index, change] of some.entries()) {
+        const one = shown[index] as (typeof shown)[number];
+        Records.push(one);
+        events.push(recordEvent(change, one, applied.domain));
+      }
+    }
+    body.add("]}");
     const answer: ChangesetResult = { ...summary, Records };
     return {
       answer,
-      text: { type: json, body },
+      text: { type: json, body: body.pieces() },
       changes: [
         {
           type: "domain.changed",

@@ -2,11 +2,13 @@
  * Types of the handlers that the features pass to `http`, one per operation of the contract. A read gets committed state. A change gets
  * a transaction, in which its rows, events, audit row and idempotency key commit together.
  */
+
 import type { Contract, OperationName } from "@brume/api/contract.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import type { EventType } from "@brume/api/event.ts";
 import type { Answer, Body, Operation, Params, Query, Scope } from "@brume/api/operation.ts";
 import { ApiError } from "../base/error.ts";
+import type { Pieces } from "../base/pieces.ts";
 import type { Batched, Reader, Tx } from "../store/db.ts";
 
 /** Restriction of a token to one domain and some of its records, in addition to its scopes. */
@@ -108,7 +110,7 @@ export interface ReadResult<A> {
   /** ETag without quotes. */
   readonly tag?: string;
   /** A body in this media type, instead of `answer`. */
-  readonly text?: { readonly type: string; readonly body: string | OpenBody };
+  readonly text?: { readonly type: string; readonly body: string | Pieces | OpenBody };
   /** Headers of the response, as alternating names and values. */
   readonly headers?: readonly string[];
   /** Status instead of 200. Only readiness uses it: its body contains the failed checks. */

@@ -2,7 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
-import { fingerprint, pack, type StoredResponse, unpack } from "./idempotency.ts";
+import { createPieces } from "../base/pieces.ts";
+import { runAtOnce } from "../base/turn.ts";
+import { fingerprint, packInTurns, type StoredResponse, unpack } from "./idempotency.ts";
+
+const pack = (response: StoredResponse): string => runAtOnce(packInTurns(response));
 
 const responseOf = (body: string): StoredResponse => ({
   fingerprint: "f".repeat(64),
@@ -21,6 +25,16 @@ const bodies = [
 
 test("a response is read as it was stored", () => {
   for (const body of bodies) assert.deepEqual(unpack(pack(responseOf(body))), responseOf(body));
+});
+
+test("a response in pieces is read as a text", () => {
+  const response = responseOf("");
+  const collected = createPieces();
+  for (const body of bodies) collected.add(body);
+  const pieces = collected.pieces();
+  const reply = { ...response.reply, pieces };
+  assert.deepEqual(unpack(pack({ ...response, reply })), responseOf(bodies.join("")));
+  assert.equal(pieces.bytes, Buffer.byteLength(bodies.join("")));
 });
 
 test("a response that an earlier release has compressed is read", () => {

@@ -4,11 +4,12 @@
  * keys. Responses may contain secrets, so they are encrypted.
  */
 import { hash } from "node:crypto";
-import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { type ClockStep, dueBefore } from "../base/clock.ts";
+import { deflateInTurns, inflateText } from "../base/deflate.ts";
 import { ApiError } from "../base/error.ts";
 import type { Sealer } from "../base/secret.ts";
-import { prepare, type Store, type Tx } from "../store/db.ts";
+import { runInTurns } from "../base/turn.ts";
+import { prepare, runResting, type Store, type Tx } from "../store/db.ts";
 import type { Reply } from "./reply.ts";
 
 /** Milliseconds for which a key is stored. */
@@ -52,22 +53,24 @@ export interface StoredResponse {
 const mostPlain = 4096;
 
 /**
- * Returns the text to store. A compressed response is its fields as JSON, a line feed, and the body: as a part of the JSON, a long body
+ * Returns the text to store, with yields. A compressed response is its fields as JSON, a line feed, and the body: as a part of the JSON, a long body
  * would be escaped, which takes longer than to compress it.
  */
-export function pack({ reply: { body, ...reply }, ...others }: StoredResponse): string {
-  if (body.length <= mostPlain) {
+export function* packInTurns({
+  reply: { body, pieces, ...reply },
+  ...others
+}: StoredResponse): Generator<void, string> {
+  if (pieces === undefined && body.length <= mostPlain) {
     const text = JSON.stringify({ ...others, reply: { ...reply, body } });
     if (text.length <= mostPlain) return text;
   }
-  const text = `${JSON.stringify({ ...others, reply })}\n${body}`;
-  return deflateRawSync(text, { level: 1 }).toString("base64");
+  return yield* deflateInTurns([JSON.stringify({ ...others, reply }), "\n", ...(pieces?.texts ?? [body])]);
 }
 
-/** Returns the response of a text of `pack`, also of an earlier release. */
+/** Returns the response of a text of `packInTurns`, also of an earlier release. */
 export function unpack(text: string): StoredResponse {
   if (text.startsWith("{")) return JSON.parse(text) as StoredResponse;
-  const inflated = inflateRawSync(Buffer.from(text, "base64")).toString();
+  const inflated = inflateText(text);
   const end = inflated.indexOf("\n");
   // An earlier release stored the body as a part of the JSON, which has no line feed.
   if (end < 0) return JSON.parse(inflated) as StoredResponse;
@@ -149,18 +152,16 @@ export function createIdempotencyKeys(store: Store, sealer: Sealer): Idempotency
   /** Fingerprints of the running requests, by project and key. */
   const running = new Map<string, string>();
 
-  const seal = (response: StoredResponse): Uint8Array => sealer.seal(pack(response));
-
   const createClaim = (name: string, project: number, key: string, print: string): Claim => ({
     async store(tx, reply, tasks, now) {
-      const sealed = seal({ fingerprint: print, reply, tasks });
+      const sealed = sealer.seal(await runResting(tx, packInTurns({ fingerprint: print, reply, tasks })));
       const row = { project, key, date: now, sealed, since: now - keyLife };
       // Without other services, this one knows all running requests.
       if (store.alone) insert.send(tx, row);
       else if ((await insert.run(tx, row)) === 0) throw busy();
     },
     async amend(reply, tasks) {
-      const sealed = seal({ fingerprint: print, reply, tasks });
+      const sealed = sealer.seal(await runInTurns(packInTurns({ fingerprint: print, reply, tasks })));
       await store.write((tx) => replace.run(tx, { project, key, sealed }));
     },
     release: () => void running.delete(name),

@@ -192,7 +192,7 @@ export function createPipeline(context: PipelineContext): Respond {
       }
       const moment = context.cache.moment();
       const reply = await readAnswer(bound, request, store.read, route, context.spoolFolder);
-      if (!bound.cached || reply.file !== undefined) return reply;
+      if (!bound.cached || reply.file !== undefined || reply.pieces !== undefined) return reply;
       const counted = { ...reply, length: Buffer.byteLength(reply.body) };
       context.cache.store(exchange, moment, { token: token ?? "", caller, bound, reply: counted });
       return counted;

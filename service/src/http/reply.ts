@@ -5,8 +5,9 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { describeProblem } from "@brume/api/errors.ts";
 import { ApiError } from "../base/error.ts";
+import type { Pieces } from "../base/pieces.ts";
 import { StorageError } from "../store/db.ts";
-import { type FileBody, isLongText, sendText } from "./streambody.ts";
+import { type FileBody, isLongText, sendTexts } from "./streambody.ts";
 
 /** A response before it is sent. */
 export interface Reply {
@@ -16,6 +17,8 @@ export interface Reply {
   readonly body: string;
   /** A large body, instead of `body`. */
   readonly file?: FileBody;
+  /** A long body in pieces, instead of `body`. */
+  readonly pieces?: Pieces;
   /** Bytes of the body, if they are known. */
   readonly length?: number;
   /** A page or file for browsers, which has none of the headers for API clients. */
@@ -118,19 +121,20 @@ export function send(
   more: readonly string[],
 ): Promise<void> | null {
   const list = head(requestId, reply.type, reply.isPage);
-  const { file } = reply;
-  const length = file?.bytes ?? reply.length ?? Buffer.byteLength(reply.body);
+  const { file, pieces } = reply;
+  const length = file?.bytes ?? pieces?.bytes ?? reply.length ?? Buffer.byteLength(reply.body);
   list.push("Content-Length", String(length));
   for (const text of reply.headers) list.push(text);
   for (const text of more) list.push(text);
   response.writeHead(reply.status, list);
   if (file !== undefined && request.method !== "HEAD") return file.send(response);
   void file?.close();
+  if (pieces !== undefined && request.method !== "HEAD") return sendTexts(response, pieces.texts, "utf8");
   if (request.method === "HEAD" || reply.body === "") response.end();
   else {
     // As many bytes as characters: the body is ASCII, and `latin1` is the cheaper encoding.
     const encoding = length === reply.body.length ? "latin1" : "utf8";
-    if (isLongText(reply.body)) return sendText(response, reply.body, encoding);
+    if (isLongText(reply.body)) return sendTexts(response, [reply.body], encoding);
     response.end(reply.body, encoding);
   }
   return null;

@@ -59,7 +59,8 @@ export function show(result: ReadResult<unknown>, print: (value: unknown) => str
   const status = result.status ?? 200;
   const headers = [...(tag === undefined ? [] : ["ETag", `"${tag}"`]), ...(result.headers ?? [])];
   if (text !== undefined) {
-    if (typeof text.body !== "string") throw new Error("only a read may return its body in pieces");
+    if (typeof text.body === "function") throw new Error("only a read may open its body later");
+    if (typeof text.body === "object") return { status, type: text.type, body: "", pieces: text.body, headers };
     return { status, type: text.type, body: text.body, headers };
   }
   if (answer === undefined) return { status, type: null, body: "", headers };
@@ -76,7 +77,7 @@ export async function showPrinted(result: ReadResult<unknown>, print: Print): Pr
 /** Returns the response to a read. `folder`: for a large body. */
 export async function showRead(result: ReadResult<unknown>, folder: string): Promise<Reply> {
   const { text } = result;
-  if (text === undefined || typeof text.body === "string") return showPrinted(result, createPrint());
+  if (text === undefined || typeof text.body !== "function") return showPrinted(result, createPrint());
   const { tag, pieces } = await text.body();
   const body = await collect(pieces, folder);
   const tagged = tag === undefined ? result : { ...result, tag };

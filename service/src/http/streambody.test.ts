@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { StorageError } from "../store/db.ts";
-import { collect, printList, sendText } from "./streambody.ts";
+import { collect, printList, sendTexts } from "./streambody.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "brume-body-"));
 const respond: { current: (response: ServerResponse) => void } = { current: () => {} };
@@ -121,7 +121,7 @@ test("a long text is sent in parts, as fast as the client reads, and no part div
       parts.push(part);
       return Reflect.apply(write, response, [part, encoding]);
     }) as typeof write;
-    void sendText(response, text, "utf8");
+    void sendTexts(response, ["", text.slice(0, 5), text.slice(5)], "utf8");
   };
   const response = await request();
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -137,7 +137,7 @@ test("a text is no longer sent when the client has gone", async () => {
   let sent: Promise<void> = Promise.resolve();
   const begun = new Promise<void>((resolve) => {
     respond.current = (response) => {
-      sent = sendText(response, "x".repeat(30_000_000), "latin1");
+      sent = sendTexts(response, ["x".repeat(30_000_000), "x".repeat(30_000_000)], "latin1");
       resolve();
     };
   });

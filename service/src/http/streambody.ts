@@ -84,25 +84,29 @@ const fileBody = (file: FileHandle, bytes: number): FileBody => ({
   },
 });
 
-/** Whether a text is long enough for `sendText`: encoding and copying it at once takes a turn of the event loop. */
+/** Whether a text is long enough for `sendTexts`: encoding and copying it at once takes a turn of the event loop. */
 export const isLongText = (text: string): boolean => text.length > mostUnsplit;
 
-/** Sends a text in parts, as fast as the client reads, and ends the response. No part ends in the middle of a surrogate pair. */
-export async function sendText(
+/**
+ * Sends texts one after the other in parts, as fast as the client reads, and ends the response. No part of a text ends in the middle of a
+ * surrogate pair.
+ */
+export async function sendTexts(
   response: Pick<ServerResponse, "write" | "end" | "on" | "off" | "closed" | "destroyed">,
-  text: string,
+  texts: readonly string[],
   encoding: "latin1" | "utf8",
 ): Promise<void> {
   const turn = createTurn();
-  for (let at = 0; at < text.length; ) {
-    if (response.closed || response.destroyed) return;
-    const last = text.charCodeAt(at + partSize - 1);
-    const end = at + partSize + (last >= 0xd8_00 && last <= 0xdb_ff ? 1 : 0);
-    const isReady = response.write(text.slice(at, end), encoding);
-    at = end;
-    if (!isReady) await drained(response);
-    if (turn.isOver()) await turn.next();
-  }
+  for (const text of texts)
+    for (let at = 0; at < text.length; ) {
+      if (response.closed || response.destroyed) return;
+      const last = text.charCodeAt(at + partSize - 1);
+      const end = at + partSize + (last >= 0xd8_00 && last <= 0xdb_ff ? 1 : 0);
+      const isReady = response.write(text.slice(at, end), encoding);
+      at = end;
+      if (!isReady) await drained(response);
+      if (turn.isOver()) await turn.next();
+    }
   response.end();
 }
 

@@ -1,6 +1,7 @@
 /** Converts rows of domains and records to their API form. */
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { DnsRecord, Domain, ImportReport, RecordType } from "@brume/api/dns.ts";
+import { createPieces, type Pieces } from "../../base/pieces.ts";
 import { runAtOnce } from "../../base/turn.ts";
 import type { DomainRow, RecordRow, ServedRow } from "../table.ts";
 import type { DomainName } from "./name.ts";
@@ -73,19 +74,21 @@ export function* showLongDomain(
 const printedTogether = 100;
 
 /** Returns a domain as JSON, with yields. */
-export function* printLongDomain(domain: Domain): Generator<void, string> {
-  const texts: string[] = [];
-  for (let from = 0; from < domain.LinkedRecords.length; from += printedTogether) {
-    const some = domain.LinkedRecords.slice(from, from + printedTogether);
-    texts.push(JSON.stringify(some).slice(1, -1));
-    yield;
-  }
+export function* printLongDomain(domain: Domain): Generator<void, Pieces> {
+  const body = createPieces();
   // The fields before it have no quotation marks.
   const [before = "", after = ""] = JSON.stringify({ ...domain, LinkedRecords: [] }).split(
     /(?<="LinkedRecords":\[)/,
     2,
   );
-  return before + texts.join() + after;
+  body.add(before);
+  for (let from = 0; from < domain.LinkedRecords.length; from += printedTogether) {
+    const some = domain.LinkedRecords.slice(from, from + printedTogether);
+    body.add(`${from > 0 ? "," : ""}${JSON.stringify(some).slice(1, -1)}`);
+    yield;
+  }
+  body.add(after);
+  return body.pieces();
 }
 
 /** Maximum number of records in an event of a domain. With more, `LinkedRecords` of the event is empty. */
