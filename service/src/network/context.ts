@@ -15,7 +15,7 @@ import type { Caller, ChangeResult, Request, ResourceChange } from "../http/hand
 import { type Reader, rest, type Store, type Tx } from "../store/db.ts";
 import { type NetworkAggregate, readAggregate, specsOf } from "./aggregate.ts";
 import { raiseGeneration } from "./change.ts";
-import { createFirewallParser, type FirewallParser, firewallOf } from "./model/firewall/firewall.ts";
+import { createFirewallParser, type FirewallParser } from "./model/firewall/firewall.ts";
 import type { Areas } from "./model/freeblocks.ts";
 import type { Locate } from "./model/outside.ts";
 import { showForEvent, showPublicNetwork } from "./model/show.ts";
@@ -82,21 +82,19 @@ export const sealerFor = ({ sealer }: NetworkContext, caller: Caller): Sealer | 
 
 /** Returns the counters of the network's firewall rules; null: it has no rules, or the router driver does not respond. */
 export const countsOf = (
-  { live }: NetworkContext,
+  { live, firewalls }: NetworkContext,
   { network }: NetworkAggregate,
-  parse = firewallOf,
 ): Promise<Pick<NetworkStatus, "rules"> | null> | null =>
-  parse(network).Rules.length === 0 ? null : live.of(network.id);
+  firewalls(network).Rules.length === 0 ? null : live.of(network.id);
 
 /** Returns the network as a response body for this caller, with counters. */
 export async function showNow(
   context: NetworkContext,
   caller: Caller,
   aggregate: NetworkAggregate,
-  parse = createFirewallParser(),
-  live = countsOf(context, aggregate, parse),
+  live = countsOf(context, aggregate),
 ): Promise<PublicNetwork> {
-  return showPublicNetwork(aggregate, { live: await live, secrets: sealerFor(context, caller) }, parse);
+  return showPublicNetwork(aggregate, { live: await live, secrets: sealerFor(context, caller) }, context.firewalls);
 }
 
 /** Counters of rules that were just applied: all 0, so the router driver need not be queried. */
@@ -159,7 +157,7 @@ export async function changePublic(
     if (ms <= 0) return undefined;
     const now = await readAggregate(context.store.read, await table.findNetwork(context.store.read, row.id));
     const isNew = wanted?.firewall !== undefined && wanted.firewall !== before.network.firewall;
-    return now && showNow(context, caller, now, parse, isNew ? uncounted : undefined);
+    return now && showNow(context, caller, now, isNew ? uncounted : undefined);
   };
   if (wanted === null)
     return {

@@ -24,7 +24,6 @@ import {
   waitFor,
 } from "./context.ts";
 import { freeExpired, take6, takeBlock, takeEdge } from "./freetable.ts";
-import { createFirewallParser } from "./model/firewall/firewall.ts";
 import { defaultCapacity, pack, readCapacity, storedBlock } from "./model/plan.ts";
 import { publicState, showPublicNetwork } from "./model/show.ts";
 import * as table from "./table.ts";
@@ -79,16 +78,16 @@ export function publicRoutes(context: NetworkContext): Handlers<Names> {
     },
     readPublicNetwork: {
       async read({ params, query, caller }, db) {
-        const aggregate = await getAggregate(db, await getPublic(db, caller, params.id));
         const turn = createTurn();
-        const parse = createFirewallParser();
-        const live = await countsOf(context, aggregate, parse);
+        const aggregate = await getAggregate(db, await getPublic(db, caller, params.id));
+        if (turn.isOver()) await turn.next();
+        const live = await countsOf(context, aggregate);
         if (turn.isOver()) await turn.next();
         const secrets = sealerFor(context, caller);
-        return {
-          answer: showPublicNetwork(aggregate, { live, secrets, peer: query.peer }, parse),
-          tag: publicTag(aggregate.network),
-        };
+        const answer = showPublicNetwork(aggregate, { live, secrets, peer: query.peer }, context.firewalls);
+        // Thousands of rules are then printed in slices of their own.
+        if (turn.isOver()) await turn.next();
+        return { answer, tag: publicTag(aggregate.network) };
       },
     },
     createPublicNetwork: {

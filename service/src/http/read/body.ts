@@ -6,6 +6,7 @@ import { ApiError } from "../../base/error.ts";
 import { runAtOnce } from "../../base/turn.ts";
 import { type FormNode, parseForm } from "./form.ts";
 import { isJsonObject, isList, type Json, type JsonObject, maxDepth, parseInTurns } from "./json.ts";
+import { parseParts } from "./longjson.ts";
 import { asciiLower, quote } from "./text.ts";
 
 /** A decoded body. Names and values are unchanged; `readFields` interprets them. */
@@ -32,6 +33,9 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  */
 const needsCare = /\d{16}|\d[eE][+-]?\d{3}|\\u[dD]/;
 
+/** Characters from which on a text is parsed in parts. */
+const longText = 65_536;
+
 /** Decodes a body. Throws `media_type_not_supported`, `body_not_readable` or `body_not_object`. */
 export const decodeBody = (bytes: Uint8Array, headers: BodyHeaders, strict: boolean): RawFields =>
   runAtOnce(decodeInTurns(bytes, headers, strict));
@@ -52,9 +56,14 @@ export function* decodeInTurns(bytes: Uint8Array, headers: BodyHeaders, strict: 
   if (!looksJson) return ofForm(text, false);
   const isPlain = !needsCare.test(text);
   yield;
-  const plain = isPlain ? parsePlain(text) : undefined;
+  const isLong = text.length > longText && first === "{";
+  const plain = !isPlain
+    ? undefined
+    : isLong
+      ? ((yield* parseParts(text)) as JsonObject | undefined)
+      : parsePlain(text);
   yield;
-  if (plain !== undefined && isWithin(plain, maxDepth)) return ofJson(plain, text);
+  if (plain !== undefined && (yield* isWithin(plain, maxDepth))) return ofJson(plain, text);
   return ofJson(yield* parseInTurns(text, true), null);
 }
 
@@ -112,10 +121,27 @@ function parsePlain(text: string): Json | undefined {
   }
 }
 
-function isWithin(value: unknown, levels: number): boolean {
+/** Returns whether the value has at most so many levels, with a yield after each item of a list in an object. */
+function* isWithin(value: unknown, levels: number): Generator<void, boolean> {
+  if (!isJsonObject(value)) return isNarrow(value, levels);
+  for (const key in value) {
+    const field: unknown = value[key];
+    if (!isList(field)) {
+      if (!isNarrow(field, levels - 1)) return false;
+      continue;
+    }
+    for (const item of field) {
+      if (!isNarrow(item, levels - 2)) return false;
+      yield;
+    }
+  }
+  return true;
+}
+
+function isNarrow(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   if (levels === 0) return false;
-  if (isList(value)) return value.every((item) => isWithin(item, levels - 1));
-  for (const key in value) if (!isWithin((value as JsonObject)[key], levels - 1)) return false;
+  if (isList(value)) return value.every((item) => isNarrow(item, levels - 1));
+  for (const key in value) if (!isNarrow((value as JsonObject)[key], levels - 1)) return false;
   return true;
 }

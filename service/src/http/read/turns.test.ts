@@ -48,3 +48,17 @@ test("decoding a body yields: after each element of a list in strict mode, and a
     assert.deepEqual(JSON.parse(JSON.stringify(value.fields)), JSON.parse(text));
   }
 });
+
+test("decoding a long body yields after each part of its lists, with the same result", () => {
+  const Rules = Array.from({ length: 20_000 }, (_, index) => ({ Name: `n${index}` }));
+  const text = JSON.stringify({ Rules, Enabled: true });
+  const { yields, value } = run(decodeInTurns(Buffer.from(text), { contentType: "application/json" }, false));
+  assert.ok(yields > Rules.length, `${yields} yields`);
+  assert.ok(value.kind === "json" && value.text === text);
+  assert.deepEqual(value.fields, JSON.parse(text));
+  const deep = `{"Rules":[${"[".repeat(40)}${"]".repeat(40)},"${"x".repeat(70_000)}"]}`;
+  assert.throws(
+    () => run(decodeInTurns(Buffer.from(deep), { contentType: "application/json" }, false)),
+    /more than 32 levels/,
+  );
+});

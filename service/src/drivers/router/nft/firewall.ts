@@ -86,9 +86,6 @@ function createSets(): Sets {
   };
 }
 
-/** Branches that are rendered without a yield. */
-const TOGETHER = 64;
-
 /** Lists of at most this length become separate rules. */
 const SHORT = 4;
 
@@ -148,8 +145,8 @@ function* chainText(root: Chain, family: Family, sets: Sets): Generator<void, st
     if (chain.kind !== "split") return lines;
     const key = keys[family][chain.field];
     lines.push(`${isPort(chain.field) ? protocol : ""}${key} vmap {`);
-    for (const [index, { ranges, chain: branch }] of chain.branches.entries()) {
-      if (index % TOGETHER === TOGETHER - 1) yield;
+    for (const { ranges, chain: branch } of chain.branches) {
+      yield;
       // A generator for each of many short branches would take as long as their text.
       const bodyFor = (known: string) => (branch.kind === "tests" ? testLines(branch, known) : null);
       const shared = chain.field === "protocol" ? null : place(bodyFor(protocol) ?? (yield* linesOf(branch, protocol)));

@@ -143,19 +143,25 @@ export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator
     Span
   >;
 
-  function testsOf(list: readonly FlatRule[], left: readonly Field[]): Test[] {
+  const testOf = (rule: FlatRule, left: readonly Field[]): Test => {
+    return { rule, fields: left.filter((field) => !covers(rule[field], fullRanges[field])) };
+  };
+
+  function* testsOf(list: readonly FlatRule[], left: readonly Field[]): Generator<void, Test[]> {
     const tests: Test[] = [];
     for (const rule of list) {
-      const open = left.filter((field) => !covers(rule[field], fullRanges[field]));
-      tests.push({ rule, fields: open });
+      if (tests.length % TOGETHER === TOGETHER - 1) yield;
+      const test = testOf(rule, left);
+      tests.push(test);
       // Rules after one that matches everything are never reached.
-      if (open.length === 0) break;
+      if (test.fields.length === 0) break;
     }
     return tests;
   }
 
-  function* build(list: readonly FlatRule[], left: readonly Field[], tests: readonly Test[]): Generator<void, Chain> {
+  function* build(list: readonly FlatRule[], left: readonly Field[]): Generator<void, Chain> {
     yield;
+    const tests = yield* testsOf(list, left);
     if (tests.length <= FEW) return { kind: "tests", tests };
     const met = list.slice(0, tests.length);
     // Ports have a meaning only when the protocol is known, so it comes first.
@@ -171,10 +177,10 @@ export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator
       const rest = left.filter((field) => field !== done);
       const branches: Branch[] = [];
       for (const { ranges, rules } of best.groups) {
-        const some = testsOf(rules, rest);
-        // Most branches are short: a generator for each would take as long as the rest of the tree.
-        if (some.length <= FEW) branches.push({ ranges, chain: { kind: "tests", tests: some } });
-        else branches.push({ ranges, chain: yield* build(rules, rest, some) });
+        // Most branches are short: generators for each would take as long as the rest of the tree.
+        const only = rules.length === 1 ? rules[0] : undefined;
+        if (only === undefined) branches.push({ ranges, chain: yield* build(rules, rest) });
+        else branches.push({ ranges, chain: { kind: "tests", tests: [testOf(only, rest)] } });
         yield;
       }
       return { kind: "split", field: best.field, branches };
@@ -183,9 +189,9 @@ export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator
     const fewest = runs.sort((a, b) => a.length - b.length)[0];
     if (fewest === undefined || fewest.length > met.length / 4) return { kind: "tests", tests };
     const chains: Chain[] = [];
-    for (const run of fewest) chains.push(yield* build(run, left, testsOf(run, left)));
+    for (const run of fewest) chains.push(yield* build(run, left));
     return { kind: "runs", chains };
   }
 
-  return yield* build(rules, fields, testsOf(rules, fields));
+  return yield* build(rules, fields);
 }
