@@ -58,7 +58,7 @@ function placesOf(values: readonly Value[]): Places {
     const places = new Map(ordered.map((value, place) => [value, place]));
     return { values: ordered, place: (value) => places.get(value) as number };
   }
-  const sorted = Float64Array.from(values as readonly number[]).sort();
+  const sorted = new Float64Array(values as readonly number[]).sort();
   let count = 0;
   for (const value of sorted) if (count === 0 || value !== sorted[count - 1]) sorted[count++] = value;
   const ordered = sorted.subarray(0, count);
