@@ -7,6 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { basename, join, resolve } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build, type Metafile, type Plugin } from "esbuild";
+import { createFonts } from "./console-fonts.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const folder = join(root, "console/dist");
@@ -29,6 +30,14 @@ async function dataOf(path: string): Promise<string> {
     .map(([name, value]) => `export const ${name} = ${parse(value)};`)
     .join("\n");
 }
+
+/** Preact draws what is written for React (docs/decisions/0022-preact-draws-the-console.md). */
+const renderer = {
+  react: "preact/compat",
+  "react/jsx-runtime": "preact/jsx-runtime",
+  "react-dom": "preact/compat",
+  "react-dom/client": "preact/compat/client",
+};
 
 /** Replaces modules of the contract by their values, so that no chunk contains the schema library. */
 const inlineValues: Plugin = {
@@ -70,8 +79,8 @@ const common = [
   "console/src/ui/timecolumn.tsx",
 ].map((path) => join(root, path));
 
-/** What the first load needs, without the renderer of React. */
-const app = join(root, "console/src/app/app.tsx");
+/** Imports all that the first load needs. */
+const main = join(root, "console/src/main.tsx");
 
 /**
  * Bundles the modules of the first load into one chunk, and those of `common` into another. esbuild places a module by the set of entries that need it,
@@ -92,7 +101,7 @@ const groupedChunks: Plugin = {
     });
     onLoad({ filter: /.*/, namespace: "later" }, ({ path }) => ({
       contents: [
-        ...[app, ...(path.includes("/console/src/features/") ? common : [])].map((each) => `import "${each}";`),
+        ...[main, ...(path.includes("/console/src/features/") ? common : [])].map((each) => `import "${each}";`),
         `export * from "${path}";`,
       ].join("\n"),
       resolveDir: root,
@@ -141,7 +150,8 @@ const docsEntry = "console/docs/main.ts";
 /** Builds once. `isDev`: readable code, and a page that reloads itself after each build. */
 export async function buildConsole(isDev: boolean): Promise<void> {
   mkdirSync(assets, { recursive: true });
-  const [first, themeEntry] = ["console/src/first.ts", "console/src/theme.ts"];
+  const [first, libraries, themeEntry] = ["console/src/first.ts", "console/src/libraries.ts", "console/src/theme.ts"];
+  const fonts = createFonts();
   const bundle = (entryPoints: readonly string[], plugins: readonly Plugin[]) =>
     build({
       absWorkingDir: root,
@@ -152,6 +162,7 @@ export async function buildConsole(isDev: boolean): Promise<void> {
       format: "esm",
       target: "es2023",
       jsx: "automatic",
+      alias: renderer,
       minify: !isDev,
       sourcemap: isDev ? "linked" : false,
       entryNames: "[name]-[hash]",
@@ -160,14 +171,14 @@ export async function buildConsole(isDev: boolean): Promise<void> {
       loader: { ".woff2": "file", ".svg": "file" },
       publicPath: "/console/assets",
       define: { "process.env.NODE_ENV": isDev ? '"development"' : '"production"' },
-      plugins: [...plugins, inlineValues, constructedStyles],
+      plugins: [...plugins, ...(isDev ? [] : [fonts]), inlineValues, constructedStyles],
       metafile: true,
       legalComments: "none",
       logLevel: "warning",
     });
   const entry = isDev ? "console/src/dev.tsx" : "console/src/main.tsx";
   const [{ metafile }, docs] = await Promise.all([
-    bundle([entry, first], [groupedChunks]),
+    bundle([entry, first, libraries], [groupedChunks]),
     bundle([docsEntry, themeEntry], []),
   ]);
   const outputs = { ...metafile.outputs, ...docs.metafile.outputs };
@@ -191,10 +202,10 @@ export async function buildConsole(isDev: boolean): Promise<void> {
   const url = (path: string): string => `/console/assets/${basename(path)}`;
   const theme = url(chunkOf(docs.metafile, themeEntry));
   const icon = url([...made].find((name) => name.startsWith("mark-")) ?? "");
-  const scripts = [firstScript, script];
+  // Each is evaluated in a task of its own, what others need first.
+  const scripts = [firstScript, ...[...needed].filter((path) => path !== firstScript && path !== script), script];
   // The style sheet comes first, with which the browser draws the frame.
-  const low = ' fetchpriority="low"';
-  const preloads = [...needed].filter((path) => !scripts.includes(path));
+  const priority = (path: string): string => (path === firstScript ? "" : ' fetchpriority="low"');
   const page = `<!doctype html>
 <html lang="en">
 <head>
@@ -205,7 +216,7 @@ export async function buildConsole(isDev: boolean): Promise<void> {
 <link rel="icon" href="${icon}" type="image/svg+xml">
 <script src="${theme}"></script>
 <link rel="stylesheet" href="${url(style)}">
-${scripts.map((path) => `<script type="module" src="${url(path)}"${path === script ? low : ""}></script>\n`).join("")}${preloads.map((path) => `<link rel="modulepreload" href="${url(path)}"${low}>\n`).join("")}</head>
+${scripts.map((path) => `<script type="module" src="${url(path)}"${priority(path)}></script>\n`).join("")}</head>
 <body><noscript>The console needs JavaScript. The API reference at /docs does not.</noscript><div id="root"></div>${placeholder(icon)}</body>
 </html>
 `;

@@ -1,6 +1,7 @@
 /** Entry of the console. */
 import { createRoot } from "react-dom/client";
 import { App } from "./app/app.tsx";
+import { firstReads } from "./first.ts";
 import "./ui/base.css";
 import "./ui/controls.css";
 import "./ui/overlay.css";
@@ -13,4 +14,4 @@ import "./ui/map.css";
 import "./ui/forced.css";
 
 const root = document.getElementById("root");
-if (root !== null) createRoot(root).render(<App />);
+if (root !== null) createRoot(root).render(<App firstReads={firstReads} />);

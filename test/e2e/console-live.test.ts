@@ -1,5 +1,7 @@
 /** An open page of the console while its service is killed and started again, in two tabs, and while a thousand events a second arrive. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { consoleFolder, launchBrowser, openConsole } from "../support/browser.ts";
@@ -73,28 +75,55 @@ describe("a live page", { timeout: 600_000 }, () => {
     }
   });
 
-  test("draws its frame and reads who is signed in while its script is loaded, and reads it once", async () => {
+  test("draws its frame and reads what it shows while its script is loaded, and reads it once", async () => {
     const brume = await createTestService("sqlite", { consoleFolder });
     try {
+      const { client } = brume;
+      const { ID: server } = await client.createServer({ body: { Name: "web" } }, { wait: 60 });
+      const { ID: domain } = await client.createDomain({ body: { Name: "web.example" } });
+      const { Id: network } = await client.createPublicNetwork({ body: { Name: "dmz" } });
       const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      const index = readFileSync(join(consoleFolder, "index.html"), "utf8");
+      const held = new Set([...index.matchAll(/src="([^"]+)" fetchpriority="low"/g)].map(([, path]) => path));
+      assert.ok(held.size > 1);
       let load = (): void => {};
-      const isReleased = new Promise<void>((resolve) => {
-        load = resolve;
-      });
-      await page.route("**/assets/main-*.js", async (route) => {
-        await isReleased;
-        await route.continue();
-      });
-      const reads: string[] = [];
-      page.on("request", (request) => reads.push(new URL(request.url()).pathname));
-      const isRead = page.waitForRequest(/\/account$/);
-      const isPage = page.waitForRequest(/assets\/list-\w+\.js$/);
-      await page.goto("/console/servers", { waitUntil: "commit" });
-      await Promise.all([isRead, isPage, page.getByText("Brume", { exact: true }).waitFor()]);
-      load();
-      await page.getByRole("heading", { name: "No servers yet" }).waitFor();
-      assert.equal(await page.locator(".placeholder").isVisible(), false);
-      assert.equal(reads.filter((path) => path === "/account").length, 1, reads.join("\n"));
+      let isReleased = Promise.resolve();
+      await page.route(
+        ({ pathname }) => held.has(pathname),
+        async (route) => {
+          await isReleased;
+          await route.continue();
+        },
+      );
+      let reads: string[] = [];
+      page.on("request", (request) => reads.push(request.url().slice(brume.url.length)));
+      const networks = "/publicnetwork";
+      const pages: readonly (readonly [path: string, heading: string, ...first: string[]])[] = [
+        ["/", "Overview", "/server?limit=1000", "/dns?limit=1000&records=false", "/dcLocation", "/readyz", networks],
+        ["/servers", "Servers", "/server?limit=1000", networks],
+        [`/servers/${server}`, "web", `/server/${server}`, networks],
+        [`/networks/${network}`, "dmz", `/publicnetwork/${network}`, networks],
+        ["/dns", "Domains", "/dns?limit=1000&records=false", networks],
+        [`/dns/${domain}`, "web.example", `/dns/${domain}`, networks],
+        ["/images", "Images", "/image", networks],
+      ];
+      for (const [path, heading, ...first] of pages) {
+        reads = [];
+        isReleased = new Promise<void>((resolve) => {
+          load = resolve;
+        });
+        const sent = ["/account", "/event?newest=true&limit=1", ...first].map((address) =>
+          page.waitForRequest(brume.url + address),
+        );
+        await page.goto(`/console${path}`, { waitUntil: "commit" });
+        await Promise.all([...sent, page.getByText("Brume", { exact: true }).waitFor()]);
+        load();
+        await page.getByRole("heading", { name: heading }).first().waitFor();
+        await page.locator(".skeleton").first().waitFor({ state: "detached" });
+        assert.equal(await page.locator(".placeholder").isVisible(), false);
+        const twice = reads.filter((address, at) => reads.indexOf(address) !== at && !address.startsWith("/console/"));
+        assert.deepEqual(twice, [], reads.join("\n"));
+      }
       assert.deepEqual(faults, []);
       await close();
     } finally {

@@ -4,13 +4,14 @@ import { RouterProvider } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { createData, type Data, DataProvider, readAccount, readNewest } from "../data/data.tsx";
+import type { FirstReads } from "../data/firstreads.ts";
 import { SignIn } from "../features/signin/signin.tsx";
 import { SpeechProvider } from "../texts/texts.tsx";
 import { Toasts } from "../ui/toast.tsx";
 import { createAppRouter } from "./router.tsx";
 
-export function App() {
-  const [data] = useState(createData);
+export function App({ firstReads }: { firstReads: FirstReads }) {
+  const [data] = useState(() => createData(firstReads));
   const [router] = useState(createAppRouter);
   return (
     <SpeechProvider>

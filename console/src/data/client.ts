@@ -1,29 +1,36 @@
 /** The client of the console: the SDK with the session cookie. Only this module and the one of the first reads send requests. */
 import { ApiError, type Client, createClient } from "@brume/api/client.ts";
-import { firstReads, withCookie } from "./firstreads.ts";
+import { type FirstReads, withCookie } from "./firstreads.ts";
 
 /** Is called when the session has ended. */
 export type OnSignedOut = () => void;
 
-/** Creates the client. `onSignedOut` is called when a response shows that there is no session. */
-export function createConsoleClient(onSignedOut: OnSignedOut): Client {
+/** The client, and what makes it forget the responses of the page load. */
+interface ConsoleClient {
+  readonly client: Client;
+  forgetFirst(): void;
+}
+
+/** Creates the client. Each of `firstReads` is used once; later reads send a request. `onSignedOut` is called when a response shows that there is no session. */
+export function createConsoleClient(firstReads: FirstReads, onSignedOut: OnSignedOut): ConsoleClient {
   const first = new Map(firstReads);
-  /** Returns the response that was requested before; undefined: the request is not sent yet. */
-  const take = (address: unknown, method: string | undefined): Promise<Response> | undefined => {
-    if (method !== "GET" || typeof address !== "string") return undefined;
-    const response = first.get(address);
-    first.delete(address);
-    return response;
+  /** Returns the response that was requested before; null: the request is not sent yet. */
+  const take = async (url: unknown, method: string | undefined): Promise<Response | null> => {
+    if (method !== "GET" || typeof url !== "string") return null;
+    const response = first.get(url);
+    first.delete(url);
+    return response ?? null;
   };
-  return createClient({
+  const client = createClient({
     url: location.origin,
     retries: 2,
     async fetch(input, init) {
-      const response = await (take(input, init?.method) ?? withCookie(input, init));
+      const response = (await take(input, init?.method)) ?? (await withCookie(input, init));
       if (response.status === 401) onSignedOut();
       return response;
     },
   });
+  return { client, forgetFirst: () => first.clear() };
 }
 
 /** Exchanges a token for the session cookie. Throws `ApiError` for a token that is not valid. */

@@ -7,6 +7,7 @@ import { QueryClient, useQuery } from "@tanstack/react-query";
 import { createContext, useCallback, useContext } from "react";
 import { type Cell, createCell } from "./cell.ts";
 import { createConsoleClient } from "./client.ts";
+import type { FirstReads } from "./firstreads.ts";
 import { createCacheUpdates } from "./follow.ts";
 import { type Connection, type EventStream, startStream } from "./stream.ts";
 import { createUploads, type Uploads } from "./uploads.ts";
@@ -32,7 +33,8 @@ export interface Data {
 /** Events that a page keeps for the live list. */
 const mostRecent = 500;
 
-export function createData(): Data {
+/** `firstReads`: what the page load has requested already. */
+export function createData(firstReads: FirstReads): Data {
   const signedIn = createCell<SignedIn>("unknown");
   const connection = createCell<Connection>("connecting");
   const recent = createCell<readonly Event[]>([]);
@@ -45,12 +47,13 @@ export function createData(): Data {
   const updates = createCacheUpdates(queries);
   let stream: EventStream | null = null;
 
-  const client = createConsoleClient(() => onSignedOut());
+  const { client, forgetFirst } = createConsoleClient(firstReads, () => onSignedOut());
   const uploads = createUploads(client);
   const stop = (): void => {
     uploads.stop();
     stream?.close();
     stream = null;
+    forgetFirst();
     updates.clear();
     recent.set([]);
     queries.clear();
@@ -60,6 +63,8 @@ export function createData(): Data {
     if (signedIn.get() !== "out") stop();
   };
   const onEvents = (events: readonly Event[]): void => {
+    // An event is not written into a response that no page has used yet.
+    forgetFirst();
     updates.apply(events);
     const { readAgain } = updates;
     // Capacity and usage change with the objects.
@@ -82,6 +87,11 @@ export function createData(): Data {
     recent.set([...events.toReversed(), ...recent.get()].slice(0, mostRecent));
   };
 
+  const onGap = (): void => {
+    forgetFirst();
+    updates.readAllAgain();
+  };
+
   return {
     client,
     queries,
@@ -92,7 +102,7 @@ export function createData(): Data {
     start(after) {
       signedIn.set("in");
       if (stream !== null) return;
-      stream = startStream({ after, onEvents, onGap: () => updates.readAllAgain(), onSignedOut });
+      stream = startStream({ after, onEvents, onGap, onSignedOut });
       const { connection: of } = stream;
       of.subscribe(() => connection.set(of.get()));
     },

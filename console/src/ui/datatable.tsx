@@ -42,11 +42,11 @@ const plainRows = 60;
 const secondLine = 24;
 
 /**
- * Returns the width of the element in pixels, also after it has changed. Sets `--above` to its distance from the top of the page, so that
+ * Returns the width of the element in pixels, also after it has changed; null: it is not in the page yet. Sets `--above` to its distance from the top of the page, so that
  * a long table ends where the screen does and the page itself does not scroll.
  */
-function useWidth(element: RefObject<HTMLElement | null>): number {
-  const [width, setWidth] = useState(() => innerWidth);
+function useWidth(element: RefObject<HTMLElement | null>): number | null {
+  const [width, setWidth] = useState<number | null>(null);
   useLayoutEffect(() => {
     const box = element.current;
     if (box === null) return undefined;
@@ -54,10 +54,14 @@ function useWidth(element: RefObject<HTMLElement | null>): number {
       setWidth(box.clientWidth);
       box.style.setProperty("--above", `${Math.round(box.getBoundingClientRect().top + scrollY)}px`);
     };
-    measure();
+    // In a task of its own, before the browser draws the page.
+    const first = requestAnimationFrame(measure);
     const observer = new ResizeObserver(measure);
     observer.observe(box);
-    return () => observer.disconnect();
+    return () => {
+      cancelAnimationFrame(first);
+      observer.disconnect();
+    };
   }, [element]);
   return width;
 }
@@ -118,7 +122,8 @@ export function DataTable<T>(props: TableProps<T>) {
   const t = useTexts();
   const scroll = useRef<HTMLDivElement>(null);
   const outer = useRef<HTMLDivElement>(null);
-  const width = useWidth(outer) - (selection ? 36 : 0);
+  const outerWidth = useWidth(outer);
+  const width = (outerWidth ?? 0) - (selection ? 36 : 0);
   const fit = useMemo(() => fitting(props.columns, width), [props.columns, width]);
   const { columns, below } = fit;
   const isVirtual = rows.length > plainRows;
@@ -181,6 +186,8 @@ export function DataTable<T>(props: TableProps<T>) {
     );
   };
 
+  // Rows are rendered once, for the width that they have.
+  if (outerWidth === null) return <div className="table" ref={outer} />;
   if (rows.length === 0 && empty !== undefined)
     return (
       <div className="table" ref={outer}>

@@ -19,6 +19,17 @@ interface Ids {
   readonly "aria-invalid": boolean | undefined;
 }
 
+/** Gives the focus to an element that appears. Browsers obey `autofocus` only once for each page load. */
+const takeFocus = (element: HTMLElement | null): void => element?.focus();
+
+const focusOf = (autoFocus: boolean | undefined) => (autoFocus === true ? { ref: takeFocus } : {});
+
+/** Writes what a field keeps of its text into it, and returns it: a field whose value stays the same is not rendered again. */
+export function rewrite(field: HTMLInputElement, kept: string): string {
+  if (field.value !== kept) field.value = kept;
+  return kept;
+}
+
 /** A label with an input, which gets the attributes that connect them. */
 export function Field({ label, hint, fault, children }: Around & { children: (ids: Ids) => ReactNode }) {
   const id = useId();
@@ -47,6 +58,7 @@ export function TextField({
   hint,
   fault,
   unit,
+  autoFocus,
   ...rest
 }: Around & { unit?: Unit | "" | undefined } & ComponentProps<"input">) {
   const { units } = useTexts().common;
@@ -54,7 +66,7 @@ export function TextField({
     <Field label={label} hint={hint} fault={fault}>
       {(ids) => (
         <div className="unit">
-          <input className="input" autoComplete="off" {...ids} {...rest} />
+          <input className="input" autoComplete="off" {...ids} {...rest} {...focusOf(autoFocus)} />
           {unit !== undefined && unit !== "" && <span aria-hidden="true">{units[unit]}</span>}
         </div>
       )}
@@ -63,10 +75,10 @@ export function TextField({
 }
 
 /** A field of several lines. */
-export function AreaField({ label, hint, fault, ...rest }: Around & ComponentProps<"textarea">) {
+export function AreaField({ label, hint, fault, autoFocus, ...rest }: Around & ComponentProps<"textarea">) {
   return (
     <Field label={label} hint={hint} fault={fault}>
-      {(ids) => <textarea className="input" rows={5} spellCheck={false} {...ids} {...rest} />}
+      {(ids) => <textarea className="input" rows={5} spellCheck={false} {...ids} {...rest} {...focusOf(autoFocus)} />}
     </Field>
   );
 }
@@ -77,12 +89,13 @@ export function SelectField({
   hint,
   fault,
   options,
+  autoFocus,
   ...rest
 }: Around & { options: readonly (readonly [value: string, text: string])[] } & ComponentProps<"select">) {
   return (
     <Field label={label} hint={hint} fault={fault}>
       {(ids) => (
-        <select className="input" {...ids} {...rest}>
+        <select className="input" {...ids} {...rest} {...focusOf(autoFocus)}>
           {options.map(([value, text]) => (
             <option key={value} value={value}>
               {text}

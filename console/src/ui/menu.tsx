@@ -94,11 +94,12 @@ export function Menu({ label, icon, text, size, kind, children }: MenuProps) {
           popover="manual"
           role="menu"
           aria-label={label}
-          onClick={() => {
-            // A dialog that an item opens returns the focus to the button.
-            box.current?.querySelector("button")?.focus();
-            setOpen(false);
+          onClickCapture={({ target }) => {
+            // Before the item opens a dialog, which returns the focus to the button.
+            if ((target as Element).closest("[aria-disabled=true]") === null)
+              box.current?.querySelector("button")?.focus();
           }}
+          onClick={() => setOpen(false)}
         >
           {children}
         </div>

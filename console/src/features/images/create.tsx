@@ -9,7 +9,7 @@ import { queriesOf } from "../../data/queries.ts";
 import { useOtherFields } from "../../data/schemafields.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Segments } from "../../ui/feedback.tsx";
-import { Field, SelectField, TextField } from "../../ui/field.tsx";
+import { Field, rewrite, SelectField, TextField } from "../../ui/field.tsx";
 
 type Source = "url" | "upload" | "server" | "file";
 
@@ -166,7 +166,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
                 readOnly={source === "upload"}
                 fault={fault("/Sha256")}
                 value={Sha256}
-                onChange={({ target }) => set({ Sha256: target.value.trim() })}
+                onChange={({ target }) => set({ Sha256: rewrite(target, target.value.trim()) })}
               />
               <div className="columns">
                 <SelectField

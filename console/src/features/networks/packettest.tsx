@@ -10,7 +10,7 @@ import { RequestPanel } from "../../data/requestpanel.tsx";
 import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { TroubleBox } from "../../ui/feedback.tsx";
-import { SelectField, TextField } from "../../ui/field.tsx";
+import { rewrite, SelectField, TextField } from "../../ui/field.tsx";
 import { Panel, State } from "../../ui/page.tsx";
 
 /** `rule`: number of the deciding rule; null: none matches. */
@@ -76,7 +76,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
             placeholder="203.0.113.7"
             list={id}
             value={Source}
-            onChange={({ target }) => setSource(target.value.trim())}
+            onChange={({ target }) => setSource(rewrite(target, target.value.trim()))}
           />
           <TextField
             label={t.firewall.testDestination}
@@ -84,7 +84,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
             placeholder={network.Gateway}
             list={id}
             value={Destination}
-            onChange={({ target }) => setDestination(target.value.trim())}
+            onChange={({ target }) => setDestination(rewrite(target, target.value.trim()))}
           />
           <TextField
             label={t.firewall.testPort}
@@ -92,7 +92,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
             inputMode="numeric"
             disabled={!hasPort}
             value={hasPort ? port : ""}
-            onChange={({ target }) => setPort(target.value.replaceAll(/\D/g, ""))}
+            onChange={({ target }) => setPort(rewrite(target, target.value.replaceAll(/\D/g, "")))}
           />
         </div>
         <datalist id={id}>

@@ -18,7 +18,7 @@ import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
-import { AreaField, Check, Choice, TextField } from "../../ui/field.tsx";
+import { AreaField, Check, Choice, rewrite, TextField } from "../../ui/field.tsx";
 import { PageHead, Panel } from "../../ui/page.tsx";
 
 /** Servers that one request can create. */
@@ -135,7 +135,10 @@ export function ServerCreate() {
                   min={1}
                   max={mostMembers}
                   value={count}
-                  onChange={({ target }) => setCount(Math.max(1, Math.min(mostMembers, target.valueAsNumber || 1)))}
+                  onChange={({ target }) => {
+                    const kept = Math.max(1, Math.min(mostMembers, target.valueAsNumber || 1));
+                    setCount(Number(rewrite(target, String(kept))));
+                  }}
                 />
               </div>
             </Panel>
