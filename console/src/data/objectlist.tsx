@@ -1,12 +1,13 @@
 /** A list of objects: error, placeholder, empty state, filter, table. What its filter selects is in the address of the page. */
 import type { UseQueryResult } from "@tanstack/react-query";
-import { type ReactNode, useDeferredValue, useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import type { Column } from "../ui/columns.ts";
 import { DataTable, type Selection } from "../ui/datatable.tsx";
 import { Empty, Skeleton, TroubleBox } from "../ui/feedback.tsx";
 import { SearchFilter, SelectFilter } from "../ui/filters.tsx";
+import { useLater } from "../ui/later.ts";
 import { type Labels, labelTexts } from "./label.ts";
 import { troubleOf } from "./trouble.ts";
 
@@ -56,7 +57,7 @@ export function ObjectList<T>(props: ObjectListProps<T>) {
   const format = useFormat();
   const { data, error, refetch } = query;
   const { q = "", label = "", textsOf, more } = filter ?? {};
-  const text = useDeferredValue(q.trim().toLowerCase());
+  const text = useLater(q.trim().toLowerCase());
   const fits = more?.fits;
   const rows = useMemo(
     () =>

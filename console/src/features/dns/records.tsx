@@ -4,7 +4,7 @@
  */
 import type { Domain, RecordType } from "@brume/api/dns.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type ClipboardEvent, useDeferredValue, useMemo, useState } from "react";
+import { type ClipboardEvent, useMemo, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import {
@@ -29,6 +29,7 @@ import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, TroubleBox } from "../../ui/feedback.tsx";
 import { dropText } from "../../ui/filetext.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
+import { useLater } from "../../ui/later.ts";
 import { PasteZone } from "./pastezone.tsx";
 import { Review } from "./review.tsx";
 
@@ -51,7 +52,7 @@ export function Records({ domain }: { domain: Domain }) {
   );
   // What a filter searches, once for each row: a zone can have 50,000.
   const texts = useMemo(() => stored.map(({ owner, value }) => `${owner}\n${value}`.toLowerCase()), [stored]);
-  const text = useDeferredValue(q.trim().toLowerCase());
+  const text = useLater(q.trim().toLowerCase());
   const rows = useMemo(() => {
     const fits = (row: Row, index: number): boolean =>
       (type === "" || row.type === type) && (text === "" || texts[index]?.includes(text) === true);
