@@ -13,6 +13,7 @@ import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type TLSSocket } from "node:tls";
+import { copyAccelerator } from "../support/machinelab.ts";
 import { type Pebble, startPebble } from "../support/pebble.ts";
 import { freePort } from "../support/port.ts";
 import { createProcess, type Process } from "../support/process.ts";
@@ -88,6 +89,7 @@ describe("the certificate of the API", { skip: hindrance, concurrency: false }, 
         BRUME_ACME_DIRECTORY: pebble.directory,
       },
     });
+    copyAccelerator(brume.folder);
   });
   after(async () => {
     for (const agent of agents) agent.destroy();
@@ -159,7 +161,10 @@ describe("the certificate of the API", { skip: hindrance, concurrency: false }, 
     const agent = new TlsAgent({ ca: root, rejectUnauthorized: false, keepAlive: true, maxSockets: 1 });
     const { socket } = await send("/healthz", undefined, agent);
     const first = socket.getPeerCertificate().serialNumber;
-    while ((await serial().catch(() => first)) === first) await send("/healthz", undefined, agent);
+    while ((await serial().catch(() => first)) === first) {
+      await send("/healthz", undefined, agent);
+      await sleep(100);
+    }
     const reused = await send("/healthz", undefined, agent);
     assert.deepEqual([reused.text, reused.socket === socket], ['{"Status":"ok"}', true]);
     assert.equal(reused.socket.getPeerCertificate().serialNumber, first);

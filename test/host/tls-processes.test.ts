@@ -12,6 +12,7 @@ import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { tagOf } from "../../service/src/drivers/router/model/name.ts";
 import { whyNot } from "../support/hindrance.ts";
+import { copyAccelerator } from "../support/machinelab.ts";
 import { createProcess } from "../support/process.ts";
 import { triesAll } from "../support/random.ts";
 import { createPairs, writePair } from "../support/tlsfiles.ts";
@@ -33,6 +34,7 @@ function endDaemons(tag: string): void {
 test("the control plane uses changed files that it cannot read", { skip: hindrance ?? false }, async () => {
   const files = mkdtempSync(join(tmpdir(), "brt-"));
   const folder = mkdtempSync(join(tmpdir(), "brt-"));
+  copyAccelerator(folder);
   const pairs = await createPairs("cloud.example.com", 2);
   const [first, second] = pairs as [(typeof pairs)[0], (typeof pairs)[0]];
   const inside = 'ip link set lo up; mount -t tmpfs run /run; exec "$@"';
