@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { walkPage } from "../support/consoleaudit.ts";
-import { describeConsole } from "../support/consolefixture.ts";
+import { describeConsole, followLink } from "../support/consolefixture.ts";
 import { consolePages, type PageName } from "../support/consolepages.ts";
 import { fillExtremes } from "../support/extremescene.ts";
 import { triesAll } from "../support/random.ts";
@@ -26,17 +26,10 @@ describeConsole("every page of the console", {}, (fixture) => {
     await page.locator(".skeleton").first().waitFor({ state: "detached" });
   }
 
-  /**
-   * Opens a page of the loaded console, as its links do: this takes a fifth of the processor time of a load. A page that does not exist is
-   * shown in between, so that nothing of the former page stays. With `TEST_RUNS=all` each page is loaded.
-   */
+  /** Opens a page as a link of the loaded console does. With `TEST_RUNS=all` each page is loaded. */
   async function follow(page: Page, address: string): Promise<void> {
     if (triesAll || !page.url().includes("/console")) return open(page, address);
-    const notFound = page.getByText("This page does not exist");
-    await page.evaluate('history.pushState({}, "", "/console/no-such-page")');
-    await notFound.waitFor();
-    await page.evaluate(`history.pushState({}, "", ${JSON.stringify(address)})`);
-    await notFound.waitFor({ state: "detached" });
+    await followLink(page, address);
     return shown(page);
   }
 
