@@ -116,8 +116,8 @@ test("other media types are returned as text", async () => {
 });
 
 test("an error response is an ApiError with all fields of the error object", async () => {
-  const fault = { pointer: "/Name", code: "field_required", detail: "Name is required." } as const;
-  const problem = describeProblem("validation_failed", "1 field is not valid.", "r1", [fault]);
+  const fieldError = { pointer: "/Name", code: "field_required", detail: "Name is required." } as const;
+  const problem = describeProblem("validation_failed", "1 field is not valid.", "r1", [fieldError]);
   const { client } = script([
     new Response(JSON.stringify(problem), {
       status: 400,
@@ -129,7 +129,7 @@ test("an error response is an ApiError with all fields of the error object", asy
     assert.equal(error.code, "validation_failed");
     assert.equal(error.status, 400);
     assert.equal(error.detail, "1 field is not valid.");
-    assert.deepEqual(error.errors, [fault]);
+    assert.deepEqual(error.errors, [fieldError]);
     assert.equal(error.pointer, "/Name");
     assert.equal(error.requestId, "r1");
     assert.deepEqual(error.problem, JSON.parse(JSON.stringify(problem)));

@@ -3,21 +3,21 @@
  * compare exactly, so it never changes.
  */
 
-interface FaultRow {
+interface ErrorRow {
   readonly status: number;
   readonly message: string;
   /** What is missing, as sentences and the audit name it. */
   readonly noun?: string;
 }
 
-const invalid = (message: string): FaultRow => ({ status: 400, message });
-const denied: FaultRow = { status: 401, message: "Authorization has been denied for this request." };
+const invalid = (message: string): ErrorRow => ({ status: 400, message });
+const denied: ErrorRow = { status: 401, message: "Authorization has been denied for this request." };
 const missing = <Noun extends string>(what: string, noun: Noun) => ({
   status: 404,
   message: `${what} not found`,
   noun,
 });
-const conflict = (message: string): FaultRow => ({ status: 409, message });
+const conflict = (message: string): ErrorRow => ({ status: 409, message });
 
 /** Codes of error responses: `code` of the error object (docs/spec.md#errors). */
 export const errorCodes = {
@@ -110,7 +110,7 @@ export const errorCodes = {
   pool_exhausted: { status: 503, message: "No address block of this size is free." },
   engine_unavailable: { status: 503, message: "The engine for this operation is not available." },
   storage_unavailable: { status: 503, message: "The database is not available." },
-} as const satisfies Record<string, FaultRow>;
+} as const satisfies Record<string, ErrorRow>;
 
 /** A value of `code` in an error response. */
 export type ErrorCode = keyof typeof errorCodes;
@@ -181,7 +181,7 @@ export function describeProblem(
   const { status, message } = errorCodes[code];
   // No prototype: a field may have any name.
   const state = Object.create(null) as Record<string, string[]>;
-  for (const fault of errors) (state[legacyPath(fault.pointer)] ??= []).push(fault.detail);
+  for (const error of errors) (state[legacyPath(error.pointer)] ??= []).push(error.detail);
   return {
     Message: message,
     ...(errors.length > 0 && { ModelState: state }),

@@ -74,7 +74,7 @@ export class ApiError extends Error {
   constructor(what: string, status: number, headers: Headers, problem: Problem | null) {
     const code = problem?.code ?? "unreadable";
     const detail = problem?.detail ?? "The answer is not an error object of this service.";
-    super(`${what}: ${status} ${code}: ${[detail, ...faultLines(problem)].join("\n  ")}`);
+    super(`${what}: ${status} ${code}: ${[detail, ...errorLines(problem)].join("\n  ")}`);
     this.code = code;
     this.status = status;
     this.detail = detail;
@@ -91,7 +91,7 @@ export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }
 
-const faultLines = (problem: Problem | null) =>
+const errorLines = (problem: Problem | null) =>
   (problem?.errors ?? []).map(({ pointer, detail }) => (pointer === "" ? detail : `${pointer}: ${detail}`));
 
 function readProblem(text: string): Problem | null {

@@ -169,8 +169,8 @@ async function repeat(process: Process, load: Load, changes: readonly Change[]):
 
 /** Throws on any difference, and starts a new ledger. Resolves to the numbers of confirmed and of unconfirmed changes. */
 export async function checkLedger(process: Process, load: Load, closed: LedgerResult, random: Random) {
-  const [fault] = load.faults;
-  if (fault !== undefined) throw fault;
+  const [error] = load.errors;
+  if (error !== undefined) throw error;
   const acknowledged = load.changes.filter(({ outcome }) => outcome === "acknowledged");
   const unknown = load.changes.filter(({ outcome }) => outcome === "unknown");
 

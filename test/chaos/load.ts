@@ -45,7 +45,7 @@ export interface Load {
   readonly changes: Change[];
   /** Highest serial of each zone in a response so far. */
   readonly serials: Map<string, number>;
-  readonly faults: Error[];
+  readonly errors: Error[];
   /** Runs all writers until `isOver` and their connections are lost or closed. */
   burn(process: Process, isOver: () => boolean): Promise<void>;
   /** Confirms a change that had no response. */
@@ -102,7 +102,7 @@ export function createLoad(random: Random, size: number, sharedId: number): Load
   const writers: Writer[] = Array.from({ length: size }, (_, number) => ({ number, things: new Map(), count: 0 }));
   const changes: Change[] = [];
   const serials = new Map<string, number>();
-  const faults: Error[] = [];
+  const errors: Error[] = [];
 
   function plan(writer: Writer): Change {
     const count = ++writer.count;
@@ -255,12 +255,12 @@ export function createLoad(random: Random, size: number, sharedId: number): Load
     writers,
     changes,
     serials,
-    faults,
+    errors,
     accept,
     async burn(process, isOver) {
       const dnsClient = await openDnsClient(process.dns);
       const running = writers.map((writer) =>
-        write(writer, process, dnsClient, isOver).catch((error: unknown) => void faults.push(error as Error)),
+        write(writer, process, dnsClient, isOver).catch((error: unknown) => void errors.push(error as Error)),
       );
       const probe = async (): Promise<void> => {
         while (!isOver()) {
@@ -271,7 +271,7 @@ export function createLoad(random: Random, size: number, sharedId: number): Load
             // A response may show a zone that was created again meanwhile: only the serial of the same zone must not decrease.
             const again = await lookUpSerial(dnsClient, zone, isOver);
             if (again !== null && again < (serials.get(zone) ?? 0))
-              faults.push(new Error(`the serial of ${zone} went back to ${again} from ${serials.get(zone)}`));
+              errors.push(new Error(`the serial of ${zone} went back to ${again} from ${serials.get(zone)}`));
           }
           noteSerial(zone, serial);
           await sleep(2);

@@ -85,10 +85,10 @@ ${more.config}${listed === "" ? "" : `zone:\n${listed}`}`;
       if (child.exitCode !== null) throw new Error(`knotd does not answer:\n${log}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-  } catch (fault) {
+  } catch (error) {
     if (child.pid === undefined) await rm(dir, { recursive: true, force: true });
     else await close();
-    throw fault;
+    throw error;
   } finally {
     dnsClient.close();
   }

@@ -81,16 +81,16 @@ test("a transfer begins and ends with the SOA and contains every record", async 
 
 test("without the key, with a wrong secret, a wrong name or a wrong algorithm nothing is transferred", async () => {
   assert.match(await run("dig", address, "example.com", "AXFR"), /Transfer failed/);
-  for (const [key, fault] of [
+  for (const [key, error] of [
     [`hmac-sha256:${KEY.name}:${other}`, /BADSIG/],
     [`hmac-sha256:nobody.brume:${secret}`, /BADKEY/],
     [`hmac-sha512:${KEY.name}:${secret}`, /BADKEY/],
   ] as const) {
     const text = await run("kdig", address, "-y", key, "example.com", "AXFR");
-    assert.match(text, fault);
+    assert.match(text, error);
     assert.doesNotMatch(text, /host-/);
     const plain = await run("kdig", address, "-y", key, "ns1.example.com", "A");
-    assert.match(plain, fault);
+    assert.match(plain, error);
     assert.doesNotMatch(plain, /192\.0\.2\.1/);
   }
 });

@@ -34,7 +34,7 @@ describeConsole("every page of the console", {}, (fixture) => {
   }
 
   test("everything is reachable with Tab at 320 pixels, named, in view and large enough, with the longest names", async () => {
-    const faults: Record<string, string[]> = {};
+    const errors: Record<string, string[]> = {};
     // 320 pixels are a screen of 1280 at 400 %.
     await story(
       fixture.brume.token,
@@ -42,12 +42,12 @@ describeConsole("every page of the console", {}, (fixture) => {
         for (const [name, address] of Object.entries(pages)) {
           await open(page, address);
           const found = await walkPage(page);
-          if (found.length > 0) faults[name] = found;
+          if (found.length > 0) errors[name] = found;
         }
       },
       { width: 320 },
     );
-    assert.deepEqual(faults, {});
+    assert.deepEqual(errors, {});
   });
 
   /** Starts of the names of controls that change something. */
@@ -61,7 +61,7 @@ describeConsole("every page of the console", {}, (fixture) => {
 
   /** Visits all pages with a token, and returns what is wrong on each. `allowed`: pages whose controls the token may use. */
   async function visit(token: string, allowed: RegExp): Promise<Record<string, string[]>> {
-    const faults: Record<string, string[]> = {};
+    const errors: Record<string, string[]> = {};
     await story(token, async (page) => {
       let found: string[] = [];
       page.on("response", (response) => {
@@ -76,10 +76,10 @@ describeConsole("every page of the console", {}, (fixture) => {
           ...alerts.map((text) => `error: ${text}`),
           ...names.filter((text) => !allowed.test(name) && verbs.test(text)).map((text) => `offers: ${text}`),
         );
-        if (found.length > 0) faults[name] = found;
+        if (found.length > 0) errors[name] = found;
       }
     });
-    return faults;
+    return errors;
   }
 
   test("a token that may only read sees no error and no control that changes something", async () => {
@@ -124,7 +124,7 @@ describeConsole("every page of the console", {}, (fixture) => {
   test("hostile text in every field runs nothing and does not break the page", async () => {
     const markup = `"><img src=x onerror="document.title='run'"><script>document.title='run'</script>\u202e\0`;
     let fields = 0;
-    const faults: string[] = [];
+    const errors: string[] = [];
     await story(
       fixture.brume.token,
       async (page) => {
@@ -140,14 +140,14 @@ describeConsole("every page of the console", {}, (fixture) => {
             const state = await page.evaluate(
               "`${document.title} ${document.documentElement.scrollWidth - innerWidth}`",
             );
-            if (state !== "Brume 0") faults.push(`${name} ${button}: ${String(state)}`);
+            if (state !== "Brume 0") errors.push(`${name} ${button}: ${String(state)}`);
           }
           await page.locator("h1").first().waitFor();
         }
       },
       { width: 390 },
     );
-    assert.deepEqual(faults, []);
+    assert.deepEqual(errors, []);
     assert.ok(fields > 100, `${fields} fields`);
   });
 

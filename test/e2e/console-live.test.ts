@@ -22,7 +22,7 @@ describe("a live page", { timeout: 600_000 }, () => {
     const environment = { BRUME_LISTEN: `127.0.0.1:${await freePort()}` };
     const brume: Process = await createProcess("sqlite", { environment });
     try {
-      const { page, context, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      const { page, context, errors, close } = await openConsole(browser, brume, { token: brume.token });
       await brume.client.createDomain({ body: { Name: "before.example" } });
       const other = await context.newPage();
       for (const tab of [page, other]) {
@@ -35,7 +35,7 @@ describe("a live page", { timeout: 600_000 }, () => {
       await page.getByText("Live updates are interrupted.", { exact: false }).waitFor({ state: "detached" });
       await brume.client.createDomain({ body: { Name: "after.example" } });
       for (const tab of [page, other]) await tab.getByRole("link", { name: "after.example" }).waitFor();
-      assert.deepEqual(faults, []);
+      assert.deepEqual(errors, []);
       await close();
     } finally {
       await brume.close();
@@ -47,7 +47,7 @@ describe("a live page", { timeout: 600_000 }, () => {
     try {
       const { client } = brume;
       const { ID: id } = await client.createServer({ body: { Name: "early" } }, { wait: 60 });
-      const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      const { page, errors, close } = await openConsole(browser, brume, { token: brume.token });
       const reads: string[] = [];
       page.on("request", (request) => {
         if (request.method() === "GET") reads.push(new URL(request.url()).pathname + new URL(request.url()).search);
@@ -68,7 +68,7 @@ describe("a live page", { timeout: 600_000 }, () => {
       // Events contain the server, and the list is read again only if its members change.
       const lists = reads.filter((path) => path.startsWith("/server?") || path === "/server");
       assert.equal(lists.length, 1, reads.join("\n"));
-      assert.deepEqual(faults, []);
+      assert.deepEqual(errors, []);
       await close();
     } finally {
       await brume.close();
@@ -82,7 +82,7 @@ describe("a live page", { timeout: 600_000 }, () => {
       const { ID: server } = await client.createServer({ body: { Name: "web" } }, { wait: 60 });
       const { ID: domain } = await client.createDomain({ body: { Name: "web.example" } });
       const { Id: network } = await client.createPublicNetwork({ body: { Name: "dmz" } });
-      const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      const { page, errors, close } = await openConsole(browser, brume, { token: brume.token });
       const index = readFileSync(join(consoleFolder, "index.html"), "utf8");
       const held = new Set([...index.matchAll(/src="([^"]+)" fetchpriority="low"/g)].map(([, path]) => path));
       assert.ok(held.size > 1);
@@ -124,7 +124,7 @@ describe("a live page", { timeout: 600_000 }, () => {
         const twice = reads.filter((address, at) => reads.indexOf(address) !== at && !address.startsWith("/console/"));
         assert.deepEqual(twice, [], reads.join("\n"));
       }
-      assert.deepEqual(faults, []);
+      assert.deepEqual(errors, []);
       await close();
     } finally {
       await brume.close();
@@ -137,7 +137,7 @@ describe("a live page", { timeout: 600_000 }, () => {
       const made = await brume.client.createServer({ body: { Name: "busy" } }, { wait: 60 });
       const [sample] = await brume.client.listEvents({ query: { newest: true, limit: 1, type: "server.changed" } });
       assert.ok(sample);
-      const { page, faults, close } = await openConsole(browser, brume, { token: brume.token });
+      const { page, errors, close } = await openConsole(browser, brume, { token: brume.token });
       await sendEvents(page, sample, { perSecond: 1000, seconds: 5 });
       await page.goto("/console/servers");
       await page.getByRole("link", { name: /^busy \d+/ }).waitFor();
@@ -147,7 +147,7 @@ describe("a live page", { timeout: 600_000 }, () => {
       await page.getByRole("link", { name: "busy 5000", exact: true }).waitFor();
       await page.goto(`/console/servers/${made.ID}`);
       await page.getByRole("heading", { name: /^busy/ }).waitFor();
-      assert.deepEqual(faults, []);
+      assert.deepEqual(errors, []);
       await close();
     } finally {
       await brume.close();

@@ -28,11 +28,11 @@ describe("the pages of documents", { timeout: 300_000 }, () => {
     options: { readonly width?: number; readonly theme?: "light" | "dark" },
     run: (page: Page) => Promise<void>,
   ): Promise<void> {
-    const { page, context, faults, close } = await open({ token: null, ...options });
+    const { page, context, errors, close } = await open({ token: null, ...options });
     try {
       await page.goto(path);
       await run(page);
-      assert.deepEqual(faults, []);
+      assert.deepEqual(errors, []);
     } catch (error) {
       await context.close();
       throw error;

@@ -57,7 +57,7 @@ onSqlite(
     });
 
     test("are rejected with the invalid field", async () => {
-      const faults: [object, string, string][] = [
+      const errors: [object, string, string][] = [
         [{ CIDR: "10.0.0.0/15" }, "/CIDR", "format_invalid"],
         [{ CIDR: "10.0.0.0/30" }, "/CIDR", "format_invalid"],
         [{ CIDR: "8.8.8.0/24" }, "/CIDR", "format_invalid"],
@@ -75,7 +75,7 @@ onSqlite(
         [{ Name: "" }, "/Name", "field_required"],
         [{ Name: "<b>" }, "/Name", "format_invalid"],
       ];
-      for (const [body, pointer, code] of faults) await refused(create(body), "validation_failed", { [pointer]: code });
+      for (const [body, pointer, code] of errors) await refused(create(body), "validation_failed", { [pointer]: code });
       assert.match(
         (await refused(create({ DCLocation: "Mars" }), "validation_failed")).message,
         /of Local, not "Mars"/,

@@ -28,8 +28,8 @@ onSqlite(
         simulate: (change: Partial<Word>) => harness.brume.router.report(id, { ...word, ...change }),
       };
     }
-    const down = (fault: TunnelFault, detail: string) =>
-      ({ state: "down", reason: { fault, detail }, establishedAt: null, proposal: "" }) as const;
+    const down = (error: TunnelFault, detail: string) =>
+      ({ state: "down", reason: { fault: error, detail }, establishedAt: null, proposal: "" }) as const;
     const statusEvents = (events: readonly Event[], id: number) =>
       events.filter(({ Resource, ParentID }) => Resource === "tunnel" && ParentID === id);
     /** Polls twice: the first poll emits these events, the second none. */
@@ -79,20 +79,20 @@ onSqlite(
         "selectors_refused",
         "peer_unreachable",
       ];
-      for (const fault of reasons) {
-        simulate(down(fault, "Ours is this, theirs is that."));
+      for (const error of reasons) {
+        simulate(down(error, "Ours is this, theirs is that."));
         const [status] = await statusOf(id);
         assert.deepEqual(
           [status?.State, status?.Operational, status?.Proposal, status?.PeerSubnets],
           ["Down", false, "", []],
         );
-        assert.equal(status?.Error?.code, fault);
+        assert.equal(status?.Error?.code, error);
         // The simulated host translates addresses, which the peer must know.
         assert.match(
           status.Error.detail,
           /^Ours is this, theirs is that\. The edge is behind NAT: the peer reaches it at 192\.0\.2\.1 /,
         );
-        assert.equal(status?.Error?.type, `/docs#${fault}`);
+        assert.equal(status?.Error?.type, `/docs#${error}`);
       }
       simulate({ state: "connecting", establishedAt: null });
       assert.deepEqual(

@@ -272,7 +272,7 @@ onSqlite("requests", (harness) => {
       );
     });
 
-    const faults: [string, object | string, Record<string, string>][] = [
+    const cases: [string, object | string, Record<string, string>][] = [
       [
         "unknown fields, also those of responses, because it creates",
         { DomainId: 1, HostName: "a", Extra: 1, IP: "x" },
@@ -287,7 +287,7 @@ onSqlite("requests", (harness) => {
       ["fractions that are none", '{"DomainId":1,"HostName":"a","Priority":10.0}', { "/Priority": "type_mismatch" }],
       ["a field given twice", '{"DomainId":1,"DomainId":1,"HostName":"a"}', { "/DomainId": "duplicate_field" }],
     ];
-    for (const [what, body, errors] of faults)
+    for (const [what, body, errors] of cases)
       test(`rejects ${what}`, async () => {
         const response = await post(body, { "Content-Type": "application/json" });
         assert.equal(response.code, "validation_failed", response.text);

@@ -123,13 +123,14 @@ onEveryDatabase(
           (made.Errors[3]?.Error as Problem | undefined)?.errors.map(({ pointer }) => pointer),
           ["/Servers/5/CPU", "/Servers/5/HostName"],
         );
-        const faulty = (more: object) => make({ Policy: "BestEffort", Servers: [{ Name: "x" }, { CPU: 99 }], ...more });
-        await refused(faulty({ RAM: "much" }), "validation_failed", {
+        const invalid = (more: object) =>
+          make({ Policy: "BestEffort", Servers: [{ Name: "x" }, { CPU: 99 }], ...more });
+        await refused(invalid({ RAM: "much" }), "validation_failed", {
           "/RAM": "type_mismatch",
           "/Servers/1/CPU": "out_of_range",
           "/Servers/1/Name": "field_required",
         });
-        await refused(faulty({ Policy: "Atomic" }), "validation_failed", {
+        await refused(invalid({ Policy: "Atomic" }), "validation_failed", {
           "/Servers/1/CPU": "out_of_range",
           "/Servers/1/Name": "field_required",
         });

@@ -21,7 +21,7 @@ const pixels = (page: Page): Promise<number[]> =>
 export async function tellConsoleStories(host: ServerHost): Promise<void> {
   const browser = await launchBrowser();
   try {
-    const { page, faults } = await openConsole(browser, host.brume, { token: host.brume.token });
+    const { page, errors } = await openConsole(browser, host.brume, { token: host.brume.token });
     page.setDefaultTimeout(actionTimeout);
     await page.goto("/console/servers/create");
     await page.getByLabel("Name", { exact: true }).fill("by-browser");
@@ -58,7 +58,7 @@ export async function tellConsoleStories(host: ServerHost): Promise<void> {
       changed = after.filter((pixel, index) => pixel !== before[index]).length;
     }
     assert.ok(changed >= typedPixels, `${changed} pixels have changed`);
-    assert.deepEqual(faults, []);
+    assert.deepEqual(errors, []);
     await host.delete(server.ID);
   } finally {
     await browser.close();

@@ -5,7 +5,7 @@ import { openQemu, type QemuOptions } from "../../service/src/drivers/machine/qe
 import { imageName } from "../support/machinelab.ts";
 
 const { options, spec } = JSON.parse(process.argv[2] ?? "") as { options: QemuOptions; spec: MachineSpec };
-const machines = await openQemu({ ...options, exec, now: Date.now, random: Math.random, fault: console.error });
+const machines = await openQemu({ ...options, exec, now: Date.now, random: Math.random, logError: console.error });
 process.stdout.write("open\n");
 await machines.ensureDisk(spec, { image: imageName });
 await machines.ensureRunning(spec);

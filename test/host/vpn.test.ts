@@ -92,7 +92,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     ["other encryption, IKEv1", { ikeVersion: 1, encryption: "3des" }, "no_proposal_chosen", /aes256/],
     ["other networks, IKEv1", { ikeVersion: 1, localSubnets: ["10.99.0.0/24"] }, "selectors_refused", /10\.24\.1\.0/],
   ];
-  for (const [name, change, fault, detail] of mistakes)
+  for (const [name, change, error, detail] of mistakes)
     test(`the peer has ${name}: the status explains it, and after the fix the tunnel comes up by itself`, async () => {
       const desired = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
       await at.far.load(farText({ ...desired, ...change }));
@@ -102,7 +102,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
         return status.reason && status;
       });
       assert.equal(state, "connecting");
-      assert.equal(reason?.fault, fault, reason?.detail);
+      assert.equal(reason?.fault, error, reason?.detail);
       assert.match(reason.detail, detail);
       assert.ok(!reason.detail.includes(key));
       await at.far.load(farText(desired));
@@ -139,7 +139,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
   test("mistakes of a peer that initiates are explained too", async () => {
     const called: IpsecTunnel = { ...tunnel, peer: null, peerIdentity: "roaming.example" };
     await at.apply(called);
-    const faultOf = async (change: Partial<IpsecTunnel>): Promise<TunnelFault | undefined> => {
+    const errorOf = async (change: Partial<IpsecTunnel>): Promise<TunnelFault | undefined> => {
       await at.far.load(farText({ ...called, ...change, peer: "192.0.2.2" }));
       await at.far.initiate("brume-7").catch(() => {});
       const { reason } = await until("a reason", async () => {
@@ -148,10 +148,10 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       });
       return reason?.fault;
     };
-    assert.equal(await faultOf({ sharedKey: "Quite-Another-Key-0123456789" }), "authentication_failed");
+    assert.equal(await errorOf({ sharedKey: "Quite-Another-Key-0123456789" }), "authentication_failed");
     await at.remove();
     await at.apply(called);
-    assert.equal(await faultOf({ localSubnets: ["10.99.0.0/24"] }), "selectors_refused");
+    assert.equal(await errorOf({ localSubnets: ["10.99.0.0/24"] }), "selectors_refused");
   });
 
   test("a missing peer is unreachable, and so is a host name without address", async () => {
@@ -288,8 +288,8 @@ describe("a peer that rejected our subnets", { skip, concurrency: false }, () =>
         const desired = { ...tunnel, ikeVersion };
         await at.far.load(farText({ ...desired, localSubnets }));
         await at.apply(desired);
-        const { fault } = await until("a reason", async () => (await at.statusOf()).reason);
-        assert.equal(fault, "selectors_refused");
+        const { fault: error } = await until("a reason", async () => (await at.statusOf()).reason);
+        assert.equal(error, "selectors_refused");
         await at.far.load(farText(desired));
         await at.apply(desired);
         await at.isUp();

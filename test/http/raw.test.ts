@@ -66,7 +66,7 @@ describe("paths", () => {
       assert.equal(read(response.body).Name, "two");
     });
 
-  const faults: [target: string, status: number, code: string][] = [
+  const errors: [target: string, status: number, code: string][] = [
     ["/nothing", 404, "path_not_found"],
     ["/book/2/nothing", 404, "path_not_found"],
     ["/book/two", 404, "domain_not_found"],
@@ -78,7 +78,7 @@ describe("paths", () => {
     [`/book/${"x".repeat(8192)}`, 400, "path_not_readable"],
     [`/book?name=${"x".repeat(8192)}`, 400, "path_not_readable"],
   ];
-  for (const [target, status, code] of faults)
+  for (const [target, status, code] of errors)
     test(`${target.slice(0, 30)} is ${code}`, async () => {
       const response = await exchange(get(target));
       assert.equal(read(response.body).code, code);

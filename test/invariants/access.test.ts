@@ -98,11 +98,11 @@ for (const kind of ["sqlite"] as const)
       (each) => ownIds[Object.values(operation(each).params ?? {})[0] ?? ""] !== undefined || operation(each).params,
     )) {
       test(`${name} does not see another project`, async () => {
-        const fault = Object.values(operation(name).params ?? {})[0] ?? "";
-        const id = ownIds[fault];
+        const error = Object.values(operation(name).params ?? {})[0] ?? "";
+        const id = ownIds[error];
         if (id === undefined) {
           // Administrators see all projects, their tokens, and objects without a project.
-          assert.match(fault, /^(project|token|reservation|orphan)_not_found$/);
+          assert.match(error, /^(project|token|reservation|orphan)_not_found$/);
           return;
         }
         const neighbour = await brume.client.createProject({ body: { Name: `of ${name} ${Math.random()}` } });

@@ -155,7 +155,7 @@ describe("texts of the host", () => {
     const detail = "qemu-system-x86_64: -blockdev driver=qcow2,file.filename=/var/x: Permission denied";
     const tunnel = {
       id: 1,
-      reason: { fault: "engine_unavailable", detail: "VICI list-sas: connect ENOENT /run/brume-abc/7/charon.vici" },
+      reason: { error: "engine_unavailable", detail: "VICI list-sas: connect ENOENT /run/brume-abc/7/charon.vici" },
     };
     const plain = createPlain(log);
     const answers: readonly object[] = [

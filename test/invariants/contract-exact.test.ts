@@ -237,7 +237,7 @@ function mutate(body: unknown, { kind, at, name, value }: Mutation): unknown {
 function readStrictly(body: Operation["body"], value: unknown) {
   assert.ok(body);
   const raw = decodeBody(new TextEncoder().encode(JSON.stringify(value)), { contentType: "application/json" }, true);
-  return readFields(body, raw, { strict: true }).faults;
+  return readFields(body, raw, { strict: true }).errors;
 }
 
 test("strict mode accepts exactly the bodies that the schema accepts", () => {
@@ -249,17 +249,17 @@ test("strict mode accepts exactly the bodies that the schema accepts", () => {
     const bodies = fc.tuple(start, fc.array(mutation, { maxLength: 2 })).map(([one, all]) => all.reduce(mutate, one));
     fc.assert(
       fc.property(bodies, (value) => {
-        const faults = readStrictly(body, value);
+        const errors = readStrictly(body, value);
         const isValid = validate(value);
         total++;
         if (isValid) accepted++;
         const found = isValid ? "accepts" : `rejects (${ajv.errorsText(validate.errors)})`;
         assert.equal(
-          faults.length === 0,
+          errors.length === 0,
           isValid,
-          `the schema ${found} what strict mode reports as ${JSON.stringify(faults)}`,
+          `the schema ${found} what strict mode reports as ${JSON.stringify(errors)}`,
         );
-        for (const { pointer } of faults) assert.match(pointer, /^\//);
+        for (const { pointer } of errors) assert.match(pointer, /^\//);
       }),
       { numRuns: runsOf(2000, 100) },
     );
@@ -314,11 +314,11 @@ test("strict mode accepts exactly the query parameters that the schema accepts",
         const isBoolean = schema["type"] === "boolean" && /^(?:true|false)$/.test(given);
         const value: unknown = isNumber ? Number(given) : isBoolean ? given === "true" : given;
         const change = isChange(op);
-        const { faults } = readQuery(op.query, `${name}=${encodeURIComponent(given)}`, { strict: true, change });
+        const { errors } = readQuery(op.query, `${name}=${encodeURIComponent(given)}`, { strict: true, change });
         assert.equal(
-          faults.length === 0,
+          errors.length === 0,
           validateValue(value),
-          `${operation} ${name}=${given}: ${JSON.stringify(faults)}`,
+          `${operation} ${name}=${given}: ${JSON.stringify(errors)}`,
         );
       }),
       { numRuns: runsOf(300, 30) },

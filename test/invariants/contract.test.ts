@@ -69,7 +69,7 @@ test("references of an operation exist", () => {
         assert.equal(shown?.answer, op.answer, `${name} answers another type than ${op.resultOperation}`);
     }
     const operationErrors = op.errors ?? [];
-    assert.equal(new Set(operationErrors).size, operationErrors.length, `${name} repeats a fault`);
+    assert.equal(new Set(operationErrors).size, operationErrors.length, `${name} repeats an error`);
     for (const code of operationErrors) assert.ok(code in errorCodes, `${name}: ${code}`);
   }
 });

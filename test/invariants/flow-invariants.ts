@@ -31,7 +31,7 @@ interface Known {
   readonly sparse: boolean;
 }
 
-const noFault: Intervention = ({ original }) => original();
+const noError: Intervention = ({ original }) => original();
 
 /** Registers the tests of all flow invariants for one flow, on each database of `kinds`. */
 export function testFlow(name: string, open: OpenFlow, kinds: readonly Kind[] = databases): void {
@@ -40,7 +40,7 @@ export function testFlow(name: string, open: OpenFlow, kinds: readonly Kind[] = 
       const database = await startDatabase(kind);
       try {
         const opened = (intervene: Intervention) => openTrial(database.store, open, intervene);
-        const first = await opened(noFault);
+        const first = await opened(noError);
         const task = await first.finish();
         const after = await first.fixture.observe();
         await first.fixture.close?.();
@@ -262,7 +262,7 @@ async function testCrashes(known: Known): Promise<void> {
       }
     });
   };
-  await sweep("its process crashes at any write", noFault, (trial) => assertCompletes(known, trial));
+  await sweep("its process crashes at any write", noError, (trial) => assertCompletes(known, trial));
   const last = known.tried.findLast((step) => !known.keeps.has(step));
   if (last === undefined || known.persistent) return;
   await sweep("its process crashes at any write while it fails", at(last, "do", failsIncomplete), async (trial) => {

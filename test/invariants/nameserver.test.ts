@@ -286,16 +286,16 @@ for (const [driver, open] of Object.entries(drivers)) {
         { owner: "a.example.com", type: recordSpecs.A, ttl: 2 ** 31, data: [["192.0.2.1"]] },
         { owner: "a.example.com", type: recordSpecs.A, ttl: 60, data: [[1]] },
       ];
-      for (const [i, fault] of broken.entries()) {
+      for (const [i, error] of broken.entries()) {
         const good = image(`good${i}.example`, 1, [set(`a.good${i}.example`, "A", "192.0.2.1")]);
-        const bad = image("example.com", 1, [set("ok.example.com", "A", "192.0.2.1"), fault]);
+        const bad = image("example.com", 1, [set("ok.example.com", "A", "192.0.2.1"), error]);
         const [before, between, after] = await Promise.allSettled([
           server.publish([good]),
           server.publish([image(`never${i}.example`, 1, []), bad]),
           server.publish([step(`good${i}.example`, 1, 2, [])]),
         ]);
         assert.deepEqual(before, { status: "fulfilled", value: [1] });
-        assert.equal(between?.status, "rejected", `${fault.owner} ${fault.type.name} ${JSON.stringify(fault.data)}`);
+        assert.equal(between?.status, "rejected", `${error.owner} ${error.type.name} ${JSON.stringify(error.data)}`);
         assert.deepEqual(after, { status: "fulfilled", value: [2] });
         assert.equal(await lookUp(`a.good${i}.example`), "NOERROR 192.0.2.1");
         assert.equal(await lookUp(`never${i}.example`), "REFUSED");

@@ -49,7 +49,7 @@ type Intervention = (
 export async function openReconcile(
   store: Store,
   opened: OpenReconciler,
-  intervene: Intervention = noFault,
+  intervene: Intervention = noError,
 ): Promise<ReconcilerTrial> {
   const fixture = await opened(store);
   const alarm = createTestAlarm();
@@ -85,7 +85,7 @@ export async function openReconcile(
   return trial;
 }
 
-const noFault: Intervention = (_act, _run, original) => original();
+const noError: Intervention = (_act, _run, original) => original();
 
 /** Limits an intervention to the first runs. */
 function first(runs: number, intervene: Intervention): Intervention {
@@ -117,7 +117,7 @@ export function testReconciler(name: string, opened: OpenReconciler): void {
       const database = await startDatabase(kind);
       const begin = (intervene: Intervention) => openReconcile(database.store, opened, intervene);
       try {
-        const model = await begin(noFault);
+        const model = await begin(noError);
         await model.settle();
         const after = await model.fixture.observe();
         await t.test("a second run changes nothing", async () => {
@@ -144,7 +144,7 @@ export function testReconciler(name: string, opened: OpenReconciler): void {
           for (let write = 1; crashes > 0; write++) {
             crashes = 0;
             for (const moment of ["before", "after"] as const) {
-              const trial = await begin(noFault);
+              const trial = await begin(noError);
               trial.process.crashAt(write, moment);
               crashes += await trial.settle();
               assert.deepEqual(await trial.fixture.observe(), after);

@@ -163,7 +163,7 @@ test("banned words are found in strings of code", () => {
   assert.equal(comments("describe(`the old wish of ${a}`, () => {});"), 1);
   const messages = (code: string) => findWords(sources.messages, "x.ts", code).length;
   assert.equal(messages('log("info", `The old wish of ${id}`, { id });'), 1);
-  assert.equal(messages('throw new Fault("internal", "The old wish");'), 1);
+  assert.equal(messages('throw new ApiError("internal", "The old wish");'), 1);
   assert.equal(messages('const a = "The old wish"; /** The old wish. */'), 0);
   assert.equal(messages("const detail = `${a} is the old wish.`;"), 1);
   assert.equal(messages('throw new Error(a(["The old wish"].join()));'), 1);

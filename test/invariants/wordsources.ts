@@ -132,7 +132,7 @@ export const readComments = (code: string): Passage[] =>
     .map(({ line, text }) => ({ line, text: text.replaceAll(/`[^`]*`/g, blank) }));
 
 /** Calls whose strings people read: log lines, and errors that are made or thrown. */
-const messageCalls = /^log$|fault|error|trouble/i;
+const messageCalls = /^log$|error/i;
 
 /** A whole sentence, which is a message also where it is first kept in a variable. */
 const isSentence = (text: string): boolean => /^[A-Z…][^]*[.!?]$/.test(text);

@@ -43,7 +43,7 @@ export interface ConsolePage {
   readonly page: Page;
   readonly context: BrowserContext;
   /** Violations of the policy, errors of scripts, and failed files. */
-  readonly faults: string[];
+  readonly errors: string[];
   close(): Promise<void>;
 }
 
@@ -81,8 +81,8 @@ export function createConsoles(browser: Browser, brume: Pick<TestService, "url">
     await page.setViewportSize({ width, height: hasTouch ? 844 : 900 });
     await page.emulateMedia({ colorScheme: theme });
     page.setDefaultTimeout(120_000);
-    const faults: string[] = [];
-    page.on("pageerror", (error) => faults.push(String(error)));
+    const errors: string[] = [];
+    page.on("pageerror", (error) => errors.push(String(error)));
     page.on("console", (message) => {
       // A busy host reports that it is not ready.
       const isReadiness = message.location().url.endsWith("/readyz") && message.text().includes("status of 503");
@@ -91,12 +91,12 @@ export function createConsoles(browser: Browser, brume: Pick<TestService, "url">
         !isReadiness &&
         !/status of 4\d\d|ERR_(INTERNET_DISCONNECTED|CONNECTION|INCOMPLETE)/.test(message.text())
       )
-        faults.push(message.text());
+        errors.push(message.text());
     });
     return {
       page,
       context,
-      faults,
+      errors,
       async close() {
         for (const each of context.pages()) if (each !== first) await each.close();
         await context.clearCookies();

@@ -30,7 +30,7 @@ async function isInViewAgain(page: Page): Promise<boolean> {
 /** Presses Tab until an element has the focus again, and returns what is wrong. */
 export async function walkPage(page: Page): Promise<string[]> {
   await page.evaluate(script?.text ?? "");
-  const faults: string[] = [];
+  const errors: string[] = [];
   let presses = 0;
   for (; presses < mostStops; presses++) {
     await page.keyboard.press("Tab");
@@ -38,18 +38,18 @@ export async function walkPage(page: Page): Promise<string[]> {
     // The focus has left the page, or moves between the parts of a date.
     if (stop === null || stop.isSame) continue;
     if (stop.isRepeated) break;
-    if (stop.name === "") faults.push(`no name: ${stop.element}`);
-    if (!stop.hasFocusRing) faults.push(`no visible focus: ${stop.element}`);
-    if (!stop.isInView && !(await isInViewAgain(page))) faults.push(`focus is not in view: ${stop.element}`);
-    if (!stop.isLarge) faults.push(`smaller than 24 pixels: ${stop.element}`);
+    if (stop.name === "") errors.push(`no name: ${stop.element}`);
+    if (!stop.hasFocusRing) errors.push(`no visible focus: ${stop.element}`);
+    if (!stop.isInView && !(await isInViewAgain(page))) errors.push(`focus is not in view: ${stop.element}`);
+    if (!stop.isLarge) errors.push(`smaller than 24 pixels: ${stop.element}`);
     // Tab belongs to the guest.
     if (stop.element.includes("xterm")) await page.keyboard.press("Control+Shift+Escape");
   }
   if (presses < mostStops)
-    faults.push(
+    errors.push(
       ...(await page.evaluate<string[]>("focusAudit.missed()")).map((each) => `not reachable with Tab: ${each}`),
     );
   const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
-  if (overflow > 0) faults.push(`${overflow} pixels wider than the screen`);
-  return faults;
+  if (overflow > 0) errors.push(`${overflow} pixels wider than the screen`);
+  return errors;
 }

@@ -66,10 +66,10 @@ export function describeConsole(
         return scene;
       },
       async story(token, run, look = {}) {
-        const { page, context, faults, close } = await open({ token, ...look });
+        const { page, context, errors, close } = await open({ token, ...look });
         try {
           await run(page);
-          assert.deepEqual(faults, []);
+          assert.deepEqual(errors, []);
         } catch (error) {
           await context.close();
           throw error;

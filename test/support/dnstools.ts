@@ -13,8 +13,8 @@ export function run(tool: "dig" | "kdig", address: string, ...args: string[]): P
       tool,
       [`@${host}`, "-p", port, ...args],
       { timeout: 120_000, maxBuffer: 64 << 20 },
-      (fault, stdout, stderr) => {
-        if (fault !== null && fault.code === "ENOENT") reject(new Error(`${tool} is not installed`));
+      (error, stdout, stderr) => {
+        if (error !== null && error.code === "ENOENT") reject(new Error(`${tool} is not installed`));
         else resolve(stdout + stderr);
       },
     );

@@ -1,5 +1,5 @@
 /**
- * Runs one flow with injected faults: on an engine with a simulated clock, with an intervention at every step, and with a process that can
+ * Runs one flow with injected errors: on an engine with a simulated clock, with an intervention at every step, and with a process that can
  * crash at any write. The flow invariants use it.
  */
 import assert from "node:assert/strict";

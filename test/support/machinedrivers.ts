@@ -131,7 +131,7 @@ async function real(far: (tag: string) => Far = () => near): Promise<Subject> {
     async close() {
       await carrier.close();
       await lab.close();
-      const unexpected = lab.faults.filter((fault) => !/^The VM of server \d+ does not respond\./.test(fault));
+      const unexpected = lab.errors.filter((error) => !/^The VM of server \d+ does not respond\./.test(error));
       assert.deepEqual(unexpected, []);
     },
   };

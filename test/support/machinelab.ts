@@ -68,7 +68,7 @@ export interface MachineLab {
   readonly firstUid: number;
   readonly options: QemuOptions;
   /** Errors of background work. */
-  readonly faults: readonly string[];
+  readonly errors: readonly string[];
   /** Creates a driver for the existing state, as after a restart of the service. */
   open(): Promise<QemuDriver>;
   /** Returns the PID of a running server, else null. */
@@ -88,7 +88,7 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
   // A copy, because the driver makes the images of servers read-only.
   cpSync(join(built, imageName), join(images, imageName), { recursive: true });
   const firstUid = 700_000 + Math.floor(Math.random() * 1e8);
-  const faults: string[] = [];
+  const errors: string[] = [];
   const options: QemuOptions = {
     exec,
     tag,
@@ -101,7 +101,7 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
     boots: 2,
     now: Date.now,
     random: Math.random,
-    fault: (sentence, error) => faults.push(`${sentence} ${error instanceof Error ? error.message : String(error)}`),
+    logError: (sentence, error) => errors.push(`${sentence} ${error instanceof Error ? error.message : String(error)}`),
   };
   const opened: QemuDriver[] = [];
   const open = async () => {
@@ -118,7 +118,7 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
     images,
     firstUid,
     options,
-    faults,
+    errors,
     open,
     pidOf: (id) => findProcesses(exec, tag, firstUid).get(id)?.pid ?? null,
     traces: () => [
@@ -157,7 +157,7 @@ export async function describeMachines(
     afterEach(async () => {
       await lab.close();
       assert.deepEqual(lab.traces(), []);
-      assert.deepEqual(lab.faults, []);
+      assert.deepEqual(lab.errors, []);
     });
     define(newLab, () => lab);
   });

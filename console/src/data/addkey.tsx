@@ -36,12 +36,12 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
       }}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.access.keyTitle}
             required
-            fault={fault("/Title")}
+            error={error("/Title")}
             value={Title}
             onChange={({ target }) => setTitle(target.value)}
           />
@@ -49,7 +49,7 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
             label={t.access.keyText}
             hint={t.access.keyHint}
             required
-            fault={fault("/PublicKey")}
+            error={error("/PublicKey")}
             value={PublicKey}
             onChange={({ target }) => {
               setPublicKey(target.value);
@@ -58,7 +58,7 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
               if (Title === "") setTitle(comment);
             }}
           />
-          {renderOthers(fault)}
+          {renderOthers(error)}
         </>
       )}
     </FormDialog>

@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useCallback, useRef } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { useToast } from "../ui/toast.tsx";
-import { troubleOf } from "./trouble.ts";
+import { errorText } from "./errortext.ts";
 
 interface ChangeOptions<Input, Answer> {
   /** Message of the success; absent: none. */
@@ -23,7 +23,7 @@ export function useChange<Input, Answer>(
   const t = useTexts();
   const toast = useToast();
   const report = (error: unknown): void => {
-    const { title, cause, requestId } = troubleOf(error, t);
+    const { title, cause, requestId } = errorText(error, t);
     toast({ kind: "bad", text: title, detail: requestId === "" ? cause : `${cause} (${requestId})` });
   };
   const { mutateAsync, isPending, error, reset } = useMutation({

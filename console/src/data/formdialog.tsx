@@ -7,12 +7,12 @@ import { type ReactNode, type SubmitEvent, useEffect } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
-import { TroubleBox } from "../ui/feedback.tsx";
+import { ErrorBox } from "../ui/feedback.tsx";
 import { useChange } from "./change.ts";
 import { useDryRun } from "./dryrun.ts";
 import type { Request } from "./equivalent.ts";
+import { errorsOf, errorText } from "./errortext.ts";
 import { RequestPanel } from "./requestpanel.tsx";
-import { faultsOf, troubleOf } from "./trouble.ts";
 
 interface FormDialogProps<Answer> {
   readonly title: string;
@@ -33,8 +33,8 @@ interface FormDialogProps<Answer> {
   readonly undo?: (answer: Answer) => (() => Promise<unknown>) | undefined;
   readonly onDone?: (answer: Answer) => void;
   readonly onClose: () => void;
-  /** The fields. `fault` returns the error at a pointer, or of an element below it. */
-  readonly children: (fault: (pointer: string) => string | undefined) => ReactNode;
+  /** The fields. `error` returns the error at a pointer, or of an element below it. */
+  readonly children: (error: (pointer: string) => string | undefined) => ReactNode;
 }
 
 /** The dialog stays open if `onDone` is set, which closes it. */
@@ -56,14 +56,14 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
   // An error of the last try is about what was typed then.
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the request
   useEffect(() => reset(), [text, reset]);
-  const faults = Object.entries(faultsOf(error));
+  const errors = Object.entries(errorsOf(error));
   const asked = new Set<string>();
   const fields = children((pointer) => {
-    const found = faults.find(([at]) => at === pointer || at.startsWith(`${pointer}/`));
+    const found = errors.find(([at]) => at === pointer || at.startsWith(`${pointer}/`));
     if (found !== undefined) asked.add(found[0]);
     return found?.[1];
   });
-  const isAtFields = faults.length > 0 && faults.every(([pointer]) => asked.has(pointer));
+  const isAtFields = errors.length > 0 && errors.every(([pointer]) => asked.has(pointer));
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     change.run(undefined).catch(() => undefined);
@@ -74,7 +74,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
         <DialogHead title={title} onClose={onClose} />
         {about !== undefined && <p className="muted">{about}</p>}
         {fields}
-        {error !== null && !isAtFields && <TroubleBox trouble={troubleOf(error, t)} />}
+        {error !== null && !isAtFields && <ErrorBox text={errorText(error, t)} />}
         {error instanceof ApiError && remedy?.(error.code)}
         {isComplete && <RequestPanel request={request} />}
         <div className="line end">

@@ -2,9 +2,9 @@
 import { Link, type LinkProps } from "@tanstack/react-router";
 import { useTexts } from "../texts/texts.tsx";
 import { buttonClass } from "../ui/button.tsx";
-import { Empty, TroubleBox } from "../ui/feedback.tsx";
+import { Empty, ErrorBox } from "../ui/feedback.tsx";
 import type { IconName } from "../ui/icon.tsx";
-import { troubleOf } from "./trouble.ts";
+import { errorText } from "./errortext.ts";
 
 interface MissingProps {
   readonly error: Error;
@@ -37,7 +37,7 @@ export function Missing({ error, onRetry, icon, title, list, name }: MissingProp
   return (
     <div className="stack">
       <Link {...list}>{name}</Link>
-      <TroubleBox isPage trouble={troubleOf(error, t)} onRetry={onRetry} />
+      <ErrorBox isPage text={errorText(error, t)} onRetry={onRetry} />
     </div>
   );
 }

@@ -5,11 +5,11 @@ import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import type { Column } from "../ui/columns.ts";
 import { DataTable, type Selection } from "../ui/datatable.tsx";
-import { Empty, Skeleton, TroubleBox } from "../ui/feedback.tsx";
+import { Empty, ErrorBox, Skeleton } from "../ui/feedback.tsx";
 import { SearchFilter, SelectFilter } from "../ui/filters.tsx";
 import { useLater } from "../ui/later.ts";
+import { errorText } from "./errortext.ts";
 import { type Labels, labelTexts } from "./label.ts";
-import { troubleOf } from "./trouble.ts";
 
 /** Labels that the filter offers. */
 const mostLabels = 200;
@@ -70,7 +70,7 @@ export function ObjectList<T>(props: ObjectListProps<T>) {
     // biome-ignore lint/correctness/useExhaustiveDependencies: what a row is searched by does not change
     [data, text, label, fits],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   if (data === undefined) return <Skeleton lines={6} />;
   if (data.length === 0 && empty !== undefined) return empty;
   const isFiltered = q !== "" || label !== "" || more?.isActive === true;

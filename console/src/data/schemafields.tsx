@@ -24,14 +24,14 @@ interface SchemaFieldsProps {
   readonly placed: ReadonlySet<string>;
   readonly value: Readonly<Record<string, unknown>>;
   /** Returns the error at a pointer. */
-  readonly fault: (pointer: string) => string | undefined;
+  readonly error: (pointer: string) => string | undefined;
   readonly onChange: (part: Readonly<Record<string, unknown>>) => void;
 }
 
 /** Texts of the contract contain code in backticks. */
 const plain = (text = ""): string => text.replaceAll("`", "");
 
-export function SchemaFields({ operation, list, placed, value, fault, onChange }: SchemaFieldsProps) {
+export function SchemaFields({ operation, list, placed, value, error, onChange }: SchemaFieldsProps) {
   const [fields, setFields] = useState<Readonly<Record<string, Schema>>>();
   useEffect(() => {
     void import("./equivalent.ts").then(({ bodyFields }) =>
@@ -49,7 +49,7 @@ export function SchemaFields({ operation, list, placed, value, fault, onChange }
             name={name}
             schema={schema}
             value={value[name]}
-            fault={fault(`/${name}`)}
+            error={error(`/${name}`)}
             onChange={(next) => onChange({ [name]: next })}
           />
         ))}
@@ -72,12 +72,12 @@ export function OtherFields(props: SchemaFieldsProps) {
 /** Returns the values of the fields that a dialog does not place, and the function that renders their inputs. */
 export function useOtherFields(operation: OperationName, placed: ReadonlySet<string>) {
   const [others, setOthers] = useState<Readonly<Record<string, unknown>>>({});
-  const renderOthers = (fault: SchemaFieldsProps["fault"]) => (
+  const renderOthers = (error: SchemaFieldsProps["error"]) => (
     <OtherFields
       operation={operation}
       placed={placed}
       value={others}
-      fault={fault}
+      error={error}
       onChange={(part) => setOthers({ ...others, ...part })}
     />
   );
@@ -88,11 +88,11 @@ interface SchemaFieldProps {
   readonly name: string;
   readonly schema: Schema;
   readonly value: unknown;
-  readonly fault: string | undefined;
+  readonly error: string | undefined;
   readonly onChange: (value: unknown) => void;
 }
 
-function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps) {
+function SchemaField({ name, schema, value, error, onChange }: SchemaFieldProps) {
   const t = useTexts();
   const hint = plain(schema.description);
   if (schema.type === "boolean")
@@ -100,7 +100,7 @@ function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps)
       <SelectField
         label={name}
         hint={hint}
-        fault={fault}
+        error={error}
         value={typeof value === "boolean" ? String(value) : ""}
         options={[
           ["", "–"],
@@ -115,7 +115,7 @@ function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps)
       <SelectField
         label={name}
         hint={hint}
-        fault={fault}
+        error={error}
         value={typeof value === "string" || typeof value === "number" ? value : ""}
         options={[["", "–"], ...schema.enum.map((one) => [String(one), String(one)] as const)]}
         onChange={({ target }) =>
@@ -123,17 +123,17 @@ function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps)
         }
       />
     );
-  if (schema["x-labels"] === true) return <LabelsField name={name} value={value} fault={fault} onChange={onChange} />;
+  if (schema["x-labels"] === true) return <LabelsField name={name} value={value} error={error} onChange={onChange} />;
   if (schema.properties !== undefined)
-    return <PartsField name={name} schema={schema} value={value} fault={fault} onChange={onChange} />;
+    return <PartsField name={name} schema={schema} value={value} error={error} onChange={onChange} />;
   if (schema.type === "array")
-    return <ListField name={name} schema={schema} value={value} fault={fault} onChange={onChange} />;
+    return <ListField name={name} schema={schema} value={value} error={error} onChange={onChange} />;
   const isNumber = schema.type === "integer" || schema.type === "number";
   return (
     <TextField
       label={name}
       hint={hint}
-      fault={fault}
+      error={error}
       type={isNumber ? "number" : "text"}
       value={typeof value === "string" || typeof value === "number" ? value : ""}
       onChange={({ target }) =>
@@ -144,7 +144,7 @@ function SchemaField({ name, schema, value, fault, onChange }: SchemaFieldProps)
 }
 
 /** The fields of an object, which is left out while none is filled in. */
-function PartsField({ name, schema, value, fault, onChange }: SchemaFieldProps) {
+function PartsField({ name, schema, value, error, onChange }: SchemaFieldProps) {
   const parts = (value ?? {}) as Readonly<Record<string, unknown>>;
   return (
     <fieldset className="stack tight" aria-label={name}>
@@ -155,7 +155,7 @@ function PartsField({ name, schema, value, fault, onChange }: SchemaFieldProps) 
           name={part}
           schema={of}
           value={parts[part]}
-          fault={fault}
+          error={error}
           onChange={(next) => {
             const filled = Object.entries({ ...parts, [part]: next }).filter(([, one]) => one !== undefined);
             onChange(filled.length === 0 ? undefined : Object.fromEntries(filled));
@@ -167,14 +167,14 @@ function PartsField({ name, schema, value, fault, onChange }: SchemaFieldProps) 
 }
 
 /** A list as text: `A, AAAA`. */
-function ListField({ name, schema, value, fault, onChange }: SchemaFieldProps) {
+function ListField({ name, schema, value, error, onChange }: SchemaFieldProps) {
   const [text, setText] = useState(() => (Array.isArray(value) ? value.join(", ") : ""));
   return (
     <TextField
       label={name}
       hint={plain(schema.description)}
       placeholder={schema.items?.enum?.slice(0, 3).join(", ")}
-      fault={fault}
+      error={error}
       value={text}
       onChange={({ target }) => {
         setText(target.value);
@@ -186,13 +186,13 @@ function ListField({ name, schema, value, fault, onChange }: SchemaFieldProps) {
 }
 
 /** Labels as text: `stage=test, team=web`. */
-export function LabelsField({ name, value, fault, onChange }: Omit<SchemaFieldProps, "schema">) {
+export function LabelsField({ name, value, error, onChange }: Omit<SchemaFieldProps, "schema">) {
   const [text, setText] = useState(() => labelText((value ?? {}) as Labels));
   return (
     <TextField
       label={name}
       placeholder="stage=test, team=web"
-      fault={fault}
+      error={error}
       value={text}
       onChange={({ target }) => {
         setText(target.value);

@@ -1,7 +1,7 @@
 /** Undoes a change of fields, only if they still are as the change has set them. */
 import type { ChangeOptions } from "@brume/api/client.ts";
 import { useTexts } from "../texts/texts.tsx";
-import { Conflict } from "./trouble.ts";
+import { Conflict } from "./errortext.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,13 +1,13 @@
 /** What is shown instead of a page that failed or does not exist. */
 import type { Scope } from "@brume/api/operation.ts";
 import { type ErrorComponentProps, Link } from "@tanstack/react-router";
-import { troubleOf } from "../data/trouble.ts";
+import { errorText } from "../data/errortext.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { buttonClass } from "../ui/button.tsx";
-import { Empty, TroubleBox } from "../ui/feedback.tsx";
+import { Empty, ErrorBox } from "../ui/feedback.tsx";
 
 export function Failure({ error, reset }: ErrorComponentProps) {
-  return <TroubleBox isPage trouble={troubleOf(error, useTexts())} onRetry={reset} />;
+  return <ErrorBox isPage text={errorText(error, useTexts())} onRetry={reset} />;
 }
 
 export function NotAllowed({ scope }: { scope: Scope }) {

@@ -46,7 +46,7 @@ export function Empty({
 }
 
 /** An error that a person can act on. */
-export interface Trouble {
+export interface ErrorText {
   readonly title: string;
   readonly cause: string;
   readonly remedy: string;
@@ -65,30 +65,30 @@ export function RequestId({ id }: { id: string }) {
   );
 }
 
-interface TroubleProps {
-  readonly trouble: Trouble;
+interface ErrorBoxProps {
+  readonly text: ErrorText;
   readonly onRetry?: (() => void) | undefined;
   /** It is all that the page shows. */
   readonly isPage?: boolean;
 }
 
-export function TroubleBox({ trouble, onRetry, isPage = false }: TroubleProps) {
+export function ErrorBox({ text, onRetry, isPage = false }: ErrorBoxProps) {
   const t = useTexts();
   const Title = isPage ? "h1" : "strong";
   return (
-    <div className="trouble" role="alert">
+    <div className="error-box" role="alert">
       <Icon name="error" />
       <div className="stack tight grow">
-        <Title>{trouble.title}</Title>
-        <p className="break">{trouble.cause}</p>
-        {trouble.remedy !== "" && <p>{trouble.remedy}</p>}
+        <Title>{text.title}</Title>
+        <p className="break">{text.cause}</p>
+        {text.remedy !== "" && <p>{text.remedy}</p>}
         <div className="line">
           {onRetry && (
             <Button size="small" icon="refresh" onClick={onRetry}>
               {t.common.retry}
             </Button>
           )}
-          <RequestId id={trouble.requestId} />
+          <RequestId id={text.requestId} />
         </div>
       </div>
     </div>
@@ -98,7 +98,7 @@ export function TroubleBox({ trouble, onRetry, isPage = false }: TroubleProps) {
 /** A hint above a form or table. */
 export function Note({ kind = "calm", children }: { kind?: "calm" | "warn"; children: ReactNode }) {
   return (
-    <div className={`trouble ${kind}`}>
+    <div className={`error-box ${kind}`}>
       <Icon name={kind === "warn" ? "warn" : "info"} />
       <div className="stack tight grow">{children}</div>
     </div>

@@ -10,7 +10,7 @@ interface Around {
   readonly label: string;
   readonly hint?: ReactNode;
   /** Error of the field; shown instead of the hint. */
-  readonly fault?: string | undefined;
+  readonly error?: string | undefined;
 }
 
 interface Ids {
@@ -31,21 +31,21 @@ export function rewrite(field: HTMLInputElement, kept: string): string {
 }
 
 /** A label with an input, which gets the attributes that connect them. */
-export function Field({ label, hint, fault, children }: Around & { children: (ids: Ids) => ReactNode }) {
+export function Field({ label, hint, error, children }: Around & { children: (ids: Ids) => ReactNode }) {
   const id = useId();
-  const isDescribed = hint !== undefined || fault !== undefined;
+  const isDescribed = hint !== undefined || error !== undefined;
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
       {children({
         id,
         "aria-describedby": isDescribed ? `${id}-about` : undefined,
-        "aria-invalid": fault === undefined ? undefined : true,
+        "aria-invalid": error === undefined ? undefined : true,
       })}
       {isDescribed && (
-        <div id={`${id}-about`} className={fault === undefined ? "hint" : "fault"}>
-          {fault !== undefined && <Icon name="error" size={14} />}
-          <span>{fault ?? hint}</span>
+        <div id={`${id}-about`} className={error === undefined ? "hint" : "field-error"}>
+          {error !== undefined && <Icon name="error" size={14} />}
+          <span>{error ?? hint}</span>
         </div>
       )}
     </div>
@@ -56,14 +56,14 @@ export function Field({ label, hint, fault, children }: Around & { children: (id
 export function TextField({
   label,
   hint,
-  fault,
+  error,
   unit,
   autoFocus,
   ...rest
 }: Around & { unit?: Unit | "" | undefined } & ComponentProps<"input">) {
   const { units } = useTexts().common;
   return (
-    <Field label={label} hint={hint} fault={fault}>
+    <Field label={label} hint={hint} error={error}>
       {(ids) => (
         <div className="unit">
           <input className="input" autoComplete="off" {...ids} {...rest} {...focusOf(autoFocus)} />
@@ -75,9 +75,9 @@ export function TextField({
 }
 
 /** A field of several lines. */
-export function AreaField({ label, hint, fault, autoFocus, ...rest }: Around & ComponentProps<"textarea">) {
+export function AreaField({ label, hint, error, autoFocus, ...rest }: Around & ComponentProps<"textarea">) {
   return (
-    <Field label={label} hint={hint} fault={fault}>
+    <Field label={label} hint={hint} error={error}>
       {(ids) => <textarea className="input" rows={5} spellCheck={false} {...ids} {...rest} {...focusOf(autoFocus)} />}
     </Field>
   );
@@ -87,13 +87,13 @@ export function AreaField({ label, hint, fault, autoFocus, ...rest }: Around & C
 export function SelectField({
   label,
   hint,
-  fault,
+  error,
   options,
   autoFocus,
   ...rest
 }: Around & { options: readonly (readonly [value: string, text: string])[] } & ComponentProps<"select">) {
   return (
-    <Field label={label} hint={hint} fault={fault}>
+    <Field label={label} hint={hint} error={error}>
       {(ids) => (
         <select className="input" {...ids} {...rest} {...focusOf(autoFocus)}>
           {options.map(([value, text]) => (

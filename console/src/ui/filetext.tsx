@@ -7,7 +7,7 @@ import { AreaField } from "./field.tsx";
 interface FileTextProps {
   readonly label: string;
   readonly hint?: ReactNode;
-  readonly fault?: string | undefined;
+  readonly error?: string | undefined;
   readonly rows?: number;
   readonly autoFocus?: boolean;
   readonly value: string;

@@ -60,27 +60,27 @@ test("after lost requests and responses, restarts and other control planes, the 
     ports: ids,
     client: fc.nat(1),
     network: fc.constantFrom(7, 8),
-    fault: fc.constantFrom("none", "none", "request lost", "response lost", "restart"),
+    error: fc.constantFrom("none", "none", "request lost", "response lost", "restart"),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
       const clients = [createSentPorts(), createSentPorts()];
       // So few ports that the lists of one network displace those of the other.
       let kept = createKeptPorts(8);
-      for (const { ports, client, network, fault } of steps) {
-        if (fault === "restart") kept = createKeptPorts(8);
+      for (const { ports, client, network, error } of steps) {
+        if (error === "restart") kept = createKeptPorts(8);
         const wanted = ports.map(([id, bandwidth]) => port(id, bandwidth));
         let got: readonly Port[] | null = null;
         const away = new AgentError("away", "the host agent does not respond");
         const applied = clients[client]?.apply(spec(wanted, network), async (list) => {
-          if (fault === "request lost") throw away;
+          if (error === "request lost") throw away;
           got = kept(network, structuredClone(list), fromRow);
-          if (fault === "response lost") throw away;
+          if (error === "response lost") throw away;
           return 1;
         });
-        if (fault.endsWith("lost")) await assert.rejects(applied ?? Promise.resolve(), /does not respond/);
+        if (error.endsWith("lost")) await assert.rejects(applied ?? Promise.resolve(), /does not respond/);
         else await applied;
-        if (fault !== "request lost") assert.deepEqual(got, wanted);
+        if (error !== "request lost") assert.deepEqual(got, wanted);
       }
     }),
   );

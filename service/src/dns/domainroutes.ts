@@ -87,7 +87,7 @@ function* collect(
     record.type === first?.type && record.owner === "@" && record.value === first.value;
   if (body.ZoneFile !== undefined) {
     const zone = yield* readZone(body.ZoneFile, domain.ascii, max);
-    const faults = (yield* findConflicts([...firstRecords, ...zone.records], firstRecords.length))
+    const errors = (yield* findConflicts([...firstRecords, ...zone.records], firstRecords.length))
       .filter(
         ({ code, index }) =>
           !(code === "record_exists" && isFirst(zone.records[index - firstRecords.length] as StoredRecord)),
@@ -98,7 +98,7 @@ function* collect(
         const { message } = describeConflict(all[index] as StoredRecord, conflict, { id: 0, ascii: domain.ascii });
         return { line: zone.lines[index - firstRecords.length] ?? 0, reason: message.replace(/\.$/, "") };
       });
-    if (faults.length > 0) throw zoneFileError(faults);
+    if (errors.length > 0) throw zoneFileError(errors);
     return {
       records: [...firstRecords, ...zone.records.filter((record) => !isFirst(record))],
       labels: zone.labels,

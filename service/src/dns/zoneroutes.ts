@@ -62,10 +62,10 @@ async function readChanges(
     const { Op, ID, TypeRecord, DomainId } = change;
     const missing = missingIn(change, at);
     if (missing !== null) return missing;
-    const fault = (field: string, code: FieldError["code"], detail: string) =>
+    const error = (field: string, code: FieldError["code"], detail: string) =>
       fieldError(`${at}/${field}`, code, detail);
     if (DomainId !== undefined && DomainId !== domain.id)
-      return fault("DomainId", "record_in_other_domain", `DomainId must be ${domain.id}, not ${DomainId}.`);
+      return error("DomainId", "record_in_other_domain", `DomainId must be ${domain.id}, not ${DomainId}.`);
     if (Op === "Create" && TypeRecord !== undefined) {
       const record = readRecord(TypeRecord, change, domain, undefined, at);
       requireRecordAccess(caller, record);
@@ -74,12 +74,12 @@ async function readChanges(
     }
     const row = ID === undefined ? undefined : rows.get(ID);
     if (ID === undefined || row === undefined || !canSeeRecord(caller, row))
-      return fault("ID", "unknown_reference", `There is no record ${ID} in domain ${domain.id}.`);
-    if (used.has(ID)) return fault("ID", "fields_conflict", `Record ${ID} occurs more than once in the changeset.`);
+      return error("ID", "unknown_reference", `There is no record ${ID} in domain ${domain.id}.`);
+    if (used.has(ID)) return error("ID", "fields_conflict", `Record ${ID} occurs more than once in the changeset.`);
     used.add(ID);
     const { type } = storedOf(row);
     if (TypeRecord !== undefined && TypeRecord !== type)
-      return fault("TypeRecord", "record_type_mismatch", `Record ${ID} is of type ${type}, not ${TypeRecord}.`);
+      return error("TypeRecord", "record_type_mismatch", `Record ${ID} is of type ${type}, not ${TypeRecord}.`);
     if (Op === "Delete") return { op: "Delete", row, at, pointer: "/ID" };
     const record = readRecord(type, change, domain, storedOf(row), at);
     requireRecordAccess(caller, record);
@@ -121,13 +121,13 @@ function* requireNoConflict(
   const written = differences.filter((one) => one.op !== "Delete");
   const records: StoredRecord[] = [...remaining, ...written.map(({ record }) => record)];
   yield;
-  const faults = (yield* findConflicts(records, remaining.length)).map(({ index, code, other }) => {
+  const errors = (yield* findConflicts(records, remaining.length)).map(({ index, code, other }) => {
     const one = written[index - remaining.length] as (typeof written)[number];
     const conflict = { code, other: other === null ? null : (records[other] ?? null) };
     const { message } = describeConflict(one.record, conflict, domain);
     return { line: lines[one.index] ?? 0, reason: message.replace(/\.$/, "") };
   });
-  if (faults.length > 0) throw zoneFileError(faults);
+  if (errors.length > 0) throw zoneFileError(errors);
 }
 
 /** Changes whose texts are created together. */

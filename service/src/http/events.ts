@@ -28,7 +28,7 @@ export function printEvent(row: EventRow): string {
   );
 }
 
-function queryFault(name: string, detail: string): ApiError {
+function queryError(name: string, detail: string): ApiError {
   return new ApiError("query_invalid", detail, [fieldError(`?${name}`, "query_invalid", detail)]);
 }
 
@@ -57,13 +57,13 @@ const kinds: ReadonlySet<string> = new Set(eventResourceNames);
 function readResource(text: string): { resource: string; id: number } {
   const [, resource, digits] = /^([a-z]+):(\d{1,10})$/i.exec(text) ?? [];
   if (resource === undefined)
-    throw queryFault(
+    throw queryError(
       "resource",
       `resource must be a kind and an id such as domain:3, not ${JSON.stringify(text.slice(0, 40))}.`,
     );
   const kind = resource.toLowerCase();
   if (!kinds.has(kind))
-    throw queryFault(
+    throw queryError(
       "resource",
       `resource must be one of ${eventResourceNames.join(", ")}, with an id, not ${JSON.stringify(text)}.`,
     );
@@ -140,7 +140,7 @@ export function createEventList(feed: Feed, filterEvent: FilterEvent): ListHandl
       const filtered = caller.restriction === null ? null : await readFiltered(caller, filter, start);
       const total = filtered?.length ?? (await countEvents(db, filter, start));
       if (query.newest === true) {
-        if (query.cursor !== undefined) throw queryFault("cursor", "cursor cannot be given with newest.");
+        if (query.cursor !== undefined) throw queryError("cursor", "cursor cannot be given with newest.");
         const newest = filtered?.slice(-limit).reverse() ?? (await readNewest(db, filter, start, limit));
         return { items: newest.map((row) => JSON.parse(printEvent(row)) as Event), total, next: null };
       }

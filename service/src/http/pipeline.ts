@@ -32,7 +32,7 @@ import { createTurnEnd, type PayloadLimits, receive, tooLarge } from "./payload.
 import type { NoteRate } from "./rateheaders.ts";
 import { decodeInTurns } from "./read/body.ts";
 import { readInTurns } from "./read/fields.ts";
-import { queryFault, readQuery } from "./read/query.ts";
+import { queryError, readQuery } from "./read/query.ts";
 import { type ReplayContext, repeat, repeatLater } from "./replay.ts";
 import { preflight, type Reply } from "./reply.ts";
 import type { CachedResponse, ResponseCache } from "./responsecache.ts";
@@ -63,7 +63,6 @@ export interface PipelineContext extends ChangeContext, ReplayContext {
   /** Adds the row of a request that changed nothing to the audit. */
   readonly noteAudit: (row: AuditRow) => Promise<void>;
   readonly noteRate: NoteRate;
-  /** Serves the web console; absent: there is none. */
   /** Pages for browsers, the first that has one responds. */
   readonly pages: readonly Pages[];
 }
@@ -159,7 +158,7 @@ export function createPipeline(context: PipelineContext): Respond {
       const preparing =
         turn === null || read.value === undefined ? undefined : bound.handler.prepareCheck?.(read.value);
       if (preparing !== undefined) await runInTurns(preparing);
-      const elementErrors = requireValidFields(bound, query.faults, read, strict);
+      const elementErrors = requireValidFields(bound, query.errors, read, strict);
       if (turn?.isOver() === true) await turn.next();
 
       // 11. The ids of the path are valid. The handler first checks that the objects exist and that If-Match matches.
@@ -323,10 +322,10 @@ const isStored = (claim: Claim | StoredResponse | null): claim is StoredResponse
 interface BodyReading {
   /** Undefined: the operation has no body. */
   readonly value: object | undefined;
-  readonly faults: readonly FieldError[];
+  readonly errors: readonly FieldError[];
 }
 
-const nothingRead: BodyReading = { value: undefined, faults: [] };
+const nothingRead: BodyReading = { value: undefined, errors: [] };
 
 function* readBody({ fields }: Bound, bytes: Uint8Array, head: Head, strict: boolean): Generator<void, BodyReading> {
   if (fields === null) return nothingRead;
@@ -338,26 +337,26 @@ function* readBody({ fields }: Bound, bytes: Uint8Array, head: Head, strict: boo
 /** Step 10: throws all errors of query and body together. Returns the errors that fail only elements of the request. */
 function requireValidFields(
   bound: Bound,
-  queryFaults: readonly FieldError[],
+  queryErrors: readonly FieldError[],
   read: BodyReading,
   strict: boolean,
 ): readonly FieldError[] {
-  const invalid = bound.change ? null : queryFault(queryFaults);
+  const invalid = bound.change ? null : queryError(queryErrors);
   if (invalid !== null) throw invalid;
   const body = read.value;
   if (body === undefined) {
-    if (queryFaults.length > 0) throw invalidFields(queryFaults);
-    return queryFaults;
+    if (queryErrors.length > 0) throw invalidFields(queryErrors);
+    return queryErrors;
   }
-  const faults = [...queryFaults, ...read.faults];
-  const reported = new Set(faults.map(({ pointer }) => pointer));
+  const errors = [...queryErrors, ...read.errors];
+  const reported = new Set(errors.map(({ pointer }) => pointer));
   const { handler } = bound;
-  const more = [...(handler.check?.(body) ?? []), ...((faults.length > 0 && handler.alsoCheck?.(body)) || [])];
-  faults.push(...more.filter(({ pointer }) => !reported.has(pointer)));
+  const more = [...(handler.check?.(body) ?? []), ...((errors.length > 0 && handler.alsoCheck?.(body)) || [])];
+  errors.push(...more.filter(({ pointer }) => !reported.has(pointer)));
   // In strict mode a request that its schema rejects fails as a whole.
-  if (strict && read.faults.length > 0) throw invalidFields(faults);
-  if (faults.some((fault) => handler.failsElementOnly?.(body, fault) !== true)) throw invalidFields(faults);
-  return faults;
+  if (strict && read.errors.length > 0) throw invalidFields(errors);
+  if (errors.some((error) => handler.failsElementOnly?.(body, error) !== true)) throw invalidFields(errors);
+  return errors;
 }
 
 const expectNothing = (): void => {};

@@ -76,14 +76,14 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
   async function createSome(creation: BatchCreation, planned: ReturnType<typeof planEach>) {
     const { tx, project, host, batch, request } = creation;
     const made: CreatedServer[] = [];
-    const faults: { readonly index: number; readonly fault: ApiError }[] = [];
+    const rejected: { readonly index: number; readonly error: ApiError }[] = [];
     await lockNetworks(
       tx,
       planned.flatMap(({ spec }) => spec ?? []),
     );
-    for (const { index, spec, fault } of planned) {
+    for (const { index, spec, error } of planned) {
       if (spec === undefined) {
-        faults.push({ index, fault });
+        rejected.push({ index, error });
         continue;
       }
       try {
@@ -92,14 +92,14 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
         await rest(tx);
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
-        faults.push({ index, fault: error });
+        rejected.push({ index, error: error });
         // The row was inserted before its address was rejected.
         const kept = new Set(made.map(({ server }) => server.id));
         for (const { id } of await listMembers(tx, batch)) if (!kept.has(id)) await deleteServer(tx, id);
       }
     }
-    if (made.length === 0 && faults[0] !== undefined) throw faults[0].fault;
-    const errors = faults.map(({ index, fault: { code, message, errors: fields } }) => ({
+    if (made.length === 0 && rejected[0] !== undefined) throw rejected[0].error;
+    const errors = rejected.map(({ index, error: { code, message, errors: fields } }) => ({
       Index: index,
       Error: describeProblem(code, message, request.requestId, fields),
     }));

@@ -32,21 +32,21 @@ const defaultMinRam = 128;
 function checkImage(body: Partial<Spec>): FieldError[] {
   const given = (["ServerID", "Url", "File", "Size"] as const).filter((field) => body[field] !== undefined);
   if (given.length > 1) {
-    const faulty = given.slice(1);
-    return faulty.map((field) =>
+    const invalid = given.slice(1);
+    return invalid.map((field) =>
       fieldError(`/${field}`, "fields_conflict", `${field} must not be sent together with ${given[0]}.`),
     );
   }
   if (given.length === 0)
     return [fieldError("/ServerID", "field_required", "ServerID is required, or Url, File or Size instead.")];
   if (body.Url === undefined) return [];
-  const faults: FieldError[] = [];
-  if (body.Sha256 === undefined) faults.push(fieldError("/Sha256", "field_required", "Sha256 is required with Url."));
+  const errors: FieldError[] = [];
+  if (body.Sha256 === undefined) errors.push(fieldError("/Sha256", "field_required", "Sha256 is required with Url."));
   if (!isAddress(body.Url))
-    faults.push(
+    errors.push(
       fieldError("/Url", "format_invalid", `Url must be an http or https address, not "${body.Url.slice(0, 64)}".`),
     );
-  return faults;
+  return errors;
 }
 
 function isAddress(text: string): boolean {

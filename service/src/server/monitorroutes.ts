@@ -59,17 +59,17 @@ export function monitorRoutes(context: ServerContext, sampler: Sampler): Handler
         const to = query.to === undefined ? clock.now() : Date.parse(query.to);
         const step = (query.step ?? 60) * 1000;
         const from = Math.floor((query.from === undefined ? to - hour : Date.parse(query.from)) / step) * step;
-        const faults: FieldError[] = [];
-        if (from > to) faults.push(fieldError("?from", "out_of_range", "from must not be later than to."));
+        const errors: FieldError[] = [];
+        if (from > to) errors.push(fieldError("?from", "out_of_range", "from must not be later than to."));
         else if ((to - from) / step > mostValues)
-          faults.push(
+          errors.push(
             fieldError(
               "?step",
               "out_of_range",
               `step must be longer: more than ${mostValues} values would be returned.`,
             ),
           );
-        if (faults.length > 0) throw invalidQuery(faults);
+        if (errors.length > 0) throw invalidQuery(errors);
         const { times, series } = valuesOf(await sampler.rows(db, id, from, to), from, to, step);
         return { answer: { Step: step / 1000, Times: times.map(formatDate), Series: series } };
       },

@@ -86,14 +86,14 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
       onDone={({ Token }) => setSecret(Token)}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.common.name}
             required
             autoFocus
             maxLength={64}
-            fault={fault("/Name")}
+            error={error("/Name")}
             value={Name}
             onChange={({ target }) => setName(target.value)}
           />
@@ -139,7 +139,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
                 <TextField
                   label={t.access.pattern}
                   hint={t.access.patternHint}
-                  fault={fault("/RecordPattern")}
+                  error={error("/RecordPattern")}
                   value={pattern}
                   onChange={({ target }) => setPattern(target.value)}
                 />
@@ -149,7 +149,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
           {projects.length > 1 && (
             <SelectField
               label={t.access.project}
-              fault={fault("/ProjectID")}
+              error={error("/ProjectID")}
               value={project}
               options={[
                 ["", t.access.ownProject],
@@ -162,11 +162,11 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
             label={t.access.from}
             hint={t.access.fromHint}
             rows={2}
-            fault={fault("/AllowedFrom")}
+            error={error("/AllowedFrom")}
             value={from}
             onChange={({ target }) => setFrom(target.value)}
           />
-          {renderOthers(fault)}
+          {renderOthers(error)}
           <Note>
             <p>
               <strong>{t.access.can}</strong> {held.length === 0 ? t.access.canNothing : sentence}

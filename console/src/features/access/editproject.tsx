@@ -86,13 +86,13 @@ function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project 
       }}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.common.name}
             required
             maxLength={64}
-            fault={fault("/Name")}
+            error={error("/Name")}
             value={Name}
             onChange={({ target }) => setName(target.value)}
           />
@@ -107,7 +107,7 @@ function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project 
           <LabelsField
             name={t.common.labels}
             value={Labels}
-            fault={fault("/Labels")}
+            error={error("/Labels")}
             onChange={(value) => setLabels((value ?? {}) as Labels)}
           />
           <fieldset className="columns narrow" aria-label={t.access.limits}>
@@ -117,7 +117,7 @@ function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project 
                 label={t.access.quotas[name] ?? name}
                 type="number"
                 min={0}
-                fault={fault(`/Quotas/${name}`)}
+                error={error(`/Quotas/${name}`)}
                 value={limits[name] ?? ""}
                 onChange={({ target }) => {
                   const { [name]: _, ...others } = limits;

@@ -4,13 +4,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useAccount, useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
-import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { Meter, Panel, State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { CreateProject, EditProject } from "./editproject.tsx";
@@ -68,7 +68,7 @@ export function Projects() {
     ],
     [t, own],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   return (
     <>
       <div className="line apart">

@@ -5,13 +5,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { type AuditFilter, queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty, ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
@@ -146,7 +146,7 @@ export function AuditList() {
         )}
       </div>
       {error ? (
-        <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+        <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />
       ) : entries === undefined ? (
         <Skeleton lines={8} />
       ) : (

@@ -42,12 +42,12 @@ export function CreateClaim({ onClose }: { onClose: () => void }) {
       onDone={({ ID }) => void go({ to: "/dns", search: { tab: "claims", claim: String(ID) }, replace: true })}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.domains.name}
             hint={t.domains.nameHint}
-            fault={fault("/Name")}
+            error={error("/Name")}
             required
             spellCheck={false}
             value={form.Name}
@@ -57,7 +57,7 @@ export function CreateClaim({ onClose }: { onClose: () => void }) {
             operation="createClaim"
             placed={placed}
             value={form}
-            fault={fault}
+            error={error}
             onChange={(part) => setForm({ ...form, ...part })}
           />
         </>

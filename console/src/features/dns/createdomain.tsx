@@ -47,12 +47,12 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
         )
       }
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.domains.name}
             hint={t.domains.nameHint}
-            fault={fault("/Name")}
+            error={error("/Name")}
             required
             spellCheck={false}
             value={Name}
@@ -61,7 +61,7 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
           <TextField
             label={t.domains.ip}
             hint={t.domains.ipHint}
-            fault={fault("/Ip")}
+            error={error("/Ip")}
             value={Ip}
             onChange={({ target }) => setIp(target.value)}
           />
@@ -75,12 +75,12 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
             <FileTextField
               label={t.domains.zone}
               hint={t.domains.zoneHint}
-              fault={fault("/ZoneFile")}
+              error={error("/ZoneFile")}
               value={ZoneFile}
               onText={setZoneFile}
             />
           )}
-          {renderOthers(fault)}
+          {renderOthers(error)}
         </>
       )}
     </FormDialog>

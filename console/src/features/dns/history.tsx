@@ -3,11 +3,11 @@ import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Diff } from "./diff.tsx";
 import { Restore } from "./review.tsx";
@@ -23,7 +23,7 @@ export function History({ domain }: { domain: Domain }) {
   const [restoring, setRestoring] = useState<number | null>(null);
   const [most, setMost] = useState(page);
   const { data, error, refetch } = useQuery(queriesOf(client).versions(domain.ID, domain.Serial, most));
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   return (
     <Panel title={t.records.history} isFlush>
       {data === undefined ? (

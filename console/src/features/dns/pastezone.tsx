@@ -5,12 +5,12 @@ import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
+import { errorText } from "../../data/errortext.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
-import { Note, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Note } from "../../ui/feedback.tsx";
 import { SelectField } from "../../ui/field.tsx";
 import { FileTextField } from "../../ui/filetext.tsx";
 import { Diff } from "./diff.tsx";
@@ -63,7 +63,7 @@ export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
           ]}
           onChange={({ target }) => setMode(target.value as Mode)}
         />
-        {shown !== null && <TroubleBox trouble={troubleOf(shown, t)} />}
+        {shown !== null && <ErrorBox text={errorText(shown, t)} />}
         {isReady && (preview.length === 0 ? <Note>{t.records.previewNone}</Note> : <Diff changes={preview} />)}
         <RequestPanel
           isFolded

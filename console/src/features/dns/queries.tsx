@@ -3,12 +3,12 @@ import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { useRates } from "../../data/rates.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty, ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { Facts, Meter, Panel } from "../../ui/page.tsx";
 import { Sparkline } from "../../ui/sparkline.tsx";
 
@@ -18,7 +18,7 @@ export function Queries({ domain }: { domain: Domain }) {
   const { data, error, refetch, dataUpdatedAt } = useQuery(queriesOf(useData().client).domainMetrics(domain.ID));
   const counters = useMemo(() => new Map([["all", data?.Queries ?? 0]]), [data]);
   const values = useRates(counters, dataUpdatedAt).get("all") ?? [];
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   if (data === undefined) return <Skeleton lines={4} />;
   const now = t.queries.perSecond(format.number(Math.round((values.at(-1) ?? 0) * 10) / 10));
   return (

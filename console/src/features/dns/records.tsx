@@ -7,6 +7,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ClipboardEvent, useMemo, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
+import { errorsOf, errorText } from "../../data/errortext.ts";
 import {
   addRow,
   changesetOf,
@@ -21,12 +22,11 @@ import {
   rowOf,
   toggleRow,
 } from "../../data/record.ts";
-import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty, ErrorBox } from "../../ui/feedback.tsx";
 import { dropText } from "../../ui/filetext.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { useLater } from "../../ui/later.ts";
@@ -67,9 +67,9 @@ export function Records({ domain }: { domain: Domain }) {
   const check = useDryRun(count > 0 && isComplete ? changes : null, (Changes, signal) =>
     client.changeRecords({ path: { id }, body: { Changes } }, { dryRun: true, signal }),
   );
-  const faults = useMemo(() => {
+  const errors = useMemo(() => {
     const found = new Map<number, string>();
-    for (const [pointer, detail] of Object.entries(faultsOf(check.error))) {
+    for (const [pointer, detail] of Object.entries(errorsOf(check.error))) {
       const row = changedRows[Number(/^\/Changes\/(\d+)/.exec(pointer)?.[1] ?? -1)];
       if (row !== undefined) found.set(row, detail);
     }
@@ -84,8 +84,8 @@ export function Records({ domain }: { domain: Domain }) {
         <input
           className="input mono"
           aria-label={`${label}: ${row.owner} ${row.type}`}
-          aria-invalid={faults.has(row.id) || undefined}
-          title={faults.get(row.id)}
+          aria-invalid={errors.has(row.id) || undefined}
+          title={errors.get(row.id)}
           placeholder={hint}
           spellCheck={false}
           disabled={edits.removed.has(row.id)}
@@ -163,7 +163,7 @@ export function Records({ domain }: { domain: Domain }) {
           ]
         : []),
     ];
-  }, [t, mayWrite, before, edits.removed, faults]);
+  }, [t, mayWrite, before, edits.removed, errors]);
 
   const types = useMemo(() => [...new Set(stored.map((row) => row.type))].sort(), [stored]);
   const search = (part: { q?: string; type?: string }): void => {
@@ -201,7 +201,7 @@ export function Records({ domain }: { domain: Domain }) {
             {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
           </span>
         </div>
-        {check.error !== null && <TroubleBox trouble={troubleOf(check.error, t)} />}
+        {check.error !== null && <ErrorBox text={errorText(check.error, t)} />}
         <DataTable
           label={t.records.tabs.records}
           columns={columns}

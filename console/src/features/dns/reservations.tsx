@@ -124,12 +124,12 @@ export function CreateReservation({ onClose }: { onClose: () => void }) {
       }}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.reserved.name}
             hint={t.domains.nameHint}
-            fault={fault("/Name")}
+            error={error("/Name")}
             required
             spellCheck={false}
             value={Name}
@@ -137,12 +137,12 @@ export function CreateReservation({ onClose }: { onClose: () => void }) {
           />
           <SelectField
             label={t.reserved.project}
-            fault={fault("/ProjectID")}
+            error={error("/ProjectID")}
             value={ProjectID}
             options={[["", t.reserved.none], ...projects.map(({ ID, Name: name }) => [String(ID), name] as const)]}
             onChange={({ target }) => setProject(target.value)}
           />
-          {renderOthers(fault)}
+          {renderOthers(error)}
         </>
       )}
     </FormDialog>

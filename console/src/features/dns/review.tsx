@@ -5,12 +5,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
 import type { Request } from "../../data/equivalent.ts";
+import { errorText } from "../../data/errortext.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
-import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { Diff } from "./diff.tsx";
 import { useUndoVersion } from "./undo.ts";
 
@@ -96,7 +96,7 @@ function PreviewDialog({ title, about, action, request, send, domain, onDone, on
       <div className="inner">
         <DialogHead title={title} onClose={onClose} />
         <p className="muted">{about}</p>
-        {shown !== null && <TroubleBox trouble={troubleOf(shown, t)} />}
+        {shown !== null && <ErrorBox text={errorText(shown, t)} />}
         {preview.data ? <Diff changes={preview.data.Records} /> : shown === null && <Skeleton lines={4} />}
         <RequestPanel request={request} />
         <div className="line end">

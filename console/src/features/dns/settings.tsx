@@ -6,9 +6,9 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
+import { errorsOf } from "../../data/errortext.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
-import { faultsOf } from "../../data/trouble.ts";
 import { hasFields, isEqual, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -36,7 +36,7 @@ export function DomainSettings({ domain }: { domain: Domain }) {
       }),
     isQuiet: true,
   });
-  const faults = Object.entries(faultsOf(error ?? check.error));
+  const errors = Object.entries(errorsOf(error ?? check.error));
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     run(undefined).catch(() => undefined);
@@ -48,7 +48,7 @@ export function DomainSettings({ domain }: { domain: Domain }) {
           <LabelsField
             name={t.common.labels}
             value={Labels}
-            fault={faults[0]?.[1]}
+            error={errors[0]?.[1]}
             onChange={(value) => setLabels((value ?? {}) as Domain["Labels"])}
           />
           {hasChanged && <RequestPanel request={{ operation: "updateDomain", path, body }} isFolded />}

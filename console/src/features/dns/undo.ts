@@ -1,7 +1,7 @@
 /** Undoes a change of a zone: restores the version before it. */
 import type { ChangesetResult, Domain } from "@brume/api/dns.ts";
 import { useData } from "../../data/data.tsx";
-import { Conflict } from "../../data/trouble.ts";
+import { Conflict } from "../../data/errortext.ts";
 import { useTexts } from "../../texts/texts.tsx";
 
 /** Returns what undoes a change of this domain. A change that came after it is not undone: the history shows both. */

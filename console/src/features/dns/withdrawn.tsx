@@ -4,15 +4,15 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMayOwnDomains } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
-import { Code, Empty, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Code, Empty, ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { saveZone } from "./export.ts";
@@ -115,7 +115,7 @@ function ZoneDialog({ domain, onClose }: { domain: WithdrawnDomain; onClose: () 
         <DialogHead title={title} onClose={onClose} />
         <p className="muted break">{Reason}</p>
         {error ? (
-          <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+          <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />
         ) : data === undefined ? (
           <Skeleton lines={4} />
         ) : (

@@ -77,13 +77,13 @@ function CopyDisks({ onFolder, onClose }: CopyProps) {
       }}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <TextField
           label={t.host.serverId}
           type="number"
           min={1}
           required
-          fault={fault("/ServerID")}
+          error={error("/ServerID")}
           value={server}
           onChange={({ target }) => setServer(target.value)}
         />

@@ -2,11 +2,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { useData, useMay } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Note, Skeleton } from "../../ui/feedback.tsx";
 import { Facts, Meter, PageHead, Panel, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Backup } from "./diskcopies.tsx";
@@ -55,7 +55,7 @@ function Capacity() {
   const t = useTexts();
   const format = useFormat();
   const { data: locations, error, refetch } = useQuery(queriesOf(useData().client).locations());
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   return (
     <Panel title={t.host.capacity}>
       {locations === undefined ? (
@@ -104,7 +104,7 @@ function Checks() {
       isFlush
     >
       {error ? (
-        <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+        <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />
       ) : data === undefined ? (
         <div className="body">
           <Skeleton lines={4} />

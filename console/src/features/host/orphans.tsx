@@ -4,13 +4,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
-import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
 import { Panel, State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
@@ -70,7 +70,7 @@ export function Orphans() {
     ],
     [t, format],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   return (
     <Panel title={t.orphans.title}>
       <div className="stack">
@@ -133,18 +133,18 @@ function Adopt({ orphan, onClose }: { orphan: Orphan; onClose: () => void }) {
       done={() => t.orphans.adopted(Name)}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.common.name}
             maxLength={64}
-            fault={fault("/Name")}
+            error={error("/Name")}
             value={Name}
             onChange={({ target }) => set({ Name: target.value })}
           />
           <SelectField
             label={t.orphans.project}
-            fault={fault("/ProjectID")}
+            error={error("/ProjectID")}
             value={ProjectID}
             options={[["", t.orphans.ownProject], ...projects.map(({ ID, Name: name }) => [String(ID), name] as const)]}
             onChange={({ target }) => set({ ProjectID: target.value })}
@@ -152,7 +152,7 @@ function Adopt({ orphan, onClose }: { orphan: Orphan; onClose: () => void }) {
           {orphan.Kind === "Server" && (
             <SelectField
               label={t.servers.image}
-              fault={fault("/ImageID")}
+              error={error("/ImageID")}
               value={ImageID}
               options={[
                 ["", t.orphans.sameImage],

@@ -4,12 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Copy } from "../../ui/button.tsx";
-import { Code, Empty, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Code, Empty, ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { SearchFilter } from "../../ui/filters.tsx";
 import { Panel } from "../../ui/page.tsx";
 
@@ -31,7 +31,7 @@ export function Settings() {
       ),
     [all, text, show],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   if (all === undefined) return <Skeleton lines={8} />;
   const search = (part: { q?: string; show?: string }): void => {
     void go({ search: (before) => ({ ...before, ...part }), replace: true });

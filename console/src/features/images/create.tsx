@@ -81,7 +81,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
       }}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <Segments
             label={t.images.source}
@@ -100,14 +100,14 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
             required
             autoFocus
             maxLength={64}
-            fault={fault("/Name")}
+            error={error("/Name")}
             value={Name}
             onChange={({ target }) => set({ Name: target.value })}
           />
           {source === "server" && (
             <SelectField
               label={t.images.from}
-              fault={fault("/ServerID")}
+              error={error("/ServerID")}
               value={ServerID}
               options={[["", "–"], ...servers.map(({ ID, Name: name }) => [String(ID), name] as const)]}
               onChange={({ target }) => set({ ServerID: target.value })}
@@ -121,7 +121,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
                   ? t.images.uploadHint
                   : t.images.reading(format.number(Math.floor(read * 100)))
               }
-              fault={fault("/Size")}
+              error={error("/Size")}
             >
               {(ids) => (
                 <input
@@ -142,7 +142,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
               type="url"
               spellCheck={false}
               placeholder="https://"
-              fault={fault("/Url")}
+              error={error("/Url")}
               value={Url}
               onChange={({ target }) => set({ Url: target.value })}
             />
@@ -152,7 +152,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
               label={t.images.file}
               hint={t.images.fileHint}
               spellCheck={false}
-              fault={fault("/File")}
+              error={error("/File")}
               value={File}
               onChange={({ target }) => set({ File: target.value })}
             />
@@ -164,14 +164,14 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
                 hint={source === "upload" ? t.images.digestOfFile : t.images.digestHint}
                 spellCheck={false}
                 readOnly={source === "upload"}
-                fault={fault("/Sha256")}
+                error={error("/Sha256")}
                 value={Sha256}
                 onChange={({ target }) => set({ Sha256: rewrite(target, target.value.trim()) })}
               />
               <div className="columns">
                 <SelectField
                   label={t.images.system}
-                  fault={fault("/Family")}
+                  error={error("/Family")}
                   value={Family}
                   options={families.map((name) => [name, name])}
                   onChange={({ target }) => set({ Family: target.value as typeof Family })}
@@ -181,14 +181,14 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
                   type="number"
                   unit="MB"
                   placeholder="128"
-                  fault={fault("/MinRAM")}
+                  error={error("/MinRAM")}
                   value={MinRAM}
                   onChange={({ target }) => set({ MinRAM: target.value })}
                 />
               </div>
             </>
           )}
-          {renderOthers(fault)}
+          {renderOthers(error)}
         </>
       )}
     </FormDialog>

@@ -3,7 +3,7 @@ import type { Image } from "@brume/api/catalog.ts";
 import { useId } from "react";
 import { useCell } from "../../data/cell.ts";
 import { useData, useMay } from "../../data/data.tsx";
-import { troubleOf } from "../../data/trouble.ts";
+import { errorText } from "../../data/errortext.ts";
 import { OtherFile } from "../../data/uploads.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -22,16 +22,16 @@ export function UploadState({ image }: { image: Pick<Image, "ID" | "Name" | "Upl
   const state = upload?.state ?? "waiting";
   const isRunning = state === "sending" || state === "checking";
   const isOther = upload?.error instanceof OtherFile;
-  const trouble = state === "failed" && !isOther ? troubleOf(upload?.error, t) : null;
+  const text = state === "failed" && !isOther ? errorText(upload?.error, t) : null;
   return (
     <div className="stack tight">
       <span className="small number">{t.images.uploading[state](format.number(Math.floor(part * 100)))}</span>
       <Meter label={t.images.states.Uploading} value={part * 100} limit={100} isProgress />
       {isOther && <span className="small">{t.images.otherFile}</span>}
-      {trouble !== null && (
+      {text !== null && (
         <>
-          <span className="small break">{`${trouble.cause} ${trouble.remedy}`}</span>
-          <RequestId id={trouble.requestId} />
+          <span className="small break">{`${text.cause} ${text.remedy}`}</span>
+          <RequestId id={text.requestId} />
         </>
       )}
       {mayWrite && isRunning && (

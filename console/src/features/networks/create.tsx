@@ -24,7 +24,7 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 
 interface FieldsProps {
   readonly form: Body;
-  readonly fault: (pointer: string) => string | undefined;
+  readonly error: (pointer: string) => string | undefined;
   readonly set: (part: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -65,23 +65,23 @@ function CreateNetwork({ operation, title, about, first, placed, fields, onClose
       }
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.common.name}
             required
             autoFocus
             maxLength={64}
-            fault={fault("/Name")}
+            error={error("/Name")}
             value={form.Name}
             onChange={({ target }) => set({ Name: target.value })}
           />
-          {fields({ form, fault, set })}
+          {fields({ form, error, set })}
           <OtherFields
             operation={operation}
             placed={new Set(["Name", ...placed])}
             value={form}
-            fault={fault}
+            error={error}
             onChange={set}
           />
         </>
@@ -110,18 +110,18 @@ export function CreatePublicNetwork({ onClose }: CreateProps) {
       first={{ Name: "", NetworkCapacity: "29", Bandwidth: 100 }}
       placed={["NetworkCapacity", "Bandwidth"]}
       onClose={onClose}
-      fields={({ form, fault, set }) => (
+      fields={({ form, error, set }) => (
         <div className="columns">
           <SelectField
             label={t.networks.capacity}
-            fault={fault("/NetworkCapacity")}
+            error={error("/NetworkCapacity")}
             value={textOf(form["NetworkCapacity"])}
             options={prefixes.map((prefix) => [String(prefix), t.networks.capacityOf(prefix, serversOf(prefix))])}
             onChange={({ target }) => set({ NetworkCapacity: target.value })}
           />
           <BandwidthField
             value={form["Bandwidth"] as number | undefined}
-            fault={fault("/Bandwidth")}
+            error={error("/Bandwidth")}
             onChange={(Bandwidth) => set({ Bandwidth })}
           />
         </div>
@@ -140,19 +140,19 @@ export function CreatePrivateNetwork({ onClose }: CreateProps) {
       first={{ Name: "" }}
       placed={["CIDR", "Gateway"]}
       onClose={onClose}
-      fields={({ form, fault, set }) => (
+      fields={({ form, error, set }) => (
         <>
           <TextField
             label={t.networks.cidr}
             hint={t.networks.cidrHint}
-            fault={fault("/CIDR")}
+            error={error("/CIDR")}
             value={textOf(form["CIDR"])}
             onChange={({ target }) => set({ CIDR: target.value })}
           />
           <TextField
             label={t.networks.gateway}
             hint={t.networks.gatewayHint}
-            fault={fault("/Gateway")}
+            error={error("/Gateway")}
             value={textOf(form["Gateway"])}
             onChange={({ target }) => set({ Gateway: target.value })}
           />
@@ -165,11 +165,11 @@ export function CreatePrivateNetwork({ onClose }: CreateProps) {
 /** Mbit/s. Undefined: not filled in. */
 export function BandwidthField({
   value,
-  fault,
+  error,
   onChange,
 }: {
   value: number | undefined;
-  fault: string | undefined;
+  error: string | undefined;
   onChange: (value: number | undefined) => void;
 }) {
   const t = useTexts();
@@ -179,7 +179,7 @@ export function BandwidthField({
       unit="Mbit/s"
       type="number"
       min={1}
-      fault={fault}
+      error={error}
       value={value ?? ""}
       onChange={({ target }) => onChange(target.value === "" ? undefined : target.valueAsNumber)}
     />

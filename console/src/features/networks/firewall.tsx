@@ -6,6 +6,7 @@ import type { PublicNetwork } from "@brume/api/network.ts";
 import { useMemo, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
+import { errorsOf, errorText } from "../../data/errortext.ts";
 import {
   addRule,
   countChanges,
@@ -16,10 +17,9 @@ import {
   setText,
   shadowedRules,
 } from "../../data/firewall.ts";
-import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Note, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Note } from "../../ui/feedback.tsx";
 import { Check, SelectField } from "../../ui/field.tsx";
 import { State } from "../../ui/page.tsx";
 import { FirewallReview } from "./firewallreview.tsx";
@@ -55,9 +55,9 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const check = useDryRun(draft === null ? null : requestOf(set), (body, signal) =>
     client.configureFirewall({ path, body }, { dryRun: true, signal }),
   );
-  const faults = useMemo(() => {
+  const errors = useMemo(() => {
     const found = new Map<string, string>();
-    for (const [pointer, detail] of Object.entries(draft === null ? {} : faultsOf(check.error))) {
+    for (const [pointer, detail] of Object.entries(draft === null ? {} : errorsOf(check.error))) {
       const [, index, field = ""] = /^\/Rules\/(\d+)(?:\/(\w+))?/.exec(pointer) ?? [];
       const rule = set.Rules[Number(index ?? -1)];
       if (rule !== undefined) found.set(`${rule.key}/${field}`, detail);
@@ -84,12 +84,12 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
       </div>
       {isOutdated && <Note kind="warn">{t.firewall.changedMeanwhile}</Note>}
       {!set.Enabled && <Note kind="warn">{t.firewall.offNote}</Note>}
-      {draft !== null && check.error !== null && <TroubleBox trouble={troubleOf(check.error, t)} />}
+      {draft !== null && check.error !== null && <ErrorBox text={errorText(check.error, t)} />}
       <RuleTable
         rules={set.Rules}
         counters={counters}
         base={base}
-        faults={faults}
+        errors={errors}
         shadowed={shadowed}
         decides={decides}
         mayWrite={mayWrite}
@@ -145,7 +145,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
         </div>
       )}
       {editing !== null && (
-        <RuleDialog set={set} ruleKey={editing} faults={faults} onEdit={edit} onClose={() => setEditing(null)} />
+        <RuleDialog set={set} ruleKey={editing} errors={errors} onEdit={edit} onClose={() => setEditing(null)} />
       )}
       {isReviewing && draft !== null && (
         <FirewallReview

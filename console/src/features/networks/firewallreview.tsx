@@ -3,14 +3,14 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { type DiffLine, diffRules, movesOf, type RuleSet, requestOf, ruleSetOf, setText } from "../../data/firewall.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
-import { Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Note, Skeleton } from "../../ui/feedback.tsx";
 import { SelectField } from "../../ui/field.tsx";
 import { useSentence } from "./sentence.ts";
 
@@ -71,7 +71,7 @@ export function FirewallReview({ id, base, set, onClose, onDone }: ReviewProps) 
         <DialogHead title={t.firewall.reviewTitle} onClose={onClose} />
         <p className="muted">{t.firewall.reviewAbout}</p>
         {isConflict && <Note kind="warn">{t.firewall.changedMeanwhile}</Note>}
-        {(preview.error ?? error) && <TroubleBox trouble={troubleOf(preview.error ?? error, t)} />}
+        {(preview.error ?? error) && <ErrorBox text={errorText(preview.error ?? error, t)} />}
         {after ? <RuleDiff before={base} after={after} /> : !preview.error && <Skeleton lines={4} />}
         <SelectField
           label={t.firewall.safety}

@@ -168,7 +168,7 @@ function LinkServer({ id, name, servers, onClose }: LinkServerProps) {
       done={() => t.network.linked}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <SelectField
             label={t.network.server}
@@ -181,11 +181,11 @@ function LinkServer({ id, name, servers, onClose }: LinkServerProps) {
             <TextField
               label={t.network.linkIp}
               hint={t.network.linkIpHint}
-              fault={fault("/IP")}
+              error={error("/IP")}
               value={IP}
               onChange={({ target }) => setIp(target.value)}
             />
-            <BandwidthField value={Bandwidth} fault={fault("/Bandwidth")} onChange={setBandwidth} />
+            <BandwidthField value={Bandwidth} error={error("/Bandwidth")} onChange={setBandwidth} />
           </div>
         </>
       )}

@@ -3,11 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { layOut, mapOf, type Rate, rateOfNetwork, strengthOf } from "../../data/networkmap.ts";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Empty, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty, ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { Graph, type GraphEdge, type GraphNode } from "../../ui/graph.tsx";
 import { useMedia } from "../../ui/media.ts";
 import { MapList } from "./maplist.tsx";
@@ -35,8 +35,8 @@ export function NetworkMap({ button }: { button: ReactNode }) {
   const error = publics.error ?? privates.error ?? servers.error;
   if (error)
     return (
-      <TroubleBox
-        trouble={troubleOf(error, t)}
+      <ErrorBox
+        text={errorText(error, t)}
         onRetry={() => void Promise.all([publics.refetch(), privates.refetch(), mayServers && servers.refetch()])}
       />
     );

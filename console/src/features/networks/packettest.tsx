@@ -5,11 +5,11 @@ import { skipToken, useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { useSettled } from "../../data/dryrun.ts";
+import { errorsOf, errorText } from "../../data/errortext.ts";
 import { type RuleSet, requestOf } from "../../data/firewall.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox } from "../../ui/feedback.tsx";
 import { rewrite, SelectField, TextField } from "../../ui/field.tsx";
 import { Panel, State } from "../../ui/page.tsx";
 
@@ -57,7 +57,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
   useEffect(() => {
     onVerdict(passes === null ? null : { passes, rule });
   }, [passes, rule, onVerdict]);
-  const faults = faultsOf(error);
+  const errors = errorsOf(error);
   const addresses = network.LinkedServers.map(({ IP }) => IP);
   return (
     <Panel title={t.firewall.test}>
@@ -72,7 +72,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           />
           <TextField
             label={t.firewall.testSource}
-            fault={faults["/Source"]}
+            error={errors["/Source"]}
             placeholder="203.0.113.7"
             list={id}
             value={Source}
@@ -80,7 +80,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           />
           <TextField
             label={t.firewall.testDestination}
-            fault={faults["/Destination"]}
+            error={errors["/Destination"]}
             placeholder={network.Gateway}
             list={id}
             value={Destination}
@@ -88,7 +88,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           />
           <TextField
             label={t.firewall.testPort}
-            fault={faults["/DestinationPort"]}
+            error={errors["/DestinationPort"]}
             inputMode="numeric"
             disabled={!hasPort}
             value={hasPort ? port : ""}
@@ -110,9 +110,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
             </p>
           )}
         </div>
-        {isComplete && error !== null && Object.keys(faults).length === 0 && (
-          <TroubleBox trouble={troubleOf(error, t)} />
-        )}
+        {isComplete && error !== null && Object.keys(errors).length === 0 && <ErrorBox text={errorText(error, t)} />}
         {isComplete && (
           <RequestPanel request={{ operation: "checkFirewall", path, body: { ...packet, ...rules } }} isFolded />
         )}

@@ -10,12 +10,12 @@ import { useSentence } from "./sentence.ts";
 interface RuleDialogProps {
   readonly set: RuleSet;
   readonly ruleKey: number;
-  readonly faults: ReadonlyMap<string, string>;
+  readonly errors: ReadonlyMap<string, string>;
   readonly onEdit: (change: (set: RuleSet) => RuleSet) => void;
   readonly onClose: () => void;
 }
 
-export function RuleDialog({ set, ruleKey, faults, onEdit, onClose }: RuleDialogProps) {
+export function RuleDialog({ set, ruleKey, errors, onEdit, onClose }: RuleDialogProps) {
   const t = useTexts();
   const sentence = useSentence();
   const index = set.Rules.findIndex(({ key }) => key === ruleKey);
@@ -32,7 +32,7 @@ export function RuleDialog({ set, ruleKey, faults, onEdit, onClose }: RuleDialog
     <TextField
       label={label}
       {...(hint !== "" && { hint })}
-      fault={faults.get(`${ruleKey}/${name}`)}
+      error={errors.get(`${ruleKey}/${name}`)}
       spellCheck={false}
       disabled={name.endsWith("Port") && !hasPorts}
       value={rule[name]}

@@ -20,7 +20,7 @@ interface RuleTableProps {
   readonly counters: ReadonlyMap<number, RuleCounter>;
   readonly base: RuleSet;
   /** Errors by `key/field`. */
-  readonly faults: ReadonlyMap<string, string>;
+  readonly errors: ReadonlyMap<string, string>;
   readonly shadowed: ReadonlyMap<number, number>;
   /** Key of the rule that decides on the test packet; null: none. */
   readonly decides: number | null;
@@ -34,7 +34,7 @@ interface RuleTableProps {
 const mostListed = 200;
 
 export function RuleTable(props: RuleTableProps) {
-  const { rules, counters, base, faults, shadowed, decides, mayWrite, onEdit, onOpen, onMove } = props;
+  const { rules, counters, base, errors, shadowed, decides, mayWrite, onEdit, onOpen, onMove } = props;
   const t = useTexts();
   const format = useFormat();
   const sentence = useSentence();
@@ -145,8 +145,8 @@ export function RuleTable(props: RuleTableProps) {
           <input
             className={field === "Name" ? "input" : "input mono"}
             aria-label={`${name} ${numberOf(rule)}`}
-            aria-invalid={faults.has(`${rule.key}/${field}`) || undefined}
-            title={faults.get(`${rule.key}/${field}`) ?? (rule[field].length > 18 ? rule[field] : undefined)}
+            aria-invalid={errors.has(`${rule.key}/${field}`) || undefined}
+            title={errors.get(`${rule.key}/${field}`) ?? (rule[field].length > 18 ? rule[field] : undefined)}
             placeholder={field === "Name" ? t.firewall.unnamed : "any"}
             spellCheck={false}
             disabled={field === "DestinationPort" && hasNoPorts}
@@ -208,7 +208,7 @@ export function RuleTable(props: RuleTableProps) {
           ]
         : []),
     ];
-  }, [t, format, mayWrite, index, counters, faults, shadowed, decides, onEdit]);
+  }, [t, format, mayWrite, index, counters, errors, shadowed, decides, onEdit]);
 
   const empty = <Empty icon="shield" title={t.firewall.empty} />;
   if (!isNarrow || rules.length > mostListed)

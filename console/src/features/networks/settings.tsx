@@ -6,10 +6,10 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
+import { errorsOf } from "../../data/errortext.ts";
 import type { Labels } from "../../data/label.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
-import { faultsOf } from "../../data/trouble.ts";
 import { hasFields, isEqual, pickFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -46,7 +46,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
         write: (options) => client[operation]({ path, body: before }, options),
       }),
   });
-  const faults = faultsOf(error ?? check.error);
+  const errors = errorsOf(error ?? check.error);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     run(undefined).catch(() => undefined);
@@ -60,15 +60,15 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
               label={t.common.name}
               required
               maxLength={64}
-              fault={faults["/Name"]}
+              error={errors["/Name"]}
               value={Name}
               onChange={({ target }) => setName(target.value)}
             />
-            {isPublic && <BandwidthField value={Bandwidth} fault={faults["/Bandwidth"]} onChange={setBandwidth} />}
+            {isPublic && <BandwidthField value={Bandwidth} error={errors["/Bandwidth"]} onChange={setBandwidth} />}
             <LabelsField
               name={t.common.labels}
               value={Labels}
-              fault={Object.entries(faults).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
+              error={Object.entries(errors).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
               onChange={(value) => setLabels((value ?? {}) as Readonly<Record<string, string>>)}
             />
           </div>

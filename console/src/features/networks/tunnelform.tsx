@@ -82,13 +82,13 @@ export function TunnelForm({ network, tunnel, onDone, onClose }: TunnelFormProps
       onDone={(made) => onDone(made, name)}
       onClose={onClose}
     >
-      {(fault) => {
-        const at = (field: string): string | undefined => fault(`/Tunnels/${index}/${field}`);
+      {(error) => {
+        const at = (field: string): string | undefined => error(`/Tunnels/${index}/${field}`);
         const field = (field: string, label: string, hint: string, more: { readonly type?: string } = {}) => (
           <TextField
             label={label}
             hint={hint}
-            fault={at(field)}
+            error={at(field)}
             spellCheck={false}
             value={textOf(field)}
             onChange={({ target }) => set({ [field]: target.value })}
@@ -135,7 +135,7 @@ export function TunnelForm({ network, tunnel, onDone, onClose }: TunnelFormProps
               list="Tunnels"
               placed={new Set([...placed, ...other, "PeerPublicKey"])}
               value={form}
-              fault={(pointer) => at(pointer.slice(1))}
+              error={(pointer) => at(pointer.slice(1))}
               onChange={set}
             />
           </>

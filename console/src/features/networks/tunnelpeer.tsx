@@ -4,12 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button, buttonClass } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
-import { Code, Note, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Code, ErrorBox, Note, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { Icon } from "../../ui/icon.tsx";
 
 interface TunnelPeerProps {
@@ -47,7 +47,7 @@ export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) 
             onChange={setPeer}
           />
         )}
-        {(issue.error ?? error) && <TroubleBox trouble={troubleOf(issue.error ?? error, t)} />}
+        {(issue.error ?? error) && <ErrorBox text={errorText(issue.error ?? error, t)} />}
         {issued === null ? (
           <p className="muted">{t.vpn.placeholders}</p>
         ) : (

@@ -26,19 +26,19 @@ interface AttentionProps {
   readonly servers: readonly Server[];
   readonly domains: readonly Domain[];
   /** It shows nothing if everything works. */
-  readonly isOnlyTrouble?: boolean;
+  readonly isOnlyProblems?: boolean;
 }
 
-export function Attention({ readiness, servers, domains, isOnlyTrouble = false }: AttentionProps) {
+export function Attention({ readiness, servers, domains, isOnlyProblems = false }: AttentionProps) {
   const t = useTexts();
   if (readiness === undefined)
-    return isOnlyTrouble ? null : (
+    return isOnlyProblems ? null : (
       <Panel title={t.overview.attention}>
         <Skeleton />
       </Panel>
     );
   const problems = problemsOf(readiness.Checks, servers, domains, t);
-  return isOnlyTrouble && problems.length === 0 ? null : <Problems problems={problems} />;
+  return isOnlyProblems && problems.length === 0 ? null : <Problems problems={problems} />;
 }
 
 /** Returns what needs attention: failed checks, then servers, then domains. */

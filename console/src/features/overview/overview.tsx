@@ -50,7 +50,7 @@ export function Overview() {
       ) : isEmpty ? (
         <>
           <Start />
-          <Attention readiness={readiness} servers={[]} domains={[]} isOnlyTrouble />
+          <Attention readiness={readiness} servers={[]} domains={[]} isOnlyProblems />
         </>
       ) : (
         <div className="columns">

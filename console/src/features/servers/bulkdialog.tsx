@@ -4,11 +4,11 @@ import type { Server } from "@brume/api/server.ts";
 import { type SubmitEvent, useEffect, useState } from "react";
 import { useData } from "../../data/data.tsx";
 import type { Request } from "../../data/equivalent.ts";
+import { errorText } from "../../data/errortext.ts";
 import { changeLabels, type LabelChange, readKeys, readLabels } from "../../data/label.ts";
 import { type Phase, type Progress, useMany } from "../../data/many.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
@@ -201,5 +201,5 @@ function ServerLines({ servers, progress, whyNot: whyNotNow }: LinesProps) {
 
 /** An error of an action is a sentence already. */
 function reasonOf(error: unknown, t: ReturnType<typeof useTexts>): string {
-  return error instanceof Error && error.constructor === Error ? error.message : troubleOf(error, t).cause;
+  return error instanceof Error && error.constructor === Error ? error.message : errorText(error, t).cause;
 }

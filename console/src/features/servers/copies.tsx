@@ -39,16 +39,16 @@ export function CopyServer({ server, onClose }: DialogProps) {
       }}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.common.name}
             maxLength={64}
-            fault={fault("/Name")}
+            error={error("/Name")}
             value={typeof form["Name"] === "string" ? form["Name"] : ""}
             onChange={({ target }) => set({ Name: target.value })}
           />
-          <OtherFields operation="copyServer" placed={placed} value={form} fault={fault} onChange={set} />
+          <OtherFields operation="copyServer" placed={placed} value={form} error={error} onChange={set} />
         </>
       )}
     </FormDialog>
@@ -71,12 +71,12 @@ export function TakeImage({ server, onClose }: DialogProps) {
       done={(image) => t.images.started(image.Name)}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <TextField
           label={t.common.name}
           required
           maxLength={64}
-          fault={fault("/Name") ?? fault("/ServerID")}
+          error={error("/Name") ?? error("/ServerID")}
           value={Name}
           onChange={({ target }) => setName(target.value)}
         />

@@ -11,13 +11,13 @@ import { AddKey } from "../../data/addkey.tsx";
 import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
+import { errorsOf, errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { OtherFields } from "../../data/schemafields.tsx";
-import { faultsOf, troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { AreaField, Check, Choice, rewrite, TextField } from "../../ui/field.tsx";
 import { PageHead, Panel } from "../../ui/page.tsx";
 
@@ -99,14 +99,14 @@ export function ServerCreate() {
     isQuiet: true,
   });
   const error = create.error ?? check.error;
-  const faults = faultsOf(error);
+  const errors = errorsOf(error);
   // A size that is no own one has no field.
-  const isFieldFault = Object.keys(faults).some((pointer) => isCustom || !/^\/(CPU|RAM|HDD)$/.test(pointer));
+  const isFieldError = Object.keys(errors).some((pointer) => isCustom || !/^\/(CPU|RAM|HDD)$/.test(pointer));
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     create.run(undefined).catch(() => undefined);
   };
-  if (images.error) return <TroubleBox trouble={troubleOf(images.error, t)} onRetry={() => void images.refetch()} />;
+  if (images.error) return <ErrorBox text={errorText(images.error, t)} onRetry={() => void images.refetch()} />;
 
   return (
     <>
@@ -119,7 +119,7 @@ export function ServerCreate() {
                 <TextField
                   label={t.common.name}
                   hint={t.create.nameHint}
-                  fault={faults["/Name"]}
+                  error={errors["/Name"]}
                   required
                   autoFocus
                   maxLength={64}
@@ -130,7 +130,7 @@ export function ServerCreate() {
                 <TextField
                   label={t.create.count}
                   hint={isGroup ? t.create.countAbout : undefined}
-                  fault={faults["/Count"]}
+                  error={errors["/Count"]}
                   type="number"
                   min={1}
                   max={mostMembers}
@@ -199,7 +199,7 @@ export function ServerCreate() {
                         label={label}
                         unit={unit}
                         type="number"
-                        fault={faults[`/${name}`]}
+                        error={errors[`/${name}`]}
                         value={form[name] ?? ""}
                         onChange={(event) => set({ [name]: event.target.valueAsNumber })}
                       />
@@ -283,7 +283,7 @@ export function ServerCreate() {
               <AreaField
                 label={t.create.userData}
                 hint={t.create.userDataHint}
-                fault={faults["/UserData"]}
+                error={errors["/UserData"]}
                 value={form.UserData ?? ""}
                 onChange={(event) => set({ UserData: event.target.value })}
               />
@@ -292,12 +292,12 @@ export function ServerCreate() {
               operation="createServer"
               placed={placed}
               value={form}
-              fault={(pointer) => faults[pointer]}
+              error={(pointer) => errors[pointer]}
               onChange={set}
             />
           </div>
           <aside className="stack">
-            {error !== null && !isFieldFault && <TroubleBox trouble={troubleOf(error, t)} />}
+            {error !== null && !isFieldError && <ErrorBox text={errorText(error, t)} />}
             <Button type="submit" kind="primary" isBusy={create.isBusy} disabled={body.Name === ""}>
               {t.create.action}
             </Button>

@@ -2,10 +2,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
 
 /** Control sequences of terminals, which a page cannot show. */
 // oxlint-disable-next-line no-control-regex
@@ -40,7 +40,7 @@ export function BootLog({ id }: { id: number }) {
         {boot === "current" && <span className="muted small">{t.server.follow}</span>}
       </div>
       {error ? (
-        <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />
+        <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />
       ) : data === undefined ? (
         <Skeleton />
       ) : (

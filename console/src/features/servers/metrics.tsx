@@ -3,12 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Chart } from "../../ui/chart.tsx";
-import { Empty, Segments, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty, ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
 
 /** Seconds of each range, and between two values: a chart has about 300 values. */
@@ -49,7 +49,7 @@ export function ServerMetrics({ id }: { id: number }) {
       })),
     [actions, t],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   const times = data?.Times.map((time) => Date.parse(time) / 1000) ?? [];
   const [first = 0, last = 0] = [times[0], times.at(-1)];
   // In the order of time, as the charts show them.

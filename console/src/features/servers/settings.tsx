@@ -6,11 +6,11 @@ import { type SubmitEvent, useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
+import { errorsOf } from "../../data/errortext.ts";
 import { labelText, readLabels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
-import { faultsOf } from "../../data/trouble.ts";
 import { hasFields, pickFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -44,7 +44,7 @@ export function ServerSettings({ server }: { server: Server }) {
           })
         : undefined,
   });
-  const faults = faultsOf(error);
+  const errors = errorsOf(error);
   const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path, body });
   const named = {
     Name: form.Name,
@@ -66,14 +66,14 @@ export function ServerSettings({ server }: { server: Server }) {
               required
               maxLength={64}
               value={form.Name}
-              fault={faults["/Name"]}
+              error={errors["/Name"]}
               onChange={(event) => setForm({ ...form, Name: event.target.value })}
             />
             <TextField
               label={t.common.labels}
               placeholder="stage=test, team=web"
               value={labels}
-              fault={Object.entries(faults).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
+              error={Object.entries(errors).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
               onChange={(event) => setLabels(event.target.value)}
             />
             <Check
@@ -102,7 +102,7 @@ export function ServerSettings({ server }: { server: Server }) {
                   max={sizes[name].maximum}
                   step={name === "RAM" ? sizes.RAM.step : 1}
                   value={form[name]}
-                  fault={faults[`/${name}`]}
+                  error={errors[`/${name}`]}
                   onChange={(event) => setForm({ ...form, [name]: Number(event.target.value) })}
                 />
               ))}

@@ -3,10 +3,10 @@ import { ApiError } from "@brume/api/client.ts";
 import { type SubmitEvent, useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { browserName, signIn } from "../../data/client.ts";
-import { troubleOf } from "../../data/trouble.ts";
+import { errorText } from "../../data/errortext.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { TroubleBox } from "../../ui/feedback.tsx";
+import { ErrorBox } from "../../ui/feedback.tsx";
 import { TextField } from "../../ui/field.tsx";
 import mark from "../../ui/mark.svg";
 import { useDrawn } from "../../ui/page.tsx";
@@ -23,7 +23,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
     event.preventDefault();
     run(token.trim()).catch(() => undefined);
   };
-  const fault = faultOf(error, t.signIn);
+  const fieldError = errorOf(error, t.signIn);
   return (
     <main className="sign-in">
       <div className="stack wide">
@@ -35,7 +35,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
           <TextField
             label={t.signIn.token}
             hint={t.signIn.hint}
-            fault={fault}
+            error={fieldError}
             type="password"
             name="token"
             autoComplete="current-password"
@@ -45,7 +45,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
             value={token}
             onChange={(event) => setToken(event.target.value)}
           />
-          {error !== null && fault === undefined && <TroubleBox trouble={troubleOf(error, t)} />}
+          {error !== null && fieldError === undefined && <ErrorBox text={errorText(error, t)} />}
           <Button type="submit" kind="primary" isBusy={isBusy}>
             {t.signIn.action}
           </Button>
@@ -57,7 +57,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
 }
 
 /** Returns the error of the field; undefined: there is none, or the field is not its cause. */
-function faultOf(error: unknown, t: ReturnType<typeof useTexts>["signIn"]): string | undefined {
+function errorOf(error: unknown, t: ReturnType<typeof useTexts>["signIn"]): string | undefined {
   if (error instanceof TypeError) return t.malformed;
   if (!(error instanceof ApiError)) return undefined;
   if (error.code === "token_expired") return t.expired;

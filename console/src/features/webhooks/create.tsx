@@ -46,7 +46,7 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
       onDone={(webhook) => (webhook.Secret === "" ? close(webhook) : setMade(webhook))}
       onClose={onClose}
     >
-      {(fault) => (
+      {(error) => (
         <>
           <TextField
             label={t.webhooks.url}
@@ -56,7 +56,7 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
             autoFocus
             spellCheck={false}
             placeholder="https://"
-            fault={fault("/Url")}
+            error={error("/Url")}
             value={Url}
             onChange={({ target }) => setUrl(target.value)}
           />
@@ -76,7 +76,7 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
               ))}
             </div>
           </fieldset>
-          {renderOthers(fault)}
+          {renderOthers(error)}
         </>
       )}
     </FormDialog>

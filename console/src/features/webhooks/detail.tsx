@@ -6,15 +6,15 @@ import { useMemo, useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
+import { errorText } from "../../data/errortext.ts";
 import { Missing } from "../../data/missing.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { troubleOf } from "../../data/trouble.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, Note, Skeleton, TroubleBox } from "../../ui/feedback.tsx";
+import { Empty, ErrorBox, Note, Skeleton } from "../../ui/feedback.tsx";
 import { SelectFilter } from "../../ui/filters.tsx";
 import { PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
@@ -148,7 +148,7 @@ function Deliveries({ id }: { id: number }) {
     ],
     [t, format, run],
   );
-  if (error) return <TroubleBox trouble={troubleOf(error, t)} onRetry={() => void refetch()} />;
+  if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   if (data === undefined) return <Skeleton />;
   const rows = data.filter((delivery) => state === "" || delivery.State === state);
   const [newest] = rows;

@@ -142,8 +142,8 @@ export function readPublicKey(text: string): PublicKey | PublicKeyError {
   if (!isType(type)) return { reason: stated === null ? supported(type) : broken };
   if (stated !== null && stated !== type)
     return { reason: `must have the type that it states: the encoded type is ${type}` };
-  const fault = insides[type](cursor) ?? (cursor.atEnd ? null : broken);
-  if (fault !== null) return { reason: fault };
+  const error = insides[type](cursor) ?? (cursor.atEnd ? null : broken);
+  if (error !== null) return { reason: error };
   return { type, base64: written, comment, fingerprint: fingerprintOf(bytes) };
 }
 

@@ -165,11 +165,11 @@ test("response forms at the top, of wildcards, of the root, in Unicode", () => {
   );
 });
 
-function faultOf(type: RecordType, fields: RecordFields, previous?: StoredRecord, at?: string): ApiError {
+function errorOf(type: RecordType, fields: RecordFields, previous?: StoredRecord, at?: string): ApiError {
   try {
     readRecord(type, fields, example, previous, at);
-  } catch (fault) {
-    return fault as ApiError;
+  } catch (error) {
+    return error as ApiError;
   }
   return assert.fail(`${type} ${JSON.stringify(fields)} was taken`);
 }
@@ -211,33 +211,33 @@ test("all invalid fields are reported, with expected and received value", () => 
     ["TXT", { Text: "x".repeat(4097), Name: "-" }, ["/Name format_invalid", "/Text too_long"]],
   ];
   for (const [type, fields, expected] of cases) {
-    const fault = faultOf(type, fields);
-    assert.equal(fault.code, "validation_failed");
+    const error = errorOf(type, fields);
+    assert.equal(error.code, "validation_failed");
     assert.deepEqual(
-      fault.errors.map(({ pointer, code }) => `${pointer} ${code}`),
+      error.errors.map(({ pointer, code }) => `${pointer} ${code}`),
       expected,
       JSON.stringify(fields),
     );
-    for (const { pointer, detail } of fault.errors)
+    for (const { pointer, detail } of error.errors)
       assert.ok(detail.startsWith(`${pointer.slice(1)} `) && detail.endsWith("."), detail);
   }
   assert.equal(
-    faultOf("A", { IP: "10.1" }).errors[0]?.detail,
+    errorOf("A", { IP: "10.1" }).errors[0]?.detail,
     'IP must be an IPv4 address, four decimal numbers, not "10.1".',
   );
-  assert.equal(faultOf("A", {}, undefined, "/Changes/17").errors[0]?.pointer, "/Changes/17/IP");
+  assert.equal(errorOf("A", {}, undefined, "/Changes/17").errors[0]?.pointer, "/Changes/17/IP");
 });
 
 test("a name outside of the domain is reported alone, after the fields", () => {
-  const fault = faultOf("A", { Name: "www.other.org.", IP: "10.0.0.1" }, undefined, "/Changes/2");
-  assert.equal(fault.code, "name_outside_domain");
+  const error = errorOf("A", { Name: "www.other.org.", IP: "10.0.0.1" }, undefined, "/Changes/2");
+  assert.equal(error.code, "name_outside_domain");
   assert.deepEqual(
-    fault.errors.map(({ pointer, code }) => [pointer, code]),
+    error.errors.map(({ pointer, code }) => [pointer, code]),
     [["/Changes/2/Name", "name_outside_domain"]],
   );
-  assert.equal(fault.errors[0]?.detail, 'Name must be "example.com" or a name inside it, not "www.other.org.".');
+  assert.equal(error.errors[0]?.detail, 'Name must be "example.com" or a name inside it, not "www.other.org.".');
   assert.deepEqual(
-    faultOf("A", { Name: "www.other.org.", IP: "x" }).errors.map(({ pointer }) => pointer),
+    errorOf("A", { Name: "www.other.org.", IP: "x" }).errors.map(({ pointer }) => pointer),
     ["/IP"],
   );
 });
@@ -252,10 +252,10 @@ test("absent fields of an edit stay", () => {
   assert.equal(readRecord("SRV", { Proto: "udp" }, example, srv).value, "_s._udp 3 2 1 t.example.com");
   assert.equal(readRecord("SRV", { Weight: 0, Target: "." }, example, srv).value, "_s._tcp 3 0 1 .");
   const mx = readRecord("MX", { HostName: ".", TTL: 5 }, example);
-  assert.equal(faultOf("MX", { Priority: 7 }, mx).errors[0]?.pointer, "/Priority");
+  assert.equal(errorOf("MX", { Priority: 7 }, mx).errors[0]?.pointer, "/Priority");
   assert.equal(readRecord("MX", { HostName: "m", Priority: 7 }, example, mx).value, "7 m.example.com");
   const cname = readRecord("CNAME", { MnemonicName: "a", Name: "b" }, example);
-  assert.equal(faultOf("CNAME", { MnemonicName: "b" }, cname).errors[0]?.pointer, "/MnemonicName");
+  assert.equal(errorOf("CNAME", { MnemonicName: "b" }, cname).errors[0]?.pointer, "/MnemonicName");
   assert.deepEqual(
     readRecord("TXT", { Text: "", Name: "" }, example, { type: "TXT", owner: "a", ttl: 1, value: "x" }),
     {

@@ -92,13 +92,13 @@ export function readRecord(
   at = "",
 ): StoredRecord {
   const spec = recordSpecs[type];
-  const faults: FieldError[] = [];
+  const errors: FieldError[] = [];
   const reading: Reading = {
     fields,
     domain: domain.ascii,
     old: previous && partsOf(previous),
     refuse(field, { code, reason }) {
-      faults.push(fieldError(`${at}/${field}`, code, `${field} ${reason}.`));
+      errors.push(fieldError(`${at}/${field}`, code, `${field} ${reason}.`));
     },
   };
   const owner = readOwnerOf(type, reading, previous);
@@ -110,7 +110,7 @@ export function readRecord(
     reading.refuse(field, refuseName("format_invalid", `must not make an alias of itself, as ${quote(value)} is`));
   }
   if (labels[0] !== undefined) checkServedName(spec, reading, owner, labels[0]);
-  if (faults.length > 0) throw invalidRecord(faults);
+  if (errors.length > 0) throw invalidRecord(errors);
   const read = { type, owner, ttl: fields.TTL ?? previous?.ttl ?? limits.ttl, value };
   // Clients write names in any letter case: an update with equal names keeps the stored spelling.
   return previous !== undefined && recordKey(previous) === recordKey(read) ? { ...previous, ttl: read.ttl } : read;
@@ -135,11 +135,11 @@ export function checkFields(type: RecordType, fields: RecordFields, isEdit: bool
 }
 
 /** Returns the error of these fields. `name_outside_domain` is reported only if all fields are valid. */
-function invalidRecord(faults: readonly FieldError[]): ApiError {
-  const fields = faults.filter(({ code }) => code !== "name_outside_domain");
+function invalidRecord(errors: readonly FieldError[]): ApiError {
+  const fields = errors.filter(({ code }) => code !== "name_outside_domain");
   return fields.length > 0
     ? invalidFields(fields)
-    : new ApiError("name_outside_domain", faults[0]?.detail ?? "", faults);
+    : new ApiError("name_outside_domain", errors[0]?.detail ?? "", errors);
 }
 
 /** Input and errors of one `readRecord`. */

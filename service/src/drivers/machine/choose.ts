@@ -118,7 +118,7 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
     boots: accelerator === "kvm" ? availableParallelism() * 2 : availableParallelism(),
     now,
     random,
-    fault: (sentence, error) => log("error", sentence, { error }),
+    logError: (sentence, error) => log("error", sentence, { error }),
   });
   const name = accelerator === "kvm" ? "QEMU with KVM" : "QEMU, emulated";
   const costs = trials.filter((trial) => !trial.works).map(({ detail }) => `          ${detail}`);

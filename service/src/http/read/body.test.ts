@@ -10,7 +10,7 @@ import { readFields } from "./fields.ts";
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const field = Type.Object({ a: Type.Optional(Type.String()) });
 
-/** The text of the one field `a`, or the code of the fault. */
+/** The text of the one field `a`, or the code of the error. */
 function read(body: string | Uint8Array, headers: BodyHeaders = {}, strict = false): string | undefined {
   try {
     const raw = decodeBody(typeof body === "string" ? encode(body) : body, headers, strict);

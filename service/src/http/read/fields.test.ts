@@ -15,18 +15,18 @@ function read(schema: TObject, body: string, strict = false) {
 
 /** What is read of a good body. */
 function value(schema: TObject, body: string, strict = false): unknown {
-  const { value, faults } = read(schema, body, strict);
-  assert.deepEqual(faults, [], body);
+  const { value, errors } = read(schema, body, strict);
+  assert.deepEqual(errors, [], body);
   return value;
 }
 
-/** Pointer and code of each fault. */
-function faults(schema: TObject, body: string, strict = false): string[] {
-  return read(schema, body, strict).faults.map(({ pointer, code }) => `${pointer} ${code}`);
+/** Pointer and code of each error. */
+function errors(schema: TObject, body: string, strict = false): string[] {
+  return read(schema, body, strict).errors.map(({ pointer, code }) => `${pointer} ${code}`);
 }
 
 function details(schema: TObject, body: string, strict = false): string[] {
-  return read(schema, body, strict).faults.map(({ detail }) => detail);
+  return read(schema, body, strict).errors.map(({ detail }) => detail);
 }
 
 const plain = Type.Object({ Name: optional(text()), Size: optional(integer(0, 9)), On: optional(boolean()) });
@@ -60,7 +60,7 @@ test("rule 8: other names, the first that is present and not empty", () => {
   assert.deepEqual(value(schema, '{"Title":"c","DomainName":"b","Name":""}'), { Name: "b" });
   assert.deepEqual(value(schema, '{"Title":"c","DomainName":" ","Name":null}'), { Name: "c" });
   assert.deepEqual(value(schema, "Title=c&DomainName=&Name="), { Name: "c" });
-  assert.deepEqual(faults(schema, '{"Title":"","DomainName":7.5e999}'), ["/Name type_mismatch"]);
+  assert.deepEqual(errors(schema, '{"Title":"","DomainName":7.5e999}'), ["/Name type_mismatch"]);
   const edit = Type.Object({ Name: optional(text({ "x-also": ["Title"] })) });
   assert.deepEqual(value(edit, '{"Title":""}'), { Name: "" });
 });
@@ -100,9 +100,9 @@ test("rule 10: null is absent; empty text is absent for all but text", () => {
     Raw: text({ "x-verbatim": true }),
   });
   const missing = ["/Text", "/Number", "/List", "/Raw"].map((pointer) => `${pointer} field_required`);
-  assert.deepEqual(faults(required, "{}"), missing);
-  assert.deepEqual(faults(required, '{"Text":"","Number":"","List":"","Raw":""}'), missing);
-  assert.deepEqual(faults(required, '{"Text":null,"Number":null,"List":null,"Raw":null}'), missing);
+  assert.deepEqual(errors(required, "{}"), missing);
+  assert.deepEqual(errors(required, '{"Text":"","Number":"","List":"","Raw":""}'), missing);
+  assert.deepEqual(errors(required, '{"Text":null,"Number":null,"List":null,"Raw":null}'), missing);
 });
 
 test("rule 11: an absent field of an update is absent in its value", () => {
@@ -139,31 +139,31 @@ test("lists of ids and texts", () => {
     ['{"Names":true}', { Names: ["true"] }],
   ];
   for (const [body, wanted] of rows) assert.deepEqual(value(rich, body), wanted, body);
-  assert.deepEqual(faults(rich, '{"Keys":{"0":1}}'), ["/Keys type_mismatch"]);
-  assert.deepEqual(faults(rich, "Keys[a]=1"), ["/Keys type_mismatch"]);
-  assert.deepEqual(faults(rich, '{"Keys":[1,"x",0,[2],{}]}'), [
+  assert.deepEqual(errors(rich, '{"Keys":{"0":1}}'), ["/Keys type_mismatch"]);
+  assert.deepEqual(errors(rich, "Keys[a]=1"), ["/Keys type_mismatch"]);
+  assert.deepEqual(errors(rich, '{"Keys":[1,"x",0,[2],{}]}'), [
     "/Keys/1 type_mismatch",
     "/Keys/2 out_of_range",
     "/Keys/3 type_mismatch",
     "/Keys/4 type_mismatch",
   ]);
-  assert.deepEqual(faults(rich, '{"Keys":"1,x"}'), ["/Keys/1 type_mismatch"]);
+  assert.deepEqual(errors(rich, '{"Keys":"1,x"}'), ["/Keys/1 type_mismatch"]);
 });
 
 test("lists that ignore items that are not integers", () => {
   const schema = Type.Object({ SshKeys: optional(list(id({ "x-id": true }), { "x-skip": true })) });
   assert.deepEqual(value(schema, '{"SshKeys":"System.Collections.Generic.List`1[System.Int32]"}'), { SshKeys: [] });
   assert.deepEqual(value(schema, '{"SshKeys":[1,"x",{},2.5,0,3]}'), { SshKeys: [1, 3] });
-  assert.deepEqual(faults(schema, '{"SshKeys":[1,-3]}'), ["/SshKeys/1 out_of_range"]);
-  assert.deepEqual(faults(schema, '{"SshKeys":[1,"x"]}', true), ["/SshKeys/1 type_mismatch"]);
+  assert.deepEqual(errors(schema, '{"SshKeys":[1,-3]}'), ["/SshKeys/1 out_of_range"]);
+  assert.deepEqual(errors(schema, '{"SshKeys":[1,"x"]}', true), ["/SshKeys/1 type_mismatch"]);
 });
 
 test("limits of the number of items", () => {
   const schema = Type.Object({ Keys: list(id(), { minItems: 1, maxItems: 2 }) });
-  assert.deepEqual(faults(schema, '{"Keys":[]}'), ["/Keys too_short"]);
-  assert.deepEqual(faults(schema, '{"Keys":[null]}'), ["/Keys too_short"]);
-  assert.deepEqual(faults(schema, '{"Keys":[1,2,3]}'), ["/Keys too_long"]);
-  assert.deepEqual(faults(schema, '{"Keys":["x"]}'), ["/Keys/0 type_mismatch"]);
+  assert.deepEqual(errors(schema, '{"Keys":[]}'), ["/Keys too_short"]);
+  assert.deepEqual(errors(schema, '{"Keys":[null]}'), ["/Keys too_short"]);
+  assert.deepEqual(errors(schema, '{"Keys":[1,2,3]}'), ["/Keys too_long"]);
+  assert.deepEqual(errors(schema, '{"Keys":["x"]}'), ["/Keys/0 type_mismatch"]);
   assert.deepEqual(details(schema, '{"Keys":[1,2,3]}'), ["Keys must have at most 2 items, not 3."]);
 });
 
@@ -182,8 +182,8 @@ test("maps", () => {
   ];
   for (const [body, labels] of rows) assert.deepEqual(value(rich, body), { Labels: labels }, body);
   for (const body of ['{"Labels":[]}', '{"Labels":"a=b"}', '{"Labels":7}', "Labels=a"])
-    assert.deepEqual(faults(rich, body), ["/Labels type_mismatch"], body);
-  assert.deepEqual(faults(rich, '{"Labels":{"a/b/c":"x","__proto__":"x","k":"-","l":{},"m":[1]}}'), [
+    assert.deepEqual(errors(rich, body), ["/Labels type_mismatch"], body);
+  assert.deepEqual(errors(rich, '{"Labels":{"a/b/c":"x","__proto__":"x","k":"-","l":{},"m":[1]}}'), [
     "/Labels/a~1b~1c format_invalid",
     "/Labels/__proto__ format_invalid",
     "/Labels/k format_invalid",
@@ -191,7 +191,7 @@ test("maps", () => {
     "/Labels/m type_mismatch",
   ]);
   const many = Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`k${index}`, ""]));
-  assert.deepEqual(faults(rich, JSON.stringify({ Labels: many })), ["/Labels too_long"]);
+  assert.deepEqual(errors(rich, JSON.stringify({ Labels: many })), ["/Labels too_long"]);
 });
 
 test("lists of objects", () => {
@@ -210,8 +210,8 @@ test("lists of objects", () => {
     "Rules.Source=any",
     "Rules[].Source=any",
   ])
-    assert.deepEqual(faults(rich, body), ["/Rules type_mismatch"], body);
-  assert.deepEqual(faults(rich, '{"Rules":[{"Source":"a"},{"Port":0},7,null,[]]}'), [
+    assert.deepEqual(errors(rich, body), ["/Rules type_mismatch"], body);
+  assert.deepEqual(errors(rich, '{"Rules":[{"Source":"a"},{"Port":0},7,null,[]]}'), [
     "/Rules/1/Source field_required",
     "/Rules/1/Port out_of_range",
     "/Rules/2 type_mismatch",
@@ -229,19 +229,19 @@ test("objects inside objects", () => {
   ])
     assert.deepEqual(value(rich, body), { Quotas: { Servers: 3, CPU: 4 } }, body);
   for (const body of ['{"Quotas":[]}', '{"Quotas":"3"}', "Quotas=3", '{"Quotas":7}'])
-    assert.deepEqual(faults(rich, body), ["/Quotas type_mismatch"], body);
-  assert.deepEqual(faults(rich, "Quotas[CPU]=x&Quotas[Servers][0]=1"), [
+    assert.deepEqual(errors(rich, body), ["/Quotas type_mismatch"], body);
+  assert.deepEqual(errors(rich, "Quotas[CPU]=x&Quotas[Servers][0]=1"), [
     "/Quotas/Servers type_mismatch",
     "/Quotas/CPU type_mismatch",
   ]);
   const nested = Type.Object({ RateLimit: optional(Type.Object({ Requests: integer(1, 9), Seconds: integer(1, 9) })) });
-  assert.deepEqual(faults(nested, '{"RateLimit":{"Seconds":1}}'), ["/RateLimit/Requests field_required"]);
-  assert.deepEqual(faults(nested, '{"RateLimit":{}}').length, 2);
+  assert.deepEqual(errors(nested, '{"RateLimit":{"Seconds":1}}'), ["/RateLimit/Requests field_required"]);
+  assert.deepEqual(errors(nested, '{"RateLimit":{}}').length, 2);
 });
 
 test("all errors, in the order and spelling of the schema", () => {
   const body = Type.Object({ Name: name(), CPU: integer(1, 64), Type: word(["A", "B"]), When: date() });
-  assert.deepEqual(faults(body, '{"when":"x","type":"C","cpu":900}'), [
+  assert.deepEqual(errors(body, '{"when":"x","type":"C","cpu":900}'), [
     "/Name field_required",
     "/CPU out_of_range",
     "/Type value_not_allowed",
@@ -285,20 +285,20 @@ test("no error sentence contains a line break", () => {
 
 test("at most a thousand errors are reported", () => {
   const body = JSON.stringify({ Keys: Array.from({ length: 5000 }, () => "x") });
-  assert.equal(faults(rich, body).length, 1000);
+  assert.equal(errors(rich, body).length, 1000);
 });
 
 test("strict: unknown fields, and names in other letter case", () => {
-  assert.deepEqual(faults(plain, '{"Name":"a","Nam/e":1,"size":1,"__proto__":2}', true), [
+  assert.deepEqual(errors(plain, '{"Name":"a","Nam/e":1,"size":1,"__proto__":2}', true), [
     "/Nam~1e unknown_field",
     "/size unknown_field",
     "/__proto__ unknown_field",
   ]);
-  assert.deepEqual(faults(rich, '{"Rules":[{"Source":"a","x":1}],"Quotas":{"cpu":1}}', true), [
+  assert.deepEqual(errors(rich, '{"Rules":[{"Source":"a","x":1}],"Quotas":{"cpu":1}}', true), [
     "/Rules/0/x unknown_field",
     "/Quotas/cpu unknown_field",
   ]);
-  assert.deepEqual(faults(plain, "name=a&Size=1", true), ["/name unknown_field"]);
+  assert.deepEqual(errors(plain, "name=a&Size=1", true), ["/name unknown_field"]);
   assert.deepEqual(value(plain, "Name=a&Size=1&On=true", true), { Name: "a", Size: 1, On: true });
 });
 
@@ -307,7 +307,7 @@ test("strict: keys of responses are accepted if the schema lists them", () => {
   const schema = Type.Object({ Rules: optional(list(rule)) }, { "x-shown": ["ConfirmBy"] });
   const body = '{"Rules":[{"Source":"any","Packets":7}],"ConfirmBy":null}';
   assert.deepEqual(value(schema, body, true), { Rules: [{ Source: "any" }] });
-  assert.deepEqual(faults(schema, '{"Packets":7,"Rules":[{"Source":"any","packets":7}]}', true), [
+  assert.deepEqual(errors(schema, '{"Packets":7,"Rules":[{"Source":"any","packets":7}]}', true), [
     "/Rules/0/packets unknown_field",
     "/Packets unknown_field",
   ]);
@@ -315,10 +315,10 @@ test("strict: keys of responses are accepted if the schema lists them", () => {
 
 test("strict: fields given twice", () => {
   const also = Type.Object({ Name: text({ "x-also": ["DomainName"] }) });
-  assert.deepEqual(faults(plain, '{"Name":"a","Name":"a"}', true), ["/Name duplicate_field"]);
-  assert.deepEqual(faults(plain, "Name=a&Name=b", true), ["/Name duplicate_field"]);
-  assert.deepEqual(faults(also, '{"Name":"a","DomainName":"b"}', true), ["/Name duplicate_field"]);
-  assert.deepEqual(faults(rich, '{"Labels":{"a":"1","a":"2"},"Rules":[{"Source":"a","Source":"a"}]}', true), [
+  assert.deepEqual(errors(plain, '{"Name":"a","Name":"a"}', true), ["/Name duplicate_field"]);
+  assert.deepEqual(errors(plain, "Name=a&Name=b", true), ["/Name duplicate_field"]);
+  assert.deepEqual(errors(also, '{"Name":"a","DomainName":"b"}', true), ["/Name duplicate_field"]);
+  assert.deepEqual(errors(rich, '{"Labels":{"a":"1","a":"2"},"Rules":[{"Source":"a","Source":"a"}]}', true), [
     "/Labels/a duplicate_field",
     "/Rules/0/Source duplicate_field",
   ]);
@@ -327,18 +327,18 @@ test("strict: fields given twice", () => {
 });
 
 test("strict: values are not converted, but null is still absent", () => {
-  assert.deepEqual(faults(plain, '{"Name":17,"Size":"1","On":1}', true), [
+  assert.deepEqual(errors(plain, '{"Name":17,"Size":"1","On":1}', true), [
     "/Name type_mismatch",
     "/Size type_mismatch",
     "/On type_mismatch",
   ]);
-  assert.deepEqual(faults(rich, '{"Keys":7,"Names":"a,b","Labels":{"n":1},"Quotas":""}', true), [
+  assert.deepEqual(errors(rich, '{"Keys":7,"Names":"a,b","Labels":{"n":1},"Quotas":""}', true), [
     "/Keys type_mismatch",
     "/Names type_mismatch",
     "/Labels/n type_mismatch",
     "/Quotas type_mismatch",
   ]);
-  assert.deepEqual(faults(rich, '{"Keys":[null]}', true), ["/Keys/0 type_mismatch"]);
-  assert.deepEqual(faults(plain, '{"Size":1.0}', true), ["/Size type_mismatch"]);
+  assert.deepEqual(errors(rich, '{"Keys":[null]}', true), ["/Keys/0 type_mismatch"]);
+  assert.deepEqual(errors(plain, '{"Size":1.0}', true), ["/Size type_mismatch"]);
   assert.deepEqual(value(plain, '{"Name":null,"Size":null}', true), {});
 });

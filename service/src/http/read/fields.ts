@@ -63,7 +63,7 @@ export const readFields = <S extends TObject>(
 /** The parsed fields. */
 interface Fields<S extends TObject> {
   readonly value: Static<S>;
-  readonly faults: FieldError[];
+  readonly errors: FieldError[];
 }
 
 /** Returns the same as `readFields`, with yields. */
@@ -79,13 +79,13 @@ export function* readInTurns<S extends TObject>(
   }
   const { strict } = options;
   const form = raw.kind === "form";
-  const reading: Reading = { strict, form, faults: [], ambiguous: false };
+  const reading: Reading = { strict, form, errors: [], ambiguous: false };
   const value = yield* readObject(plan, raw.fields, reading, "");
   if (reading.ambiguous && raw.kind === "json" && raw.text !== null) {
     const fields = parseJson(raw.text, false) as JsonObject;
     return yield* readInTurns(schema, { kind: "json", fields, text: null }, options);
   }
-  return { value: value as Static<S>, faults: reading.faults };
+  return { value: value as Static<S>, errors: reading.errors };
 }
 
 function compileObject(schema: Schema, secret: boolean): Plan {
@@ -152,7 +152,7 @@ function* readObject(
 
   const value: Record<string, unknown> = {};
   for (const field of plan.fields) {
-    const before = reading.faults.length;
+    const before = reading.errors.length;
     if (reading.strict && isTwice(field, found, source))
       report(reading, pointer, field.step, "duplicate_field", `${field.name} is given more than once.`);
     const given = choose(found, field);
@@ -161,7 +161,7 @@ function* readObject(
     if (given !== undefined && read.inTurns !== undefined) result = yield* read.inTurns(given, reading, pointer, step);
     else if (given !== undefined) result = read(given, reading, pointer, step);
     if (result !== undefined && (result !== "" || !field.required)) value[field.name] = result;
-    else if (reading.faults.length > before) continue;
+    else if (reading.errors.length > before) continue;
     else if (field.required) report(reading, pointer, field.step, "field_required", `${field.name} is required.`);
     else if (field.fallback !== undefined) value[field.name] = field.fallback;
   }
@@ -187,7 +187,7 @@ function checkRules(plan: Plan, found: readonly unknown[], reading: Reading, poi
     return isFormNode(given) ? given.values.at(-1) : given;
   };
   for (const { field, code, detail } of [...checkForms(plan.forms, valueOf), ...checkRequires(plan.requires, valueOf)])
-    if (!reading.faults.some((fault) => fault.pointer === `${pointer}/${pointerStep(field)}`))
+    if (!reading.errors.some((error) => error.pointer === `${pointer}/${pointerStep(field)}`))
       report(reading, pointer, pointerStep(field), code, detail);
 }
 
@@ -260,21 +260,21 @@ function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
     if (items.length > maxItems)
       return reportProblem(reading, parent, step, label, { ...long, came: String(items.length) }, given);
     const pointer = `${parent}/${step}`;
-    const atStart = reading.faults.length;
+    const atStart = reading.errors.length;
     const values: unknown[] = [];
     for (const [index, entry] of items.entries()) {
-      const before = reading.faults.length;
+      const before = reading.errors.length;
       if (entry === null && (reading.strict || ofObjects))
         reportProblem(reading, pointer, String(index), label, withNull, entry);
       const value = readItem(entry, reading, pointer, String(index));
       if (value !== undefined && (value !== "" || !reading.strict)) values.push(value);
-      else if (reading.strict && reading.faults.length === before)
+      else if (reading.strict && reading.errors.length === before)
         reportProblem(reading, pointer, String(index), label, withNull, entry);
-      else if (skips && !reading.strict && reading.faults[before]?.code === "type_mismatch")
-        reading.faults.length = before;
+      else if (skips && !reading.strict && reading.errors[before]?.code === "type_mismatch")
+        reading.errors.length = before;
       yield;
     }
-    if (values.length < minItems && reading.faults.length === atStart)
+    if (values.length < minItems && reading.errors.length === atStart)
       return reportProblem(reading, parent, step, label, { ...short, came: String(values.length) }, given);
     return values;
   }

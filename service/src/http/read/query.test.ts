@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { contract } from "@brume/api/contract.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import fc from "fast-check";
-import { queryFault, readQuery } from "./query.ts";
+import { queryError, readQuery } from "./query.ts";
 
 /** Anything that a string can hold, halves of surrogate pairs too. */
 const unit = fc.oneof(fc.nat(0x7f), fc.nat(0xffff)).map((code) => String.fromCharCode(code));
@@ -14,8 +14,8 @@ const loose = { strict: false, change: false };
 const strict = { strict: true, change: false };
 const change = { strict: false, change: true };
 
-function faults(query: string, options = loose): string[] {
-  return readQuery(schema, query, options).faults.map(({ pointer, code }) => `${pointer} ${code}`);
+function errors(query: string, options = loose): string[] {
+  return readQuery(schema, query, options).errors.map(({ pointer, code }) => `${pointer} ${code}`);
 }
 
 test("valid queries", () => {
@@ -34,52 +34,52 @@ test("valid queries", () => {
     ["&&limit=5&", { limit: 5 }],
   ];
   for (const [query, value] of rows)
-    assert.deepEqual(readQuery(schema, query, loose), { value, dryRun: false, faults: [] }, query);
+    assert.deepEqual(readQuery(schema, query, loose), { value, dryRun: false, errors: [] }, query);
 });
 
 test("errors name the parameter", () => {
-  assert.deepEqual(faults("Limit=0&RECORDS=maybe&name=%zz"), [
+  assert.deepEqual(errors("Limit=0&RECORDS=maybe&name=%zz"), [
     "?name format_invalid",
     "?records type_mismatch",
     "?limit out_of_range",
   ]);
   assert.equal(
-    readQuery(schema, "limit=9999", loose).faults[0]?.detail,
+    readQuery(schema, "limit=9999", loose).errors[0]?.detail,
     'limit must be between 1 and 1000, not "9999".',
   );
 });
 
 test("dryRun, for changes only", () => {
   for (const query of ["dryRun=true", "DRYRUN=1", "dryrun=yes", "a=b&dryRun=true"])
-    assert.deepEqual(readQuery(undefined, query, change), { value: {}, dryRun: true, faults: [] }, query);
+    assert.deepEqual(readQuery(undefined, query, change), { value: {}, dryRun: true, errors: [] }, query);
   for (const query of ["", "dryRun=false", "dryRun=true&dryRun=0", "Name=x"])
-    assert.deepEqual(readQuery(undefined, query, change), { value: {}, dryRun: false, faults: [] }, query);
+    assert.deepEqual(readQuery(undefined, query, change), { value: {}, dryRun: false, errors: [] }, query);
   for (const query of ["dryRun", "dryRun=", "dryRun=%20", "dryRun=maybe", "dryRun=%zz"])
-    assert.equal(readQuery(undefined, query, change).faults[0]?.pointer, "?dryRun", query);
-  assert.deepEqual(readQuery(undefined, "dryRun=maybe", loose), { value: {}, dryRun: false, faults: [] });
+    assert.equal(readQuery(undefined, query, change).errors[0]?.pointer, "?dryRun", query);
+  assert.deepEqual(readQuery(undefined, "dryRun=maybe", loose), { value: {}, dryRun: false, errors: [] });
   assert.equal(readQuery(schema, "dryRun=true&limit=5", change).dryRun, true);
 });
 
 test("strict: unknown parameters and repeated ones", () => {
-  assert.deepEqual(faults("limit=5&what=1&dryRun=true&%ff=1", strict), [
+  assert.deepEqual(errors("limit=5&what=1&dryRun=true&%ff=1", strict), [
     "?what unknown_field",
     "?dryRun unknown_field",
     "?%ff unknown_field",
   ]);
-  assert.deepEqual(faults("limit=5&limit=6", strict), ["?limit duplicate_field"]);
-  assert.deepEqual(faults("limit=+5&records=1", strict), ["?records type_mismatch", "?limit type_mismatch"]);
-  assert.deepEqual(faults("label=a&label=b&limit=5&records=true", strict), []);
-  assert.deepEqual(readQuery(undefined, "x=1", { strict: true, change: true }).faults.length, 1);
+  assert.deepEqual(errors("limit=5&limit=6", strict), ["?limit duplicate_field"]);
+  assert.deepEqual(errors("limit=+5&records=1", strict), ["?records type_mismatch", "?limit type_mismatch"]);
+  assert.deepEqual(errors("label=a&label=b&limit=5&records=true", strict), []);
+  assert.deepEqual(readQuery(undefined, "x=1", { strict: true, change: true }).errors.length, 1);
 });
 
 test("all invalid parameters are reported at once, with their own code", () => {
   for (const query of ["limit=0", "limit=x", "cursor=%zz", "label=%zz"]) {
-    const fault = queryFault(readQuery(schema, query, loose).faults);
-    assert.equal(fault?.code, "query_invalid", query);
-    assert.equal(fault?.errors.length, 1);
-    assert.equal(fault?.errors[0]?.code, "query_invalid");
+    const error = queryError(readQuery(schema, query, loose).errors);
+    assert.equal(error?.code, "query_invalid", query);
+    assert.equal(error?.errors.length, 1);
+    assert.equal(error?.errors[0]?.code, "query_invalid");
   }
-  const several = queryFault(readQuery(schema, "records=maybe&limit=1e3", loose).faults);
+  const several = queryError(readQuery(schema, "records=maybe&limit=1e3", loose).errors);
   assert.deepEqual(
     several?.errors.map(({ pointer, code }) => [pointer, code]),
     [
@@ -87,13 +87,13 @@ test("all invalid parameters are reported at once, with their own code", () => {
       ["?limit", "query_invalid"],
     ],
   );
-  assert.equal(queryFault(readQuery(schema, "other=1", strict).faults), null);
-  assert.equal(queryFault([]), null);
+  assert.equal(queryError(readQuery(schema, "other=1", strict).errors), null);
+  assert.equal(queryError([]), null);
 });
 
 test("every query of the contract can be parsed", () => {
   for (const { query, method } of Object.values<Operation>(contract))
-    assert.deepEqual(readQuery(query, "", { strict: true, change: method !== "GET" }).faults, []);
+    assert.deepEqual(readQuery(query, "", { strict: true, change: method !== "GET" }).errors, []);
 });
 
 test("no query causes an unexpected exception", () => {
@@ -118,7 +118,7 @@ test("no query causes an unexpected exception", () => {
   );
   fc.assert(
     fc.property(query, fc.boolean(), fc.boolean(), (query, strict, change) => {
-      for (const { pointer } of readQuery(schema, query, { strict, change }).faults) assert.equal(pointer[0], "?");
+      for (const { pointer } of readQuery(schema, query, { strict, change }).errors) assert.equal(pointer[0], "?");
     }),
     { numRuns: 1000 },
   );

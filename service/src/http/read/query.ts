@@ -13,7 +13,7 @@ import { asciiLower, encodeHighBytes, pointerStep, quote } from "./text.ts";
 export interface QueryReading<S extends TObject> {
   readonly value: Static<S>;
   readonly dryRun: boolean;
-  readonly faults: FieldError[];
+  readonly errors: FieldError[];
 }
 
 const dryRunOnly = Type.Object({ dryRun: Type.Optional(Type.Boolean()) });
@@ -52,28 +52,28 @@ export function readQuery<S extends TObject>(
   query: string,
   options: { readonly strict: boolean; readonly change: boolean },
 ): QueryReading<S> {
-  if (query === "" && schema === undefined) return { value: {} as Static<S>, dryRun: false, faults: [] };
+  if (query === "" && schema === undefined) return { value: {} as Static<S>, dryRun: false, errors: [] };
   const plan = planOf(schema ?? nothing, options.change);
   const root = createNode();
-  const faults: FieldError[] = [];
+  const errors: FieldError[] = [];
   const unknown: FieldError[] = [];
   for (const [rawName, rawValue] of splitPairs(encodeHighBytes(query))) {
     const shown = decodePart(rawName) ?? rawName;
     const name = plan.names.get(asciiLower(shown));
     if (name === undefined) {
       if (options.strict)
-        unknown.push(fault(shown, "unknown_field", `The parameter ${quote(shown)} does not exist for this operation.`));
+        unknown.push(error(shown, "unknown_field", `The parameter ${quote(shown)} does not exist for this operation.`));
       continue;
     }
     const value = decodePart(rawValue ?? "");
-    if (value === null) faults.push(fault(name, "format_invalid", `${name} is not percent-encoded UTF-8.`));
+    if (value === null) errors.push(error(name, "format_invalid", `${name} is not percent-encoded UTF-8.`));
     else if (value.trim() !== "") take(reach(root, name).values, name, value);
-    else if (name === "dryRun") faults.push(fault(name, "type_mismatch", "dryRun must be true or false, not empty."));
+    else if (name === "dryRun") errors.push(error(name, "type_mismatch", "dryRun must be true or false, not empty."));
   }
   const read = readFields(plan.schema, { kind: "form", fields: root }, options);
-  for (const found of read.faults) faults.push({ ...found, pointer: `?${found.pointer.slice(1)}` });
+  for (const found of read.errors) errors.push({ ...found, pointer: `?${found.pointer.slice(1)}` });
   const { dryRun = false, ...value } = read.value as Record<string, unknown>;
-  return { value: value as Static<S>, dryRun: dryRun === true, faults: [...faults, ...unknown] };
+  return { value: value as Static<S>, dryRun: dryRun === true, errors: [...errors, ...unknown] };
 }
 
 function take(values: string[], name: string, value: string): void {
@@ -81,14 +81,14 @@ function take(values: string[], name: string, value: string): void {
   else values.push(value);
 }
 
-function fault(name: string, code: FieldError["code"], detail: string): FieldError {
+function error(name: string, code: FieldError["code"], detail: string): FieldError {
   return { pointer: `?${pointerStep(name)}`, code, detail };
 }
 
 const strictModeCodes: ReadonlySet<string> = new Set(["unknown_field", "duplicate_field"]);
 
 /** Returns the errors of the parameters of a read as one error; null: there are none, or only errors of strict mode. */
-export function queryFault(faults: readonly FieldError[]): ApiError | null {
-  const found = faults.filter(({ code }) => !strictModeCodes.has(code));
+export function queryError(errors: readonly FieldError[]): ApiError | null {
+  const found = errors.filter(({ code }) => !strictModeCodes.has(code));
   return found.length === 0 ? null : invalidQuery(found);
 }

@@ -8,11 +8,11 @@ import type { Mode } from "./scalar.ts";
 import { quote } from "./text.ts";
 
 /** Maximum number of errors of one request. */
-const maxFaults = 1000;
+const maxErrors = 1000;
 
 /** State of the parsing of one body. */
 export interface Reading extends Mode {
-  readonly faults: FieldError[];
+  readonly errors: FieldError[];
   /** The body contains two spellings of one name. */
   ambiguous: boolean;
 }
@@ -40,7 +40,7 @@ export function reportProblem(
 
 /** Reports an error at `parent/step`. Returns undefined. */
 export function report(reading: Reading, parent: string, step: string, code: FieldCode, detail: string): undefined {
-  if (reading.faults.length < maxFaults) reading.faults.push({ pointer: `${parent}/${step}`, code, detail });
+  if (reading.errors.length < maxErrors) reading.errors.push({ pointer: `${parent}/${step}`, code, detail });
   return undefined;
 }
 

@@ -16,8 +16,8 @@ function read(schema: TObject, body: string, strict = false) {
 
 /** What is read of a good body. */
 function value(schema: TObject, body: string, strict = false): unknown {
-  const { value, faults } = read(schema, body, strict);
-  assert.deepEqual(faults, [], body);
+  const { value, errors } = read(schema, body, strict);
+  assert.deepEqual(errors, [], body);
   return value;
 }
 
@@ -29,7 +29,7 @@ test("every body of the contract can be parsed", () => {
   assert.ok(bodies.length > 10);
   for (const { name, body } of bodies)
     assert.ok(
-      read(body, "{}").faults.every(({ code }) => code === "field_required"),
+      read(body, "{}").errors.every(({ code }) => code === "field_required"),
       name,
     );
 });
@@ -59,10 +59,10 @@ test("parsing any fields does not throw, and strict mode never accepts more", ()
     fc.property(fc.oneof(json, form), fc.constantFrom(...bodies), (text, { body }) => {
       try {
         const relaxed = read(body, text);
-        for (const { pointer, detail } of relaxed.faults) assert.ok(pointer.startsWith("/") && !/[\r\n]/.test(detail));
+        for (const { pointer, detail } of relaxed.errors) assert.ok(pointer.startsWith("/") && !/[\r\n]/.test(detail));
         // Strict mode ignores a field of responses (`DomainID`) that the lenient one reads as a field of the request (`DomainId`).
-        const spelt = relaxed.faults.filter(({ pointer }) => namesIn(text).includes(pointer.split("/")[1] ?? ""));
-        if (read(body, text, true).faults.length === 0) assert.deepEqual(spelt, []);
+        const spelt = relaxed.errors.filter(({ pointer }) => namesIn(text).includes(pointer.split("/")[1] ?? ""));
+        if (read(body, text, true).errors.length === 0) assert.deepEqual(spelt, []);
       } catch (error) {
         assert.ok(error instanceof ApiError, String(error));
       }

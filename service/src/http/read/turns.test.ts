@@ -32,7 +32,7 @@ test("the errors of a list have the same order in slices", () => {
   const body = bodyOf(["one", "too long for it", "two", "too long as well"]);
   const { value } = run(readInTurns(schema, body, { strict: true }));
   assert.deepEqual(
-    value.faults.map(({ pointer }) => pointer),
+    value.errors.map(({ pointer }) => pointer),
     ["/Rules/1/Name", "/Rules/3/Name"],
   );
 });

@@ -8,19 +8,19 @@ import type { LinkRow, NetworkRow } from "../../network/table.ts";
 /** Returns the errors of the fields that the type uses. Fields of other types are ignored. */
 export function checkActionInput(body: Partial<ActionInput>): FieldError[] {
   const { Type: type, NetworkID, NetworkLinkID, Bandwidth, IP } = body;
-  const faults: FieldError[] = [];
+  const errors: FieldError[] = [];
   const required = (field: string, more = "") =>
-    faults.push(fieldError(`/${field}`, "field_required", `${field} is required for ${type}${more}.`));
+    errors.push(fieldError(`/${field}`, "field_required", `${field} is required for ${type}${more}.`));
   const selects = NetworkID !== undefined || NetworkLinkID !== undefined;
   if (type === "AddNetwork" && NetworkID === undefined) required("NetworkID");
   if ((type === "RemoveNetwork" || type === "EditNetworkBandwidth") && !selects)
     required("NetworkID", ", or NetworkLinkID instead");
   if (type === "EditNetworkBandwidth" && Bandwidth === undefined) required("Bandwidth");
   if (type === "AddNetwork" && IP && !ipaddr.IPv4.isValidFourPartDecimal(IP))
-    faults.push(
+    errors.push(
       fieldError("/IP", "format_invalid", `IP must be an IPv4 address such as 10.0.0.5, not ${JSON.stringify(IP)}.`),
     );
-  return faults;
+  return errors;
 }
 
 type Named = Pick<ActionInput, "NetworkID" | "NetworkLinkID">;

@@ -83,10 +83,10 @@ const images = { images: [imageRow(9, { state: "Failed" })] };
 
 test("planned together, all errors of fields are reported at once and no server is planned", () => {
   const planned = () => planTogether(membersOf(body), references(images));
-  assert.throws(planned, (fault) => {
-    assert.ok(fault instanceof ApiError);
-    assert.equal(fault.code, "validation_failed");
-    const pointers = fault.errors.map(({ pointer }) => pointer);
+  assert.throws(planned, (error) => {
+    assert.ok(error instanceof ApiError);
+    assert.equal(error.code, "validation_failed");
+    const pointers = error.errors.map(({ pointer }) => pointer);
     assert.deepEqual(pointers, ["/Servers/1/ImageID", "/Servers/1/SshKeys/0", "/Servers/2/NetworkID"]);
     return true;
   });
@@ -97,9 +97,9 @@ test("planned together, all errors of fields are reported at once and no server 
 });
 
 test("planned independently, the valid servers are planned", () => {
-  const planned = planEach(membersOf(body), references(images)).map(({ index, spec, fault }) => [
+  const planned = planEach(membersOf(body), references(images)).map(({ index, spec, error }) => [
     index,
-    spec?.name ?? fault?.code,
+    spec?.name ?? error?.code,
   ]);
   assert.deepEqual(planned, [
     [0, "a"],

@@ -54,15 +54,15 @@ export function checkBatch(body: Partial<CreateBatchInput>): FieldError[] {
 }
 
 function checkNames({ spec, at }: Member): FieldError[] {
-  const faults: FieldError[] = [];
+  const errors: FieldError[] = [];
   const { Name, HostName, Labels = {} } = spec;
-  if (Name === undefined) faults.push(fieldError(at("Name"), "field_required", "Name is required."));
+  if (Name === undefined) errors.push(fieldError(at("Name"), "field_required", "Name is required."));
   else if (Array.from(Name).length > mostCharacters)
-    faults.push(
+    errors.push(
       fieldError(at("Name"), "too_long", `Name must be at most ${mostCharacters} characters long, not "${Name}".`),
     );
   if (HostName && !hostName.test(HostName))
-    faults.push(
+    errors.push(
       fieldError(
         at("HostName"),
         "format_invalid",
@@ -71,19 +71,19 @@ function checkNames({ spec, at }: Member): FieldError[] {
     );
   const labels = Object.keys(Labels).length;
   if (labels > maxLabels)
-    faults.push(fieldError(at("Labels"), "too_long", `Labels must have at most ${maxLabels} labels, not ${labels}.`));
-  return faults;
+    errors.push(fieldError(at("Labels"), "too_long", `Labels must have at most ${maxLabels} labels, not ${labels}.`));
+  return errors;
 }
 
 /** Removes duplicates: an error in a field that all servers share occurs once per server. */
-function unique(faults: readonly FieldError[]): FieldError[] {
-  return [...new Map(faults.map((fault) => [`${fault.pointer} ${fault.code}`, fault])).values()];
+function unique(errors: readonly FieldError[]): FieldError[] {
+  return [...new Map(errors.map((error) => [`${error.pointer} ${error.code}`, error])).values()];
 }
 
 /** A server of a group with its spec, or with the error that prevents it. */
 export type Planned = { readonly index: number } & (
-  | { readonly spec: ServerSpec; readonly fault?: never }
-  | { readonly spec?: never; readonly fault: ApiError }
+  | { readonly spec: ServerSpec; readonly error?: never }
+  | { readonly spec?: never; readonly error: ApiError }
 );
 
 /** True if the error fails one server only: with `BestEffort`, an invalid field of an element of `Servers`. */
@@ -98,12 +98,12 @@ export function planEach(
 ): Planned[] {
   return members.map((member, index) => {
     const ofElement = elementErrors.filter(({ pointer }) => pointer.startsWith(`/Servers/${index}/`));
-    if (ofElement.length > 0) return { index, fault: invalidFields(ofElement) };
+    if (ofElement.length > 0) return { index, error: invalidFields(ofElement) };
     try {
       return { index, spec: planServer(member, references) };
-    } catch (fault) {
-      if (fault instanceof ApiError) return { index, fault };
-      throw fault;
+    } catch (error) {
+      if (error instanceof ApiError) return { index, error };
+      throw error;
     }
   });
 }
@@ -111,10 +111,10 @@ export function planEach(
 /** Plans all servers together. Throws `validation_failed` with all errors of fields and references, else the first other error. */
 export function planTogether(members: readonly Member[], references: References): ServerSpec[] {
   const planned = planEach(members, references);
-  const faults = planned.flatMap(({ fault }) => fault ?? []);
-  const invalid = unique(faults.flatMap((fault) => (fault.code === "validation_failed" ? fault.errors : [])));
+  const errors = planned.flatMap(({ error }) => error ?? []);
+  const invalid = unique(errors.flatMap((error) => (error.code === "validation_failed" ? error.errors : [])));
   if (invalid.length > 0) throw invalidFields(invalid);
-  if (faults[0] !== undefined) throw faults[0];
+  if (errors[0] !== undefined) throw errors[0];
   const specs = planned.flatMap(({ spec }) => spec ?? []);
   requireDistinctAddresses(specs);
   return specs;

@@ -39,10 +39,10 @@ export function planCopy(
 ): ServerSpec {
   const { server, sizes } = source;
   const image = { id: server.image_id, name: server.image_name, family: server.family, guest: server.guest };
-  const faults = checkCopy(body);
+  const errors = checkCopy(body);
   const network = body.NetworkId === undefined ? null : (references.networks.get(body.NetworkId) ?? null);
   if (body.NetworkId !== undefined && network === null)
-    faults.push(
+    errors.push(
       fieldError(
         "/NetworkId",
         "unknown_reference",
@@ -50,8 +50,8 @@ export function planCopy(
       ),
     );
   const chosen = body.SshKeys && chooseKeys(body.SshKeys, references.keys, server.family, "/SshKeys");
-  faults.push(...(chosen?.faults ?? []), ...checkUserData(image, body.UserData, "/UserData"));
-  if (faults.length > 0) throw invalidFields(faults);
+  errors.push(...(chosen?.errors ?? []), ...checkUserData(image, body.UserData, "/UserData"));
+  if (errors.length > 0) throw invalidFields(errors);
   if (network !== null && network.location !== server.location)
     throw errorAt(
       "location_mismatch",

@@ -9,7 +9,7 @@ import { planServer, single } from "./plan.ts";
 const plan = (spec: Partial<CreateServerInput> = {}, more = {}) =>
   planServer(single({ Name: "web-1", ...spec }), references(more));
 
-function faultOf(spec: Partial<CreateServerInput>, more = {}): ApiError {
+function errorOf(spec: Partial<CreateServerInput>, more = {}): ApiError {
   try {
     plan(spec, more);
   } catch (error) {
@@ -18,7 +18,7 @@ function faultOf(spec: Partial<CreateServerInput>, more = {}): ApiError {
   return assert.fail("it was planned");
 }
 const entriesOf = (spec: Partial<CreateServerInput>, more = {}) =>
-  faultOf(spec, more).errors.map(({ pointer, code }) => `${pointer} ${code}`);
+  errorOf(spec, more).errors.map(({ pointer, code }) => `${pointer} ${code}`);
 
 test("a name is sufficient; the rest are defaults", () => {
   assert.deepEqual(plan(), serverSpec());
@@ -98,7 +98,7 @@ test("all missing references are reported at once, each at its pointer", () => {
 test("user data that an image without cloud-init would ignore is rejected", () => {
   const config = "#cloud-config\nusers:\n  - name: ann\n    sudo: true\npackages: [vim]\ntimezone: UTC\nruncmd: [id]\n";
   const refused = (UserData: string) =>
-    faultOf({ UserData })
+    errorOf({ UserData })
       .errors.map(({ pointer, code, detail }) => `${pointer} ${code} ${detail}`)
       .join();
   const must =
@@ -146,9 +146,9 @@ test("each other error is reported alone", () => {
     [{ ImageID: "2", HDD: 1 }, {}, "disk_too_small", /needs 2 GB, the disk has 1 GB/],
   ];
   for (const [spec, more, code, detail] of cases) {
-    const fault = faultOf(spec, more);
-    assert.equal(fault.code, code);
-    assert.match(fault.message, detail);
+    const error = errorOf(spec, more);
+    assert.equal(error.code, code);
+    assert.match(error.message, detail);
   }
 });
 

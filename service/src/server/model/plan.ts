@@ -66,10 +66,10 @@ export interface ServerSpec {
 
 /** Returns the errors that the schema cannot express and that need no stored object. */
 export function checkServerInput({ spec, at }: Pick<Member, "spec" | "at">): FieldError[] {
-  const faults: FieldError[] = [];
+  const errors: FieldError[] = [];
   const bytes = Buffer.byteLength(spec.UserData ?? "");
   if (bytes > serverLimits.userData)
-    faults.push(
+    errors.push(
       fieldError(
         at("UserData"),
         "too_long",
@@ -77,14 +77,14 @@ export function checkServerInput({ spec, at }: Pick<Member, "spec" | "at">): Fie
       ),
     );
   if (spec.NetworkIP && !ipaddr.IPv4.isValidFourPartDecimal(spec.NetworkIP))
-    faults.push(
+    errors.push(
       fieldError(
         at("NetworkIP"),
         "format_invalid",
         `NetworkIP must be an IPv4 address such as 10.0.0.5, not ${JSON.stringify(spec.NetworkIP)}.`,
       ),
     );
-  return faults;
+  return errors;
 }
 
 /** Returns an error for user data that the guest of the image would ignore. Only Tiny Linux has such limits. */
@@ -100,7 +100,7 @@ export function checkUserData(
   return [fieldError(pointer, "value_not_allowed", detail)];
 }
 
-const isFault = (found: object): found is FieldError => "pointer" in found;
+const isFieldError = (found: object): found is FieldError => "pointer" in found;
 
 /** Returns the SSH keys of a body without duplicates, and an error at `pointer` for each that does not exist or that the family cannot use. */
 export function chooseKeys(
@@ -108,19 +108,19 @@ export function chooseKeys(
   known: ReadonlyMap<number, SshKeyRow>,
   family: ImageRow["family"] | null,
   pointer: string,
-): { readonly keys: SshKeyRow[]; readonly faults: FieldError[] } {
+): { readonly keys: SshKeyRow[]; readonly errors: FieldError[] } {
   const keys = new Map<number, SshKeyRow>();
-  const faults: FieldError[] = [];
+  const errors: FieldError[] = [];
   for (const [index, id] of ids.entries()) {
     const at = `${pointer}/${index}`;
     const key = known.get(id);
     if (key === undefined)
-      faults.push(fieldError(at, "unknown_reference", `SshKeys: SSH key ${id} does not exist in this project.`));
+      errors.push(fieldError(at, "unknown_reference", `SshKeys: SSH key ${id} does not exist in this project.`));
     else if (family === "Windows")
-      faults.push(fieldError(at, "value_not_allowed", "SshKeys must be empty for an image of the family Windows."));
+      errors.push(fieldError(at, "value_not_allowed", "SshKeys must be empty for an image of the family Windows."));
     else keys.set(id, key);
   }
-  return { keys: [...keys.values()], faults };
+  return { keys: [...keys.values()], errors };
 }
 
 /** Throws `location_mismatch` if the image is in another location. */
@@ -145,17 +145,17 @@ const upTo = (step: number, value: number): number => Math.ceil(value / step) * 
  */
 export function planServer(member: Member, references: References): ServerSpec {
   const { spec, at } = member;
-  const faults = checkServerInput(member);
+  const errors = checkServerInput(member);
   const take = <T extends object>(found: T | FieldError): T | null => {
-    if (!isFault(found)) return found;
-    faults.push(found);
+    if (!isFieldError(found)) return found;
+    errors.push(found);
     return null;
   };
-  if (spec.Name === undefined) faults.push(fieldError(at("Name"), "field_required", "Name is required."));
+  if (spec.Name === undefined) errors.push(fieldError(at("Name"), "field_required", "Name is required."));
   const image = take<ImageRow>(chooseImage(references.images, spec.ImageID, at("ImageID")));
   const network = spec.NetworkID === undefined ? null : (references.networks.get(spec.NetworkID) ?? null);
   if (spec.NetworkID !== undefined && network === null)
-    faults.push(
+    errors.push(
       fieldError(
         at("NetworkID"),
         "unknown_reference",
@@ -164,16 +164,16 @@ export function planServer(member: Member, references: References): ServerSpec {
     );
   const title = spec.DCLocation || network?.location || references.locations[0] || "";
   const location = chooseLocation(references.locations, title, at("DCLocation"));
-  if (typeof location !== "string") faults.push(location);
+  if (typeof location !== "string") errors.push(location);
   const chosen = chooseKeys(spec.SshKeys ?? [], references.keys, image?.family ?? null, at("SshKeys"));
-  faults.push(...chosen.faults, ...checkUserData(image, spec.UserData, at("UserData")));
+  errors.push(...chosen.errors, ...checkUserData(image, spec.UserData, at("UserData")));
   const least = upTo(sizes.RAM.step, image?.min_ram ?? 0);
   const ram = spec.RAM ?? Math.max(sizes.RAM.default, least);
   if (image !== null && ram < image.min_ram)
-    faults.push(
+    errors.push(
       fieldError(at("RAM"), "out_of_range", `RAM must be at least ${least} MB for image ${image.name}, not ${ram}.`),
     );
-  if (faults.length > 0 || image === null || typeof location !== "string") throw invalidFields(faults);
+  if (errors.length > 0 || image === null || typeof location !== "string") throw invalidFields(errors);
 
   requireUsable(image);
   requireImageInLocation(image, location, at("ImageID"));

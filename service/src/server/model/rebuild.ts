@@ -46,22 +46,22 @@ export function planRebuild(
   sizes: Sizes,
   references: Pick<References, "images" | "keys">,
 ): RebuildPlan {
-  const faults = checkRebuild(body);
+  const errors = checkRebuild(body);
   const isGiven = body.ImageId !== undefined && !isAbsent(body.ImageId);
   const found = chooseImage(references.images, isGiven ? body.ImageId : String(server.image_id), "/ImageId");
   const image = "pointer" in found ? null : found;
-  if ("pointer" in found) faults.push(found);
+  if ("pointer" in found) errors.push(found);
   const chosen = body.SshKeys && chooseKeys(body.SshKeys, references.keys, image?.family ?? null, "/SshKeys");
-  faults.push(...(chosen?.faults ?? []), ...checkUserData(image, body.UserData, "/UserData"));
+  errors.push(...(chosen?.errors ?? []), ...checkUserData(image, body.UserData, "/UserData"));
   if (image !== null && sizes.ram < image.min_ram)
-    faults.push(
+    errors.push(
       fieldError(
         "/ImageId",
         "out_of_range",
         `ImageId must name an image for ${sizes.ram} MB: image ${image.id} (${image.name}) needs ${image.min_ram} MB.`,
       ),
     );
-  if (faults.length > 0 || image === null) throw invalidFields(faults);
+  if (errors.length > 0 || image === null) throw invalidFields(errors);
   requireUsable(image);
   requireImageInLocation(image, server.location, "/ImageId");
   requireDiskSize(image, sizes.hdd, "/ImageId");

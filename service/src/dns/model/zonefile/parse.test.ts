@@ -20,15 +20,15 @@ const origin = "example.com";
 const lines = (text: string) =>
   parseZone(text, origin).records.map(({ type, owner, ttl, value }) => `${owner} ${ttl} ${type} ${value}`);
 
-/** Details of the fault that a file is. */
-function faultsOf(text: string): string[] {
+/** Details of the errors of a zone file. */
+function errorsOf(text: string): string[] {
   try {
     parseZone(text, origin);
-  } catch (error) {
-    const fault = error as ApiError;
-    assert.equal(fault.code, "zone_file_invalid");
-    for (const { pointer, code } of fault.errors) assert.deepEqual([pointer, code], ["/ZoneFile", "zone_file_invalid"]);
-    return fault.errors.map(({ detail }) => detail);
+  } catch (thrown) {
+    const error = thrown as ApiError;
+    assert.equal(error.code, "zone_file_invalid");
+    for (const { pointer, code } of error.errors) assert.deepEqual([pointer, code], ["/ZoneFile", "zone_file_invalid"]);
+    return error.errors.map(({ detail }) => detail);
   }
   return assert.fail("the file was taken");
 }
@@ -193,11 +193,11 @@ test("errors of all lines are reported, and nothing is imported", () => {
       ],
     ],
   ];
-  for (const [text, details] of cases) assert.deepEqual(faultsOf(text), details);
+  for (const [text, details] of cases) assert.deepEqual(errorsOf(text), details);
 });
 
 test("at most 100 lines are reported, and a huge $GENERATE ends early", () => {
-  assert.equal(faultsOf("a A x\n".repeat(5000)).length, 100);
+  assert.equal(errorsOf("a A x\n".repeat(5000)).length, 100);
   assert.equal(parseZone("$GENERATE 1-65536 a$ A 10.0.0.1\n".repeat(1000), origin, 500).records.length, 501);
   assert.equal(parseZone("a A 10.0.0.1\n".repeat(1000), origin, 500).records.length, 1);
 });

@@ -62,7 +62,7 @@ export interface QemuOptions {
   /** Returns a number from 0 to 1. */
   readonly random: () => number;
   /** Logs an error of work that has no caller. */
-  readonly fault: (sentence: string, error: unknown) => void;
+  readonly logError: (sentence: string, error: unknown) => void;
 }
 
 /** Milliseconds after which a guest that still boots releases its slot in the boot queue. */
@@ -97,7 +97,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
       try {
         listener(event);
       } catch (error) {
-        options.fault(`A listener for power events failed (server ${event.id}).`, error);
+        options.logError(`A listener for power events failed (server ${event.id}).`, error);
       }
     }
   };
@@ -105,7 +105,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     exec,
     now,
     publish,
-    fault: options.fault,
+    logError: options.logError,
     async ended(run) {
       bootSlots.get(run)?.();
       await groups.remove(run.id);
@@ -192,7 +192,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     const { child, qmp, state } = await startMachine({ ...options, taps, groups }, folder(id), machine, uid(id));
     const run = runs.track(id, folder(id), child, qmp, state);
     watchBoot(run, release).catch((error: unknown) =>
-      options.fault(`Could not watch the boot of server ${id}.`, error),
+      options.logError(`Could not watch the boot of server ${id}.`, error),
     );
     publish({ id, boot: state.boot, exit: null });
   }
@@ -206,7 +206,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
       await waitForMerge(run.qmp, 1000);
       await locks.run([id], () => dropUnusedLayers(run));
     } catch (error) {
-      if (runs.all.get(id) === run) options.fault(`Could not merge the disk layers of server ${id}.`, error);
+      if (runs.all.get(id) === run) options.logError(`Could not merge the disk layers of server ${id}.`, error);
     }
   }
 
@@ -257,7 +257,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
           const run = await adopt(id, child);
           if (run !== null) await dropUnusedLayers(run);
         } catch (error) {
-          options.fault(`The VM of server ${id} does not respond.`, error);
+          options.logError(`The VM of server ${id} does not respond.`, error);
         }
         return;
       }
@@ -274,7 +274,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     await Promise.all([...new Set([...listServers(servers), ...processes.keys()])].map(adoptOne));
   }
 
-  return withDevices<Omit<QemuDriver, "deviceOf" | "onDevice">>(tag, options.fault, {
+  return withDevices<Omit<QemuDriver, "deviceOf" | "onDevice">>(tag, options.logError, {
     ensureDisk(machine, source) {
       const { id } = machine;
       const disk = folder(id).disk(machine.disk.version);

@@ -36,7 +36,7 @@ function createRun(t: { after: (end: () => void) => void }) {
     now: () => 2000,
     ended: () => {},
     publish: (event) => events.push(event),
-    fault: (sentence, error) => assert.fail(`${sentence} ${String(error)}`),
+    logError: (sentence, error) => assert.fail(`${sentence} ${String(error)}`),
   });
   let die = (): void => {};
   const closed = new Promise<void>((resolve) => (die = resolve));

@@ -33,14 +33,14 @@ export interface Run {
   ending: Exit["reason"] | null;
 }
 
-/** Dependencies of `createRuns`; `fault` logs errors of work that has no caller. */
+/** Dependencies of `createRuns`; `logError` logs errors of work that has no caller. */
 export interface RunOptions {
   readonly exec: Exec;
   readonly now: () => number;
   /** Called after the exit of a run is stored. */
   readonly ended: (run: Run) => Promise<void> | void;
   readonly publish: (event: PowerEvent) => void;
-  readonly fault: (sentence: string, error: unknown) => void;
+  readonly logError: (sentence: string, error: unknown) => void;
 }
 
 /** The table of running VMs. */
@@ -81,7 +81,7 @@ export async function callMonitor(folder: Folder, limit?: number): Promise<Qmp> 
 }
 
 /** Creates an empty table of running VMs. */
-export function createRuns({ exec, now, ended, publish, fault }: RunOptions): Runs {
+export function createRuns({ exec, now, ended, publish, logError }: RunOptions): Runs {
   const all = new Map<number, Run>();
   let closing = false;
 
@@ -108,14 +108,14 @@ export function createRuns({ exec, now, ended, publish, fault }: RunOptions): Ru
       await updateState(run, { exit }).finally(() => all.delete(run.id));
       await ended(run);
     } catch (error) {
-      fault(`Could not clean up after the end of server ${run.id}.`, error);
+      logError(`Could not clean up after the end of server ${run.id}.`, error);
     }
     publish({ id: run.id, boot: run.state.boot, exit });
   }
 
   function track(id: number, folder: Folder, child: Child, qmp: Qmp, state: State): Run {
     const over = qmp.closed.then(() => (closing ? undefined : finishRun(run)));
-    over.catch((error: unknown) => fault(`Could not end server ${id}.`, error));
+    over.catch((error: unknown) => logError(`Could not end server ${id}.`, error));
     const log = followLog(folder.console);
     const run: Run = {
       id,

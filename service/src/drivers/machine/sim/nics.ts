@@ -8,10 +8,10 @@ import { deviceOf } from "../qemu/name.ts";
 
 type Calls = Pick<Machines, "ensureRunning" | "apply">;
 
-/** Adds `deviceOf` and `onDevice` to a driver. `fault` logs an error of a listener. */
+/** Adds `deviceOf` and `onDevice` to a driver. `logError` logs an error of a listener. */
 export function withDevices<Driver extends Calls>(
   tag: string,
-  fault: (sentence: string, error: unknown) => void,
+  logError: (sentence: string, error: unknown) => void,
   driver: Driver,
 ): Driver & Pick<Machines, "deviceOf" | "onDevice"> {
   const listeners = new Set<(device: string) => void>();
@@ -21,7 +21,7 @@ export function withDevices<Driver extends Calls>(
         try {
           listener(deviceOf(tag, id));
         } catch (error) {
-          fault(`A listener for NIC devices failed (NIC ${id}).`, error);
+          logError(`A listener for NIC devices failed (NIC ${id}).`, error);
         }
       }
   };

@@ -5,7 +5,7 @@
 import type { Zones } from "../builtin/zones.ts";
 import { parseQuery, type Query, RCODE } from "../wire/message.ts";
 import { createDirect, type Direct, endWithOpt } from "./direct.ts";
-import { AA, count, datagramLimit, ednsFault, isNoQuery, OPCODE_BITS, QR, RD, sameness, TC } from "./header.ts";
+import { AA, count, datagramLimit, ednsError, isNoQuery, OPCODE_BITS, QR, RD, sameness, TC } from "./header.ts";
 import { type Client, isLimited, type Limiter } from "./ratelimit.ts";
 
 /** Options of `createDatagrams`; see `ResponderOptions`. */
@@ -14,7 +14,7 @@ export interface DatagramOptions {
   readonly limiter: Limiter | null;
   readonly queries: Limiter | null;
   readonly limitLoopback: boolean;
-  readonly fault: (fault: unknown) => void;
+  readonly error: (error: unknown) => void;
 }
 
 /**
@@ -43,12 +43,12 @@ export function createDatagrams(
 
   /** Writes the response to a usual query. Returns its bytes, 0 for none, or null if the query is not usual. */
   const answerUsual = (packet: Buffer, query: Query, client: Client, isKnownOnly: boolean): number | null => {
-    if (((packet[2] as number) & OPCODE_BITS) !== 0 || query.tsig > 0 || ednsFault(query) !== RCODE.NOERROR)
+    if (((packet[2] as number) & OPCODE_BITS) !== 0 || query.tsig > 0 || ednsError(query) !== RCODE.NOERROR)
       return null;
     try {
       if (!answerDirectly(packet, query, datagramLimit(query), direct)) return null;
-    } catch (fault) {
-      options.fault(fault);
+    } catch (error) {
+      options.error(error);
       return null;
     }
     const { zone, rcode, kind } = direct;

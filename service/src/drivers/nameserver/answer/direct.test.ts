@@ -39,11 +39,11 @@ function open() {
   const batch = createBatch();
   batch.add(Object.entries(sets).map(([zone, own]) => ({ zone, base: null, serial: 1, soa, sets: own })));
   for (const _ of applyBatch(zones, batch.take(), [])) continue;
-  const fault = (error: unknown): never => {
+  const error = (error: unknown): never => {
     throw error;
   };
   const options = { limiter: null, limitLoopback: false, keys: new Map(), mayTransfer: () => false, now: Date.now };
-  return { zones, responder: createResponder({ ...options, zones, fault }) };
+  return { zones, responder: createResponder({ ...options, zones, error }) };
 }
 
 const label = fc.constantFrom("a", "b", "c", "ns", "www", "WWW", "*", "cut", "large", "y", "x", "example", "Test");

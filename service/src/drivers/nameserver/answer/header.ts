@@ -18,7 +18,7 @@ export const datagramLimit = ({ edns, size }: Query): number =>
   edns ? Math.min(UDP_SIZE, Math.max(PLAIN_SIZE, size)) : PLAIN_SIZE;
 
 /** Returns the response code for an invalid OPT record, regardless of the query (RFC 6891 sections 6.1.3 and 7). */
-export function ednsFault({ version, ednsBroken }: Query): number {
+export function ednsError({ version, ednsBroken }: Query): number {
   if (version > 0) return RCODE.BADVERS;
   return ednsBroken ? RCODE.FORMERR : RCODE.NOERROR;
 }

@@ -27,7 +27,7 @@ import {
 } from "../wire/message.ts";
 import { type Answer, resolve, soaOf } from "./answer.ts";
 import { type AnswerDatagram, createDatagrams } from "./datagram.ts";
-import { AA, count, datagramLimit, ednsFault, isNoQuery, OPCODE_BITS, QR, RD, sameness, TC } from "./header.ts";
+import { AA, count, datagramLimit, ednsError, isNoQuery, OPCODE_BITS, QR, RD, sameness, TC } from "./header.ts";
 import { type Client, clientAt, isLimited, type Limiter } from "./ratelimit.ts";
 
 /** Options of `createResponder`. */
@@ -49,7 +49,7 @@ export interface ResponderOptions {
   readonly noteClient?: Notifier["noteClient"];
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  readonly fault: (fault: unknown) => void;
+  readonly error: (error: unknown) => void;
 }
 
 /** Responds to packets. */
@@ -163,8 +163,8 @@ export function createResponder(options: ResponderOptions): Responder {
     if (catalog === null || query.class !== CLASS_IN || questionName(packet, query) !== catalog.name) return null;
     if (signer === null && !options.mayTransfer(client.address())) return null;
     const address = client.address();
-    const fault = ednsFault(query);
-    if (fault !== RCODE.NOERROR) return plain(request, fault);
+    const error = ednsError(query);
+    if (error !== RCODE.NOERROR) return plain(request, error);
     const { name } = catalog;
     const serial = catalog.serial();
     if (serial === 0) return plain(request, RCODE.SERVFAIL);
@@ -205,8 +205,8 @@ export function createResponder(options: ResponderOptions): Responder {
   const answer = (request: Question, signer: Signer | null): Reply => {
     const { packet, query, tcp } = request;
     const reserve = signer === null ? 0 : signatureSize(signer.key);
-    const fault = ednsFault(query);
-    if (fault !== RCODE.NOERROR) return plain(request, fault);
+    const error = ednsError(query);
+    if (error !== RCODE.NOERROR) return plain(request, error);
     if (query.class !== CLASS_IN) return plain(request, RCODE.REFUSED);
     if (epoch !== zones.epoch) {
       cache.clear();
@@ -225,8 +225,8 @@ export function createResponder(options: ResponderOptions): Responder {
 
   const transfer = (request: Question, signer: Signer | null): Reply | Transfer => {
     const { packet, query, tcp, client } = request;
-    const fault = ednsFault(query);
-    if (fault !== RCODE.NOERROR) return plain(request, fault);
+    const error = ednsError(query);
+    if (error !== RCODE.NOERROR) return plain(request, error);
     const name = questionName(packet, query);
     const zone = zones.get(name);
     const address = client.address();
@@ -287,9 +287,9 @@ export function createResponder(options: ResponderOptions): Responder {
     const { packet, query } = request;
     const opcode = ((packet[2] as number) & OPCODE_BITS) >> 3;
     if (opcode !== OPCODE.QUERY) {
-      const fault = query === null ? RCODE.NOERROR : ednsFault(query);
+      const error = query === null ? RCODE.NOERROR : ednsError(query);
       const rcode = opcode === OPCODE.NOTIFY ? RCODE.REFUSED : RCODE.NOTIMP;
-      return finish(request, plain(request, fault === RCODE.NOERROR ? rcode : fault));
+      return finish(request, plain(request, error === RCODE.NOERROR ? rcode : error));
     }
     if (!isQuestion(request)) return finish(request, plain(request, RCODE.FORMERR));
     if (request.query.tsig > 0) return signed(request);
@@ -301,8 +301,8 @@ export function createResponder(options: ResponderOptions): Responder {
   const guarded = (request: Request): Reply | Transfer | null => {
     try {
       return respond(request);
-    } catch (fault) {
-      options.fault(fault);
+    } catch (error) {
+      options.error(error);
       return plain({ ...request, query: null }, RCODE.SERVFAIL);
     }
   };

@@ -136,8 +136,8 @@ export async function createBuiltin(
     try {
       await runInTurns(long.addInTurns(changes));
       sendBatch(long.take(), [call]);
-    } catch (fault) {
-      call.reject(fault as Error);
+    } catch (error) {
+      call.reject(error as Error);
     }
   };
 
@@ -157,8 +157,8 @@ export async function createBuiltin(
       const settle = (message: FromWorker): void => {
         try {
           resolve(read(message));
-        } catch (fault) {
-          reject(fault);
+        } catch (error) {
+          reject(error);
         }
       };
       inOrder(() => {
@@ -170,9 +170,9 @@ export async function createBuiltin(
   const fail = (reason: string): void => {
     worker = null;
     failure = reason;
-    const fault = stopped();
+    const error = stopped();
     flush();
-    for (const { reject } of waiting.values()) reject(fault);
+    for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
   };
 
@@ -210,8 +210,8 @@ export async function createBuiltin(
           receive(message);
         }
       });
-      thread.on("error", (fault) => {
-        reason = fault instanceof Error ? fault.message : String(fault);
+      thread.on("error", (error) => {
+        reason = error instanceof Error ? error.message : String(error);
       });
       thread.on("exit", () => {
         if (!ready) return reject(new Error(reason));
@@ -226,9 +226,9 @@ export async function createBuiltin(
   const relaunch = async (): Promise<void> => {
     try {
       await launch();
-    } catch (fault) {
+    } catch (error) {
       if (closed) return;
-      failure = (fault as Error).message;
+      failure = (error as Error).message;
       log("error", "Could not start the name server; will retry", { reason: failure, pause });
       restart();
       return;
@@ -255,8 +255,8 @@ export async function createBuiltin(
           if (isLong(changes)) return sendLong(changes, call);
           try {
             batch.add(changes);
-          } catch (fault) {
-            return reject(fault);
+          } catch (error) {
+            return reject(error);
           }
           if (gathered.push(call) === 1) setImmediate(flush);
         });

@@ -110,8 +110,8 @@ export function createBatch(): Batch {
       if (index % STEP === STEP - 1) yield;
       try {
         addSet(change.zone, size, set);
-      } catch (fault) {
-        throw new RangeError(`${set.owner || "."} ${set.type.name}: ${(fault as Error).message}`, { cause: fault });
+      } catch (error) {
+        throw new RangeError(`${set.owner || "."} ${set.type.name}: ${(error as Error).message}`, { cause: error });
       }
     }
   }
@@ -120,9 +120,9 @@ export function createBatch(): Batch {
     const start = end;
     try {
       for (const change of changes) yield* addChange(change);
-    } catch (fault) {
+    } catch (error) {
       end = start;
-      throw fault;
+      throw error;
     }
   }
 

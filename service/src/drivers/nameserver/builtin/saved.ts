@@ -56,10 +56,10 @@ export async function saveZones(file: string, mark: string, zones: Iterable<Zone
     await add(null);
     await handle.close();
     await rename(draft, file);
-  } catch (fault) {
+  } catch (error) {
     await handle.close().catch(() => {});
     await rm(draft, { force: true }).catch(() => {});
-    throw fault;
+    throw error;
   }
 }
 

@@ -86,7 +86,7 @@ export type FromWorker =
 const SLICE_MS = 4;
 /** Zones that are read between two checks of the sockets. */
 const OBSERVE_STEP = 256;
-const FAULTS_LOGGED = 20;
+const ERRORS_LOGGED = 20;
 /** Milliseconds between two reports of dropped queries. */
 const REPORT_MS = 10_000;
 /** Attempts to find a free port that is free for both TCP and UDP. */
@@ -116,7 +116,7 @@ async function openNotifier(
     ahead,
   );
   for (const socket of sockets.values()) {
-    socket.on("error", (fault) => log("warn", "NOTIFY socket failed", { error: fault.message }));
+    socket.on("error", (error) => log("warn", "NOTIFY socket failed", { error: error.message }));
     socket.on("message", (packet, { address, port }) => notifier.receive(packet, address, port));
   }
   return notifier;
@@ -134,8 +134,8 @@ async function listen(tcp: Server, mmsg: Mmsg | null, host: string, port: number
     });
     try {
       return await listenUdp(mmsg, host, (tcp.address() as AddressInfo).port);
-    } catch (fault) {
-      if (port !== 0 || tries === PORT_TRIES) throw fault;
+    } catch (error) {
+      if (port !== 0 || tries === PORT_TRIES) throw error;
       await new Promise((resolve) => tcp.close(resolve));
     }
   }
@@ -179,7 +179,7 @@ async function serve(
           notifier?.changed({ name, group: 0, serial: serial() }, true);
         });
   const latency = createLatency();
-  let faults = 0;
+  let errors = 0;
   const responder = createResponder({
     zones,
     limiter: limiterOf(options.rateLimit),
@@ -193,16 +193,16 @@ async function serve(
       noteClient: (...what: Parameters<Notifier["noteClient"]>) => notifier?.noteClient(...what),
     }),
     now: Date.now,
-    fault(fault) {
-      if (faults++ < FAULTS_LOGGED)
-        log("error", "Could not respond to a query", { error: String((fault as Error).stack ?? fault) });
+    error(error) {
+      if (errors++ < ERRORS_LOGGED)
+        log("error", "Could not respond to a query", { error: String((error as Error).stack ?? error) });
     },
   });
 
   const tcp = serveTcp(responder.tcp, () => performance.now());
-  const mmsg = await loadMmsg().catch((fault: unknown) => {
+  const mmsg = await loadMmsg().catch((error: unknown) => {
     log("info", "DNS over UDP handles one datagram per system call, because libc cannot be called", {
-      reason: String(fault),
+      reason: String(error),
     });
     return null;
   });
@@ -210,8 +210,8 @@ async function serve(
   const overload = createOverload();
   serveUdp(udp, responder, latency, overload);
   reportDrops(overload, log);
-  udp.socket.on("error", (fault) => log("warn", "UDP socket of the name server failed", { error: fault.message }));
-  tcp.server.on("error", (fault) => log("warn", "TCP socket of the name server failed", { error: fault.message }));
+  udp.socket.on("error", (error) => log("warn", "UDP socket of the name server failed", { error: error.message }));
+  tcp.server.on("error", (error) => log("warn", "TCP socket of the name server failed", { error: error.message }));
   notifier = await openNotifier(options.host, targets, log, (name, serial) => {
     if (name === catalog?.name) catalog.exceed(serial);
   });
@@ -261,7 +261,7 @@ async function serve(
       const { id } = message;
       archive.save(message.mark).then(
         () => send({ kind: "done", id }),
-        (fault: unknown) => send({ kind: "unsaved", id, reason: String(fault) }),
+        (error: unknown) => send({ kind: "unsaved", id, reason: String(error) }),
       );
     } else {
       send({ kind: "observed", id: message.id, observation: yield* observe() });
@@ -298,8 +298,8 @@ if (parentPort !== null) {
   const main = parentPort;
   serve(workerData as WorkerOptions, (message) => main.postMessage(message)).then(
     (handle) => main.on("message", handle),
-    (fault: unknown) => {
-      const { code = "", message } = fault as NodeJS.ErrnoException;
+    (error: unknown) => {
+      const { code = "", message } = error as NodeJS.ErrnoException;
       main.postMessage({ kind: "unable", code, message } satisfies FromWorker);
     },
   );

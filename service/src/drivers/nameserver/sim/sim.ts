@@ -29,8 +29,8 @@ export function createSim(now: () => number): SimulatedNameserver {
     keys: new Map(),
     mayTransfer: () => false,
     now,
-    fault(fault) {
-      throw fault;
+    error(error) {
+      throw error;
     },
   });
 

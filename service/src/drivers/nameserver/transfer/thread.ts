@@ -20,12 +20,12 @@ export type ToTransfer =
   | { readonly kind: "more"; readonly id: number; readonly count: number }
   | { readonly kind: "stop"; readonly id: number };
 
-/** Messages of a transfer in order; `fault` ends it. */
+/** Messages of a transfer in order; `failure` ends it. */
 export interface FromTransfer {
   readonly id: number;
   readonly messages: readonly Uint8Array[];
   readonly isEnd: boolean;
-  readonly fault: string | null;
+  readonly failure: string | null;
 }
 
 /** Messages of one transfer in one turn. */
@@ -54,7 +54,7 @@ function serve(send: (portion: FromTransfer) => void): (message: ToTransfer) => 
   const take = (id: number, transfer: Running): void => {
     const messages: Uint8Array[] = [];
     let isEnd = false;
-    let fault: string | null = null;
+    let failure: string | null = null;
     try {
       while (!isEnd && transfer.credit > 0 && messages.length < TURN) {
         const { done, value } = transfer.messages.next();
@@ -64,10 +64,10 @@ function serve(send: (portion: FromTransfer) => void): (message: ToTransfer) => 
         transfer.credit--;
       }
     } catch (error) {
-      fault = String((error as Error).stack ?? error);
+      failure = String((error as Error).stack ?? error);
     }
-    if (isEnd || fault !== null) running.delete(id);
-    send({ id, messages, isEnd, fault });
+    if (isEnd || failure !== null) running.delete(id);
+    send({ id, messages, isEnd, failure });
   };
 
   const work = (): void => {

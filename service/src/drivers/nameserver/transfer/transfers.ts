@@ -24,7 +24,7 @@ export interface Transfers {
 interface Incoming {
   readonly messages: Buffer[];
   isEnd: boolean;
-  fault: string | null;
+  failure: string | null;
   wake: () => void;
 }
 
@@ -38,23 +38,23 @@ export function createTransfers(start: () => Worker = startThread, idleMs = IDLE
   let lastId = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  const fail = (failed: Worker, fault: string): void => {
+  const fail = (failed: Worker, failure: string): void => {
     if (thread !== failed) return;
     thread = null;
     for (const one of incoming.values()) {
-      one.fault = fault;
+      one.failure = failure;
       one.wake();
     }
   };
 
   const launch = (): Worker => {
     const started = start();
-    started.on("message", ({ id, messages, isEnd, fault }: FromTransfer) => {
+    started.on("message", ({ id, messages, isEnd, failure }: FromTransfer) => {
       const one = incoming.get(id);
       if (one === undefined) return;
       for (const message of messages) one.messages.push(Buffer.from(message.buffer));
       one.isEnd = isEnd;
-      one.fault = fault;
+      one.failure = failure;
       one.wake();
     });
     started.on("error", (error) => fail(started, String(error)));
@@ -74,12 +74,12 @@ export function createTransfers(start: () => Worker = startThread, idleMs = IDLE
       const current = (thread ??= launch());
       const send = (message: ToTransfer): void => current.postMessage(message);
       const id = ++lastId;
-      const one: Incoming = { messages: [], isEnd: false, fault: null, wake() {} };
+      const one: Incoming = { messages: [], isEnd: false, failure: null, wake() {} };
       incoming.set(id, one);
       try {
         send({ kind: "start", id, count: AHEAD, image, head, signer });
         for (let taken = 0; !one.isEnd || one.messages.length > 0; ) {
-          if (one.fault !== null) throw new Error(one.fault);
+          if (one.failure !== null) throw new Error(one.failure);
           const message = one.messages.shift();
           if (message === undefined) {
             yield new Promise<void>((resolve) => {

@@ -80,7 +80,7 @@ export async function loadMmsg(): Promise<Mmsg> {
     libc.func("int getsockopt(int, int, int, void *, void *)");
   const sendmmsg: Many = libc.func("int sendmmsg(int, void *, uint, int)");
 
-  const fault = (syscall: string, host: string, port: number): Error => {
+  const error = (syscall: string, host: string, port: number): Error => {
     const errno = -koffi.errno();
     const code = getSystemErrorName(errno);
     return Object.assign(new Error(`${syscall} ${code} ${host}:${port}`), {
@@ -95,10 +95,10 @@ export async function loadMmsg(): Promise<Mmsg> {
   return {
     bind(host, port) {
       const fd = socket(isIPv6(host) ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-      if (fd < 0) throw fault("socket", host, port);
+      if (fd < 0) throw error("socket", host, port);
       const name = sockaddr(host, port);
       if (bind(fd, name, name.length) === 0) return fd;
-      const refusal = fault("bind", host, port);
+      const refusal = error("bind", host, port);
       closeSync(fd);
       throw refusal;
     },

@@ -32,9 +32,9 @@ export function openUdp(host: string): Socket {
 /** Binds to an address, or uses a descriptor that is bound. On failure it closes the socket and rejects with the system's error. */
 export function bindUdp(socket: Socket, at: BindOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    const refuse = (fault: Error): void => {
+    const refuse = (error: Error): void => {
       socket.close();
-      reject(fault);
+      reject(error);
     };
     socket.once("error", refuse);
     socket.bind(at, () => {

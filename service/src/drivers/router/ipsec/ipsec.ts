@@ -93,7 +93,7 @@ interface Net {
   /** Whether routes and addresses must be checked. */
   unchecked: boolean;
   /** Why charon of this network does not work, "" when it does. */
-  fault: string;
+  failure: string;
   readonly charon: Charon;
   readonly calls: Calls;
   readonly histories: Map<number, TunnelHistory>;
@@ -175,7 +175,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       edge,
       tunnels: [],
       unchecked: true,
-      fault: "",
+      failure: "",
       histories: new Map(),
       calls: createCalls(),
       timer: undefined,
@@ -247,7 +247,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       });
       if (net.unchecked) await checkRoutes(net);
       net.unchecked = false;
-      net.fault = "";
+      net.failure = "";
       const associations = await readAssociations(vici);
       const isDown = (each: IpsecTunnel): boolean => {
         const up = associations.get(each.id) ?? [];
@@ -255,7 +255,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       };
       if (desired.some((each) => each.peer !== null && isDown(each))) schedule(net, retryAfter);
     } catch (error) {
-      net.fault = (error as Error).message;
+      net.failure = (error as Error).message;
       schedule(net, retryAfter);
       throw error;
     }
@@ -263,14 +263,14 @@ export function createIpsec(options: IpsecOptions): Ipsec {
 
   const timeoutReason = (net: Net): Promise<string> =>
     new Promise((resolve) => {
-      setTimeout(() => resolve(net.fault || "charon does not respond."), responseTimeout).unref();
+      setTimeout(() => resolve(net.failure || "charon does not respond."), responseTimeout).unref();
     });
 
   const observeNet = async (net: Net): Promise<readonly TunnelStatus[]> => {
     const vici = net.charon.current();
     const reading = vici && readAssociations(vici).catch((error: unknown) => (error as Error).message);
     const known =
-      reading === null ? net.fault || "charon is not running." : await Promise.race([reading, timeoutReason(net)]);
+      reading === null ? net.failure || "charon is not running." : await Promise.race([reading, timeoutReason(net)]);
     return net.tunnels.map((tunnel) => {
       const associations = typeof known === "string" ? known : (known.get(tunnel.id) ?? []);
       const status = statusOf(tunnel, associations, historyOf(net, tunnel.id), now());

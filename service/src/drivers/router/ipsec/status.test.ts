@@ -115,7 +115,7 @@ test("a child that the peer narrowed on either side is not up", () => {
   }
 });
 
-test("a rejected pair of blocks is the fault of the peer if it is narrower than ours", () => {
+test("a rejected pair of blocks is caused by the peer if it is narrower than ours", () => {
   const reason = { fault: "engine_unavailable", detail: "The host could not install the tunnel." } as const;
   const faultOf = (local: string, peer: string) =>
     reasonOf(tunnel, { remote: "", identity: "", reason, pair: { local, peer } }).fault;

@@ -216,20 +216,20 @@ export function connectVici(path: string, limit = 3000): Promise<Vici> {
   };
 
   return new Promise((resolve, reject) => {
-    let fault = new Error("the connection is closed");
+    let failure = new Error("the connection is closed");
     const timer = setTimeout(() => socket.destroy(new Error(`VICI: no connection within ${limit} ms`)), limit);
     socket.on("connect", () => {
       clearTimeout(timer);
       resolve(vici);
     });
     socket.on("error", (error) => {
-      fault = error;
+      failure = error;
     });
     socket.on("close", () => {
       clearTimeout(timer);
       closed = true;
-      reject(fault);
-      for (const { fail } of waiting.splice(0)) fail(fault);
+      reject(failure);
+      for (const { fail } of waiting.splice(0)) fail(failure);
       for (const closer of closers.splice(0)) closer();
     });
     socket.on("data", (chunk: Buffer) => {

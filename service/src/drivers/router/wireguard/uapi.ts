@@ -121,7 +121,7 @@ export function requestDevice(path: string, request: string, limit = 2000): Prom
     const socket = connect(path);
     const timer = setTimeout(() => socket.destroy(new Error(`no response within ${limit} ms`)), limit);
     let response = "";
-    let fault: Error = new Error("the response ends too early");
+    let failure: Error = new Error("the response ends too early");
     socket.setEncoding("utf8");
     socket.on("connect", () => socket.write(request));
     socket.on("data", (chunk: string) => {
@@ -129,15 +129,15 @@ export function requestDevice(path: string, request: string, limit = 2000): Prom
       if (!response.endsWith("\n\n")) return;
       const errno = /^errno=(-?\d+)$/m.exec(response)?.[1];
       if (errno === "0") resolve(response);
-      else fault = new Error(`errno ${errno}`);
+      else failure = new Error(`errno ${errno}`);
       socket.destroy();
     });
     socket.on("error", (error) => {
-      fault = error;
+      failure = error;
     });
     socket.on("close", () => {
       clearTimeout(timer);
-      reject(new Error(`WireGuard at ${path}: ${fault.message}`, { cause: fault }));
+      reject(new Error(`WireGuard at ${path}: ${failure.message}`, { cause: failure }));
     });
   });
 }

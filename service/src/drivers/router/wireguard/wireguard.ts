@@ -69,7 +69,7 @@ interface Net {
   edge: WireguardEdge;
   end: WireguardEnd | null;
   tunnels: readonly WireguardTunnel[];
-  fault: string;
+  failure: string;
   readonly histories: Map<number, PeerHistory>;
   /** Handshakes of the peers that the device had when it was last read, by public key. */
   handshakes: ReadonlyMap<string, Handshake>;
@@ -200,7 +200,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       await exec.run(["ip", "-n", edge.namespace, "link", "set", edge.device, "mtu", String(wireguardMtu), "up"]);
       await checkRoutes(net);
       for (const { id, endpoint } of desired) net.configured.set(id, endpoint);
-      net.fault = "";
+      net.failure = "";
       net.unwatch = devices.watch(edge, () => {
         log("warn", `${devices.name} ended; starting it again`, { namespace: edge.namespace });
         schedule(net, 100);
@@ -213,7 +213,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       if (unreachable.some(({ endpoint, keepAlive }) => endpoint !== null && keepAlive > 0)) schedule(net, callAfter);
       else if (unreachable.some(({ endpoint }) => isNamed(endpoint))) schedule(net, retryAfter);
     } catch (error) {
-      net.fault = (error as Error).message;
+      net.failure = (error as Error).message;
       schedule(net, retryAfter);
       throw error;
     }
@@ -226,7 +226,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       const history = net.histories.get(tunnel.id) ?? { since: steady(), wasUp: false };
       net.histories.set(tunnel.id, history);
       const silence =
-        net.fault || (device instanceof Error ? device.message : "The peer is not configured on the device yet.");
+        net.failure || (device instanceof Error ? device.message : "The peer is not configured on the device yet.");
       const peers = device === null || device instanceof Error ? [] : device.peers;
       const peer = peers.find(({ publicKey }) => publicKey === tunnel.peerPublicKey);
       const handshake = net.handshakes.get(tunnel.peerPublicKey);
@@ -245,7 +245,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
         edge,
         end,
         tunnels,
-        fault: "",
+        failure: "",
         histories: new Map(),
         handshakes: new Map(),
         configured: new Map(),

@@ -138,29 +138,29 @@ test("a packet outside of the network is judged by the rules, and the reason sta
 });
 
 test("invalid packets are rejected", () => {
-  const faults = (input: Partial<PacketInput>, family6 = true) =>
+  const errors = (input: Partial<PacketInput>, family6 = true) =>
     checkPacket(input, { family6 }).map(({ pointer, code }) => `${pointer} ${code}`);
-  assert.deepEqual(faults(packet()), []);
-  assert.deepEqual(faults(ping("10.64.0.10", "203.0.113.5")), []);
-  assert.deepEqual(faults({}), []);
-  assert.deepEqual(faults(packet({ Source: "10.0.0.0/8", Destination: "any" })), [
+  assert.deepEqual(errors(packet()), []);
+  assert.deepEqual(errors(ping("10.64.0.10", "203.0.113.5")), []);
+  assert.deepEqual(errors({}), []);
+  assert.deepEqual(errors(packet({ Source: "10.0.0.0/8", Destination: "any" })), [
     "/Source format_invalid",
     "/Destination format_invalid",
   ]);
-  assert.deepEqual(faults(packet({ Destination: "2001:db8::1" })), ["/Destination fields_conflict"]);
-  assert.deepEqual(faults(ping("2001:db8::1", "2001:db8::2"), false), [
+  assert.deepEqual(errors(packet({ Destination: "2001:db8::1" })), ["/Destination fields_conflict"]);
+  assert.deepEqual(errors(ping("2001:db8::1", "2001:db8::2"), false), [
     "/Source format_invalid",
     "/Destination format_invalid",
   ]);
-  assert.deepEqual(faults({ ...ping("10.0.0.1", "10.0.0.2"), SourcePort: 1, DestinationPort: 2 }), [
+  assert.deepEqual(errors({ ...ping("10.0.0.1", "10.0.0.2"), SourcePort: 1, DestinationPort: 2 }), [
     "/SourcePort port_not_allowed",
     "/DestinationPort port_not_allowed",
   ]);
-  assert.deepEqual(faults({ Protocol: "Udp", Source: "10.0.0.1", Destination: "10.0.0.2" }), [
+  assert.deepEqual(errors({ Protocol: "Udp", Source: "10.0.0.1", Destination: "10.0.0.2" }), [
     "/DestinationPort field_required",
   ]);
-  assert.deepEqual(faults(packet({ DefaultRuleAction: "Allow" })), ["/DefaultRuleAction fields_conflict"]);
-  assert.deepEqual(faults(packet({ Rules: [{ Action: "Deny", Protocol: "Tcp", Source: "x", SourcePort: "0" }] })), [
+  assert.deepEqual(errors(packet({ DefaultRuleAction: "Allow" })), ["/DefaultRuleAction fields_conflict"]);
+  assert.deepEqual(errors(packet({ Rules: [{ Action: "Deny", Protocol: "Tcp", Source: "x", SourcePort: "0" }] })), [
     "/Rules/0/Source format_invalid",
     "/Rules/0/SourcePort out_of_range",
   ]);
@@ -172,8 +172,8 @@ test("a network without IPv6 rejects IPv6 packets", () => {
 });
 
 test("every error contains the received value", () => {
-  const [fault] = checkPacket(packet({ Source: "10.0.0.0/8" }), { family6: true });
-  assert.equal(fault?.detail, 'Source must be one address such as 10.64.0.10, not "10.0.0.0/8".');
+  const [error] = checkPacket(packet({ Source: "10.0.0.0/8" }), { family6: true });
+  assert.equal(error?.detail, 'Source must be one address such as 10.64.0.10, not "10.0.0.0/8".');
 });
 
 test("no text causes an unexpected error, and every valid packet has a verdict", () => {

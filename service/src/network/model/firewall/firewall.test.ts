@@ -15,7 +15,7 @@ const both = { family6: true };
 const only4 = { family6: false };
 
 const rule = (input: Partial<FirewallRuleInput>): FirewallRuleInput => ({ Action: "Allow", Protocol: "Tcp", ...input });
-const faultsOf = (input: Partial<FirewallRuleInput>, families = only4) =>
+const errorsOf = (input: Partial<FirewallRuleInput>, families = only4) =>
   checkFirewall({ Rules: [rule(input)] }, families).map(({ pointer, code }) => `${pointer} ${code}`);
 const detailOf = (input: Partial<FirewallRuleInput>, families = only4) =>
   checkFirewall({ Rules: [rule(input)] }, families)[0]?.detail;
@@ -23,8 +23,8 @@ const detailOf = (input: Partial<FirewallRuleInput>, families = only4) =>
 /** A body as the HTTP pipeline passes it. */
 function read(body: unknown, families = only4) {
   const raw = decodeBody(new TextEncoder().encode(JSON.stringify(body)), {}, false);
-  const { value, faults } = readFields(FirewallInput, raw, { strict: false });
-  return { value, faults: [...faults, ...checkFirewall(value, families)] };
+  const { value, errors } = readFields(FirewallInput, raw, { strict: false });
+  return { value, errors: [...errors, ...checkFirewall(value, families)] };
 }
 
 test("addresses have one canonical text", () => {
@@ -96,7 +96,7 @@ test("an invalid address is rejected, and the error contains it", () => {
     "$(reboot)",
     "{ } ;",
   ];
-  for (const Source of odd) assert.deepEqual(faultsOf({ Source }, both), ["/Rules/0/Source format_invalid"], Source);
+  for (const Source of odd) assert.deepEqual(errorsOf({ Source }, both), ["/Rules/0/Source format_invalid"], Source);
   assert.equal(
     detailOf({ Source: "10.0.0.1,10.0.0.300" }),
     'Source must be an address, a block, a range or a keyword, not "10.0.0.300".',
@@ -106,8 +106,8 @@ test("an invalid address is rejected, and the error contains it", () => {
 
 test("IPv6 needs a network that has it", () => {
   for (const Source of ["2001:db8::1", "::/0", "10.0.0.1,2001:db8::1-2001:db8::2"]) {
-    assert.deepEqual(faultsOf({ Source }), ["/Rules/0/Source format_invalid"]);
-    assert.deepEqual(faultsOf({ Source }, both), []);
+    assert.deepEqual(errorsOf({ Source }), ["/Rules/0/Source format_invalid"]);
+    assert.deepEqual(errorsOf({ Source }, both), []);
   }
   assert.equal(
     detailOf({ Source: "2001:db8::1" }),
@@ -133,10 +133,10 @@ test("ports out of range, malformed, or with a protocol without ports are reject
     [{ Protocol: "Icmp", DestinationPort: "80" }, "port_not_allowed"],
   ];
   for (const [input, code] of rows)
-    assert.deepEqual(faultsOf(input), [`/Rules/0/DestinationPort ${code}`], JSON.stringify(input));
+    assert.deepEqual(errorsOf(input), [`/Rules/0/DestinationPort ${code}`], JSON.stringify(input));
   for (const Protocol of ["Any", "Icmp"] as const)
     for (const SourcePort of ["any", "ANY", "", undefined])
-      assert.deepEqual(faultsOf({ Protocol, ...(SourcePort !== undefined && { SourcePort }) }), []);
+      assert.deepEqual(errorsOf({ Protocol, ...(SourcePort !== undefined && { SourcePort }) }), []);
   assert.equal(
     detailOf({ Protocol: "Icmp", SourcePort: "80" }),
     'SourcePort must be any with the protocol Icmp, not "80".',
@@ -145,16 +145,16 @@ test("ports out of range, malformed, or with a protocol without ports are reject
 
 test("64 items are accepted, 65 are not", () => {
   const many = (count: number) => Array.from({ length: count }, (_, i) => `10.0.0.${i}`).join(",");
-  assert.deepEqual(faultsOf({ Source: many(64) }), []);
-  assert.deepEqual(faultsOf({ Source: many(65) }), ["/Rules/0/Source too_long"]);
+  assert.deepEqual(errorsOf({ Source: many(64) }), []);
+  assert.deepEqual(errorsOf({ Source: many(65) }), ["/Rules/0/Source too_long"]);
   assert.equal(detailOf({ Source: many(65) }), "Source must have at most 64 items, not 65.");
   const widest = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe - ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
   const text = Array.from({ length: 64 }, () => widest).join(" , ");
-  assert.deepEqual(read({ Rules: [{ Action: "Deny", Source: text }] }, both).faults, []);
+  assert.deepEqual(read({ Rules: [{ Action: "Deny", Source: text }] }, both).errors, []);
 });
 
 test("all errors of all rules are reported, with those of the schema", () => {
-  const { faults } = read({
+  const { errors } = read({
     Rules: [
       { Name: "a<b", Source: "x" },
       { Action: "Allow", Protocol: "Gre", DestinationPort: "80" },
@@ -163,7 +163,7 @@ test("all errors of all rules are reported, with those of the schema", () => {
       { Action: "Maybe", DestinationPort: "0", Protocol: "TCP" },
     ],
   });
-  assert.deepEqual(faults.map(({ pointer, code }) => `${pointer} ${code}`).sort(), [
+  assert.deepEqual(errors.map(({ pointer, code }) => `${pointer} ${code}`).sort(), [
     "/Rules/0/Action field_required",
     "/Rules/0/Name format_invalid",
     "/Rules/0/Source format_invalid",
@@ -188,9 +188,9 @@ test("Confirm must be the only field", () => {
     [["/Confirm", "value_not_allowed"]],
     "it would replace all rules by none",
   );
-  const [fault, ...more] = checkFirewall({ Confirm: true, Enabled: true, Rules: [] }, only4);
-  assert.deepEqual([fault?.pointer, fault?.code, more], ["/Confirm", "fields_conflict", []]);
-  assert.equal(fault?.detail, "Confirm must be the only field of the body, without Enabled, Rules.");
+  const [error, ...more] = checkFirewall({ Confirm: true, Enabled: true, Rules: [] }, only4);
+  assert.deepEqual([error?.pointer, error?.code, more], ["/Confirm", "fields_conflict", []]);
+  assert.equal(error?.detail, "Confirm must be the only field of the body, without Enabled, Rules.");
 });
 
 test("absent fields have the documented defaults", () => {
@@ -342,8 +342,8 @@ test("sending back a response changes nothing", () => {
   fc.assert(
     fc.property(goodSet, (input) => {
       const stored = normalise(input, both);
-      const { value, faults } = read(showFirewall(stored, { confirmBy: 1, counts: null }), both);
-      assert.deepEqual([faults, JSON.stringify(normalise(value, both))], [[], JSON.stringify(stored)]);
+      const { value, errors } = read(showFirewall(stored, { confirmBy: 1, counts: null }), both);
+      assert.deepEqual([errors, JSON.stringify(normalise(value, both))], [[], JSON.stringify(stored)]);
     }),
   );
 });
@@ -367,12 +367,12 @@ test("no text causes an unexpected error, and an accepted firewall is canonical"
   });
   fc.assert(
     fc.property(input, fc.boolean(), (one, family6) => {
-      const faults = checkFirewall({ Rules: [one] }, { family6 });
-      for (const { pointer, detail } of faults) {
+      const errors = checkFirewall({ Rules: [one] }, { family6 });
+      for (const { pointer, detail } of errors) {
         assert.match(pointer, /^\/Rules\/0\/(Source|Destination)(Port)?$/);
         assert.ok(detail.endsWith(".") && detail.length < 600, detail);
       }
-      if (faults.length > 0) return;
+      if (errors.length > 0) return;
       const once = normalise({ Rules: [one] }, { family6 });
       assert.deepEqual(normalise(once as FirewallInput, { family6 }), once);
       createJudge(toRouterFirewall(once), ["10.64.0.8/29"]);

@@ -32,7 +32,7 @@ const laptop = {
   PeerPublicKey: keyOf(1),
 } as const satisfies TunnelInput;
 
-function read(body: unknown): { value: Vpn; faults: FieldError[] } {
+function read(body: unknown): { value: Vpn; errors: FieldError[] } {
   return readFields(Vpn, decodeBody(Buffer.from(JSON.stringify(body)), {}, false), { strict: false });
 }
 
@@ -69,7 +69,7 @@ const checks = (...inputs: readonly TunnelInput[]): string[] =>
   checkTunnels({ Tunnels: [...inputs] }).map(({ pointer, code }) => `${pointer} ${code}`);
 
 test("the example request of the API becomes its example response", () => {
-  const { value, faults } = read({
+  const { value, errors } = read({
     Tunnels: [
       {
         Name: "office",
@@ -83,7 +83,7 @@ test("the example request of the API becomes its example response", () => {
       },
     ],
   });
-  assert.deepEqual([faults, checkTunnels(value)], [[], []]);
+  assert.deepEqual([errors, checkTunnels(value)], [[], []]);
   const [tunnel] = store(planTunnels([], value, network, make));
   assert.ok(tunnel);
   const shown = show({ ...tunnel, id: 3 });
@@ -119,29 +119,29 @@ test("fields of the other type are neither stored nor shown", () => {
 test("an invalid field is an error if the tunnel's type has the field, and is ignored otherwise", () => {
   const known = store(plan([office, laptop]));
   /** Errors before the transaction, and those of the plan. */
-  const faultsOf = (...Tunnels: readonly object[]): [string[], string[]] => {
-    const { value, faults } = read({ Tunnels });
-    const deferred = faults.filter((fault) => failsTunnelOnly(value, fault));
+  const errorsOf = (...Tunnels: readonly object[]): [string[], string[]] => {
+    const { value, errors } = read({ Tunnels });
+    const deferred = errors.filter((error) => failsTunnelOnly(value, error));
     const pointersOf = (some: readonly FieldError[]) => some.map(({ pointer }) => pointer.replace("/Tunnels/", ""));
     try {
       planTunnels(known, value, network, make, deferred);
-      return [pointersOf(faults.filter((fault) => !deferred.includes(fault))), []];
+      return [pointersOf(errors.filter((error) => !deferred.includes(error))), []];
     } catch (error) {
       assert.ok(error instanceof ApiError, String(error));
-      return [pointersOf(faults.filter((fault) => !deferred.includes(fault))), pointersOf(error.errors)];
+      return [pointersOf(errors.filter((error) => !deferred.includes(error))), pointersOf(error.errors)];
     }
   };
   const foreign = { EncryptionType: "Nonsense", DhGroup: 99, IkeVersion: 3, Digest: 7, PerfectForwardSecrecy: "?" };
   const alien = { KeepAlive: 99_999, PeerPublicKey: "x".repeat(65) };
   const b = { ...office, Name: "b", PeerNetwork: "10.1.0.0/16", PeerEndpoint: "b.example" };
-  assert.deepEqual(faultsOf({ ...laptop, ...foreign }, { ...office, ...alien }, { ...b, ...alien }), [[], []]);
-  assert.deepEqual(faultsOf({ Id: 2, ...foreign }, { Id: 1, Type: "IPsec", ...alien }), [[], []]);
-  assert.deepEqual(faultsOf({ ...b, DhGroup: 99 }, { ...laptop, KeepAlive: -1, Mtu: 1 }), [
+  assert.deepEqual(errorsOf({ ...laptop, ...foreign }, { ...office, ...alien }, { ...b, ...alien }), [[], []]);
+  assert.deepEqual(errorsOf({ Id: 2, ...foreign }, { Id: 1, Type: "IPsec", ...alien }), [[], []]);
+  assert.deepEqual(errorsOf({ ...b, DhGroup: 99 }, { ...laptop, KeepAlive: -1, Mtu: 1 }), [
     ["0/DhGroup", "1/Mtu", "1/KeepAlive"],
     [],
   ]);
   // Only the plan knows the type of a stored tunnel.
-  assert.deepEqual(faultsOf({ Id: 1, DhGroup: 99, KeepAlive: -1 }, { Id: 2, KeepAlive: -1, Mtu: 1 }), [
+  assert.deepEqual(errorsOf({ Id: 1, DhGroup: 99, KeepAlive: -1 }, { Id: 2, KeepAlive: -1, Mtu: 1 }), [
     ["1/Mtu"],
     ["0/DhGroup", "1/KeepAlive"],
   ]);
@@ -233,8 +233,8 @@ test("errors that need no database are reported before the transaction, each at 
     [{ Id: 1, PeerEndpoint: "a b" }, "PeerEndpoint format_invalid"],
     [{ Id: 1, LocalNetwork: "x" }, "LocalNetwork format_invalid"],
   ];
-  for (const [input, fault] of rows)
-    assert.deepEqual(checks(laptop, input), [`/Tunnels/1/${fault}`], JSON.stringify(input));
+  for (const [input, error] of rows)
+    assert.deepEqual(checks(laptop, input), [`/Tunnels/1/${error}`], JSON.stringify(input));
   assert.deepEqual(checks({ Id: 1 }, { Id: 2 }, { Id: 1 }), ["/Tunnels/2/Id fields_conflict"]);
   // It may edit a stored tunnel whose type or identity makes these fields valid.
   for (const input of [
@@ -253,9 +253,9 @@ test("errors that need no database are reported before the transaction, each at 
 });
 
 test("errors do not repeat a secret", () => {
-  const { faults } = read({ Tunnels: [{ SharedKey: "with blanks in it", DhGroup: 3, Mtu: 100, KeepAlive: -1 }] });
+  const { errors } = read({ Tunnels: [{ SharedKey: "with blanks in it", DhGroup: 3, Mtu: 100, KeepAlive: -1 }] });
   assert.deepEqual(
-    faults.map(({ pointer, code }) => `${pointer} ${code}`),
+    errors.map(({ pointer, code }) => `${pointer} ${code}`),
     [
       "/Tunnels/0/Mtu out_of_range",
       "/Tunnels/0/SharedKey format_invalid",
@@ -263,13 +263,13 @@ test("errors do not repeat a secret", () => {
       "/Tunnels/0/KeepAlive out_of_range",
     ],
   );
-  assert.ok(!JSON.stringify(faults).includes("blanks"));
+  assert.ok(!JSON.stringify(errors).includes("blanks"));
   assert.deepEqual(
-    read({}).faults.map(({ code }) => code),
+    read({}).errors.map(({ code }) => code),
     ["field_required"],
   );
   assert.deepEqual(
-    read({ Tunnels: Array.from({ length: 10_001 }, () => office) }).faults.map(({ code }) => code),
+    read({ Tunnels: Array.from({ length: 10_001 }, () => office) }).errors.map(({ code }) => code),
     ["too_long"],
   );
 });

@@ -32,7 +32,7 @@ const store = (inputs: TunnelInput[]): KnownTunnel[] =>
     sharedKey,
   }));
 
-const read = (body: unknown): { value: Vpn; faults: FieldError[] } =>
+const read = (body: unknown): { value: Vpn; errors: FieldError[] } =>
   readFields(Vpn, decodeBody(Buffer.from(JSON.stringify(body)), {}, false), { strict: false });
 
 const sameAs = ({ pointer, code }: FieldError): string => `${pointer} ${code}`;
@@ -105,8 +105,8 @@ test("sending back a response changes nothing, with or without keys, and every t
         }),
       );
       for (const tunnel of shown) assert.ok(Check(Tunnel, tunnel), JSON.stringify(tunnel));
-      const { value, faults } = read({ Tunnels: shown });
-      assert.deepEqual([faults, checkTunnels(value)], [[], []]);
+      const { value, errors } = read({ Tunnels: shown });
+      assert.deepEqual([errors, checkTunnels(value)], [[], []]);
       const again = plan(value.Tunnels, known);
       assert.deepEqual(again.removed, []);
       for (const { changed } of again.tunnels) assert.equal(changed, false);
@@ -166,19 +166,19 @@ test("no text causes an unexpected error, and errors before the transaction are 
   let seen = 0;
   fc.assert(
     fc.property(fc.array(input, { maxLength: 4 }), (list) => {
-      const { value, faults } = read({ Tunnels: list });
-      if (faults.length > 0) return;
+      const { value, errors } = read({ Tunnels: list });
+      if (errors.length > 0) return;
       const found = problemsOf(value.Tunnels, known);
-      for (const fault of checkTunnels(value)) {
-        const { Id, Type } = value.Tunnels[Number(fault.pointer.split("/")[2])] ?? {};
+      for (const error of checkTunnels(value)) {
+        const { Id, Type } = value.Tunnels[Number(error.pointer.split("/")[2])] ?? {};
         const storedType = known.find(({ id }) => id === Id)?.settings.Type;
         // For an unknown tunnel or a changed type, the transaction reports only that.
         if (Id !== undefined && (storedType === undefined || (Type ?? storedType) !== storedType)) continue;
-        assert.ok(found.includes(sameAs(fault)), `${sameAs(fault)}: ${found.join()}`);
+        assert.ok(found.includes(sameAs(error)), `${sameAs(error)}: ${found.join()}`);
         seen += 1;
       }
     }),
     { numRuns: 200 },
   );
-  assert.ok(seen > 100, `only ${seen} faults were seen`);
+  assert.ok(seen > 100, `only ${seen} errors were seen`);
 });

@@ -1,12 +1,12 @@
 /** Converts an error to what a person can act on: cause, remedy and the id of the request. */
 import { ApiError, ConnectionError } from "@brume/api/client.ts";
 import type { Texts } from "../texts/en.ts";
-import type { Trouble } from "../ui/feedback.tsx";
+import type { ErrorText } from "../ui/feedback.tsx";
 
 /** An error of the console that a person can act on, such as a change by another client. `message`: its sentence. */
 export class Conflict extends Error {}
 
-export function troubleOf(error: unknown, t: Texts): Trouble {
+export function errorText(error: unknown, t: Texts): ErrorText {
   if (error instanceof ApiError) {
     const cause = [
       error.detail,
@@ -26,7 +26,7 @@ export function troubleOf(error: unknown, t: Texts): Trouble {
 }
 
 /** Returns the errors of fields by pointer: `/Name`, `/Labels/a`. */
-export function faultsOf(error: unknown): Readonly<Record<string, string>> {
+export function errorsOf(error: unknown): Readonly<Record<string, string>> {
   if (!(error instanceof ApiError)) return {};
   return Object.fromEntries(error.errors.toReversed().map(({ pointer, detail }) => [pointer, detail]));
 }
