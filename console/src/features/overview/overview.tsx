@@ -10,6 +10,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Note, Skeleton } from "../../ui/feedback.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { useLater } from "../../ui/later.ts";
 import { Meter, PageHead, Panel } from "../../ui/page.tsx";
 import { Attention } from "./attention.tsx";
 import { Latest, useLatest } from "./latest.tsx";
@@ -32,6 +33,8 @@ export function Overview() {
   const isSimulated = locations.data?.[0]?.Engines.Machine === "sim";
   // Everything appears at once, so that nothing moves what is below.
   const isPending = locations.isPending || (mayServers && servers.isPending) || (mayDns && domains.isPending);
+  // The lists are below all else: they follow in a task of their own, which keeps the page responsive on a slow phone.
+  const hasLists = useLater(!isPending);
   const isEmpty = servers.data?.length === 0 && domains.data?.length === 0;
   return (
     <div className="stack wide">
@@ -47,7 +50,7 @@ export function Overview() {
       {!isPending && <Figures servers={servers.data} domains={domains.data} />}
       {isPending ? (
         <Skeleton lines={8} />
-      ) : isEmpty ? (
+      ) : !hasLists ? null : isEmpty ? (
         <>
           <Start />
           <Attention readiness={readiness} servers={[]} domains={[]} isOnlyProblems />
