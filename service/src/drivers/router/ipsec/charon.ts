@@ -111,7 +111,7 @@ export function createCharon(options: CharonOptions): Charon {
     async stop() {
       const vici = live ?? (await find());
       live = null;
-      if (vici !== null) await awaitHandshakes(vici, () => true, performance.now() + handshakeLimit).catch(() => {});
+      if (vici !== null) await awaitHandshakes(vici, () => true, performance.now(), handshakeLimit).catch(() => {});
       vici?.close();
       await end("SIGTERM");
       await rm(folder, { recursive: true, force: true });

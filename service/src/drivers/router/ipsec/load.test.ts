@@ -103,11 +103,12 @@ test("a peer that initiates and narrows is not contacted", async () => {
 test("removed tunnels end after handshakes that begin while others are removed, and no further call starts", async () => {
   const ended: string[] = [];
   const started: number[] = [];
-  // The handshake of tunnel 2 begins when tunnel 1 has ended, and lasts three reads.
+  // The handshake of tunnel 2 begins when tunnel 1 has ended, and lasts three reads. At the first, its peer has not responded.
   let reads = 0;
   const association = (): Message[] => {
     const isRunning = ended.includes("t-1") && !ended.includes("t-2") && reads++ < 3;
-    return isRunning ? [{ "t-2": { state: "CONNECTING", "responder-spi": "1234567890abcdef" } }] : [];
+    const spi = reads === 1 ? "0000000000000000" : "1234567890abcdef";
+    return isRunning ? [{ "t-2": { state: "CONNECTING", "responder-spi": spi } }] : [];
   };
   const calls = createCalls();
   const vici: Vici = {

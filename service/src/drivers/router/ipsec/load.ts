@@ -48,9 +48,14 @@ async function endNarrowed(vici: Vici, tunnel: IpsecTunnel, associations: readon
   return !isServed;
 }
 
-/** Ends a tunnel, after its handshake if one is in progress; waits at most until `end`. */
-async function unload(vici: Vici, id: number, secrets: readonly string[], end: number): Promise<void> {
-  await awaitHandshakes(vici, (each) => each === id, end);
+/** Ends a tunnel, after its handshake if one is in progress; waits at most `limit` milliseconds from `since`. */
+async function unload(
+  vici: Vici,
+  id: number,
+  secrets: readonly string[],
+  { since, limit }: { readonly since: number; readonly limit: number },
+): Promise<void> {
+  await awaitHandshakes(vici, (each) => each === id, since, limit);
   for (const secret of secrets) await vici.call("unload-shared", { id: secret });
   // Both commands fail when there is nothing to end.
   await vici.call("unload-conn", { name: connectionName(id) }).catch(() => {});
@@ -97,10 +102,10 @@ export async function loadTunnels(
   }
   // What is needed is queued again below; until then no new handshake begins.
   if (leaving.size > 0) calls.replace([]);
-  const end = performance.now() + handshakeLimit;
+  const patience = { since: performance.now(), limit: handshakeLimit };
   for (const [id, { secrets }] of loaded) {
     if (tunnels.some((tunnel) => tunnel.id === id)) continue;
-    await unload(vici, id, secrets, end);
+    await unload(vici, id, secrets, patience);
     histories.delete(id);
   }
   for (const tunnel of tunnels) {
@@ -123,7 +128,7 @@ export async function loadTunnels(
     const address = await resolve(tunnel);
     const isNameless = tunnel.peer !== null && address === null;
     if (!unchanged || (!isNameless && present.peers?.[0] !== (address ?? "%any"))) {
-      await unload(vici, id, present.secrets, end);
+      await unload(vici, id, present.secrets, patience);
       associations.delete(id);
       if (isNameless) continue;
       try {

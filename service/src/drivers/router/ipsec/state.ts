@@ -55,17 +55,28 @@ export const isBusy = (associations: readonly Message[]): boolean =>
 
 const emptySpi = "0000000000000000";
 
+/** Milliseconds in which the first response of a peer counts as in flight. Later, the peer counts as unreachable. */
+const firstResponse = 1000;
+
 /**
- * Waits until no handshake of such a tunnel is in progress, at most until `end` (of `performance.now()`). If a tunnel is removed while its
- * last message is in flight, the peer keeps a tunnel that no message ends.
+ * Waits until no handshake of such a tunnel is in progress, at most `limit` milliseconds from `since` (of `performance.now()`). If a tunnel
+ * is removed while its last message is in flight, the peer keeps a tunnel that no message ends. The last message follows the first response
+ * at once, so a handshake without a response is awaited too, but not as long: most of these peers are unreachable.
  */
-export async function awaitHandshakes(vici: Vici, isMeant: (id: number) => boolean, end: number): Promise<void> {
+export async function awaitHandshakes(
+  vici: Vici,
+  isMeant: (id: number) => boolean,
+  since: number,
+  limit: number,
+): Promise<void> {
   for (;;) {
     const associations = [...(await readAssociations(vici))].flatMap(([id, list]) => (isMeant(id) ? list : []));
+    const passed = performance.now() - since;
     const isIncomplete = associations.some(
-      (each) => text(each, "state") === "CONNECTING" && text(each, "responder-spi") !== emptySpi,
+      (each) =>
+        text(each, "state") === "CONNECTING" && (text(each, "responder-spi") !== emptySpi || passed < firstResponse),
     );
-    if (!isIncomplete || performance.now() >= end) return;
+    if (!isIncomplete || passed >= limit) return;
     await sleep(20);
   }
 }
