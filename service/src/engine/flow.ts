@@ -37,10 +37,8 @@ export interface Done<Facts> {
 }
 
 /** Result of a step that is not done yet, without an error. It runs again after `wait` milliseconds, or when the task is woken. */
-export interface Wait {
+export interface Wait<Facts = object> extends Done<Facts> {
   readonly wait: number;
-  /** One sentence for the client. */
-  readonly detail?: string;
   /** Error of the step if it still waits at the end of its time. Default `deadline_exceeded`. */
   readonly overdue?: StepError;
   /** Set while the step waits in a queue: milliseconds that this may take from the begin of the step. The step's own time starts after it. */

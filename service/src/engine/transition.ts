@@ -69,6 +69,12 @@ function end(live: LiveTask, ending: Ending, now: number): Transition {
   return { live: moved(live, { ...over, begun_at: null, tries: 0 }), ending };
 }
 
+function withFacts(live: LiveTask, more: object | undefined): LiveTask {
+  if (more === undefined) return live;
+  const facts = { ...live.facts, ...more };
+  return { ...live, facts, row: { ...live.row, facts: JSON.stringify(facts) } };
+}
+
 /** Records the step as done and moves to the next one, or to the end. */
 export function advance(flow: Flow, live: LiveTask, done: Done<object> | void, now: number): Transition {
   const { row } = live;
@@ -78,8 +84,7 @@ export function advance(flow: Flow, live: LiveTask, done: Done<object> | void, n
   // An empty detail replaces that of an earlier wait.
   const detail = done?.detail ?? "";
   const records = note(live, at, { state: "Completed", start, end: now, detail });
-  const facts = done?.facts === undefined ? live.facts : { ...live.facts, ...done.facts };
-  const known = { ...live, facts, row: { ...row, facts: facts === live.facts ? row.facts : JSON.stringify(facts) } };
+  const known = withFacts(live, done?.facts);
   const step = records[at + 1]?.name ?? null;
   const progress = Math.min(99, progressOf(records));
   const next = moved(known, { step, progress, tries: 0, error: null, begun_at: now }, records);
@@ -206,7 +211,8 @@ export function postpone(flow: Flow, live: LiveTask, wait: Wait, now: number): T
   }
   const records = wait.detail === undefined ? live.records : note(live, stepIndex(live), { detail: wait.detail });
   const due = Math.min(now + wait.wait, until);
-  const later = turn === undefined ? live : delayed(flow, live, due);
+  const known = withFacts(live, wait.facts);
+  const later = turn === undefined ? known : delayed(flow, known, due);
   return { live: moved(later, { due_at: due, lease: null }, records), ending: null };
 }
 

@@ -43,6 +43,12 @@ export interface Cause {
   readonly request: string | null;
 }
 
+/** A network, and its generation after a change of its links. */
+export interface RaisedNetwork {
+  readonly network: number;
+  readonly generation: number;
+}
+
 /** Results of steps that later steps of the same flow read. Stored in task rows, so the keys keep their names. */
 export interface Facts {
   readonly by: Cause | null;
@@ -64,6 +70,8 @@ export interface Facts {
   readonly disk: number;
   /** Ids of the networks that the server was linked to. */
   readonly networks: readonly number[];
+  /** Generations of these networks without its links. */
+  readonly left: readonly RaisedNetwork[];
 }
 
 /** A step of a server flow. */

@@ -52,13 +52,16 @@ export function deleteFlow(context: FlowContext): Flow<null, Facts> {
       {
         name: "Network",
         async do({ subject, facts }): Promise<Done<Facts> | Wait> {
-          await store.write((tx) => leaveNetworks(context, tx, subject));
+          const raised = await store.write((tx) => leaveNetworks(context, tx, subject));
+          const left = [...(facts.left ?? []), ...raised];
           const waiting = [];
           for (const id of facts.networks ?? []) {
             const network = await findNetwork(store.read, id);
-            if (network !== undefined && !isServed(network)) waiting.push(network);
+            // After a kill before `left` was stored, the newest generation counts.
+            const generation = left.findLast((each) => each.network === id)?.generation;
+            if (network !== undefined && !isServed(network, generation)) waiting.push(network);
           }
-          return waiting.length > 0 ? waitForNetwork(subject, waiting) : {};
+          return waiting.length > 0 ? { ...waitForNetwork(subject, waiting), facts: { left } } : {};
         },
       },
       { name: "Disk", do: ({ subject }) => removeMachine(context, subject) },

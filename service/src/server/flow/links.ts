@@ -122,16 +122,18 @@ export function linkFlows(context: FlowContext) {
     steps: [
       {
         name: "Shape",
-        async do({ subject, input }): Promise<Done<Facts> | Wait> {
-          await store.write((tx) => shapeLink(context, tx, subject, input.link, input.bandwidth));
+        async do({ subject, input, facts }): Promise<Done<Facts> | Wait> {
+          const [raised] = await store.write((tx) => shapeLink(context, tx, subject, input.link, input.bandwidth));
+          const generation = raised?.generation ?? facts.generation;
           const linked = (await listLinkedNetworks(store.read, subject)).find(({ link }) => link.id === input.link);
           const detail = `${input.bandwidth} Mbit/s`;
-          return linked === undefined || isServed(linked.network)
+          return linked === undefined || isServed(linked.network, generation)
             ? { detail }
-            : waitForNetwork(subject, [linked.network]);
+            : { ...waitForNetwork(subject, [linked.network]), facts: { generation } };
         },
         save: async (tx, { subject, facts }) => void (await changeServer(context, tx, subject, {}, facts.by ?? null)),
-        undo: ({ subject, input }) => store.write((tx) => shapeLink(context, tx, subject, input.link, input.was)),
+        undo: async ({ subject, input }) =>
+          void (await store.write((tx) => shapeLink(context, tx, subject, input.link, input.was))),
       },
     ],
   });

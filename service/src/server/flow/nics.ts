@@ -79,14 +79,14 @@ export function waitForNetwork(server: number, networks: readonly NetworkRow[]):
   return { wait, detail: `waits for network ${ids}`, overdue };
 }
 
-/** True if the router has applied this generation of the network, or by default the current one. */
+/**
+ * True if the router has applied this generation of the network, or by default the current one. A flow waits for the generation of its own
+ * change: while a hundred servers a second are created or deleted, the router never has the newest one.
+ */
 export const isServed = (network: NetworkRow, generation = network.generation): boolean =>
   network.state !== "New" && network.applied >= generation;
 
-/**
- * Waits until the network of the flow's link is applied: its address, anti-spoofing and firewall are then in force for the NIC. Only the
- * generation that added the link counts: while a hundred servers a second are created, the router never has the newest one.
- */
+/** Waits until the network of the flow's link is applied: its address, anti-spoofing and firewall are then in force for the NIC. */
 export async function waitForLink(
   { store }: FlowContext,
   { subject, facts }: Run<unknown, Facts>,
