@@ -2,7 +2,7 @@
  * Runs in a page that a test visits (`test/support/consoleaudit.ts`): describes what has the focus, and which elements never got it.
  */
 
-/** An element that has the focus. */
+/** An element that had the focus. */
 export interface Stop {
   /** Describes the element in a message. */
   readonly element: string;
@@ -12,14 +12,17 @@ export interface Stop {
   readonly isInView: boolean;
   /** At least 24 pixels wide and high. */
   readonly isLarge: boolean;
-  /** It had the focus just before, too. */
-  readonly isSame: boolean;
-  /** It had the focus earlier. */
-  readonly isRepeated: boolean;
+  /** It belongs to a terminal, whose guest gets Tab. */
+  readonly isTerminal: boolean;
 }
 
 export interface FocusAudit {
-  focused(): Stop | null;
+  /** Returns the elements that had the focus when Tab was pressed, each once and in this order; the last has it for the second time: `isRound`. */
+  walked(): { readonly stops: readonly Stop[]; readonly isRound: boolean };
+  /** Sets the focus to the element before the numbered stop. */
+  focusBefore(stop: number): void;
+  /** Returns whether the element that has the focus is in view. */
+  isInView(): boolean;
   /** Returns the elements that were there at the start and never had the focus. */
   missed(): string[];
 }
@@ -78,30 +81,50 @@ function isLarge(element: HTMLElement): boolean {
   return boxes.some(({ width, height }) => width >= 24 && height >= 24);
 }
 
+/** Returns the element that shows the focus. A terminal draws what its hidden field gets. */
+const shownFor = (element: HTMLElement): HTMLElement => element.closest<HTMLElement>(".terminal") ?? element;
+
+function focused(): HTMLElement | null {
+  const { activeElement } = document;
+  return activeElement instanceof HTMLElement && activeElement !== document.body ? activeElement : null;
+}
+
+function stopAt(element: HTMLElement): Stop {
+  const shown = shownFor(element);
+  return {
+    element: describe(element),
+    name: nameOf(element),
+    hasFocusRing: hasRing(shown) || hasRing(shown.parentElement),
+    isInView: isInView(shown),
+    isLarge: isLarge(shown),
+    isTerminal: shown !== element,
+  };
+}
+
 function start(): FocusAudit {
   const expected = tabbable();
-  const seen = new Set<Element>();
-  let last: Element | null = null;
+  const stops = new Map<HTMLElement, Stop>();
+  let last: HTMLElement | null = null;
+  let isRound = false;
+  // Before Tab moves the focus: the page has scrolled to the element, and the test need not ask after each key.
+  const record = ({ key, shiftKey }: KeyboardEvent): void => {
+    if (key !== "Tab" || shiftKey || isRound) return;
+    const element = focused();
+    // The focus has left the page, or moves between the parts of a date.
+    if (element === null || element === last) return;
+    last = element;
+    isRound = stops.has(element);
+    if (!isRound) stops.set(element, stopAt(element));
+  };
+  addEventListener("keydown", record, { capture: true });
   return {
-    focused() {
-      const { activeElement } = document;
-      if (!(activeElement instanceof HTMLElement) || activeElement === document.body) return null;
-      // The terminal draws what its hidden field gets.
-      const shown = activeElement.closest<HTMLElement>(".terminal") ?? activeElement;
-      const stop = {
-        element: describe(activeElement),
-        name: nameOf(activeElement),
-        hasFocusRing: hasRing(shown) || hasRing(shown.parentElement),
-        isInView: isInView(shown),
-        isLarge: isLarge(shown),
-        isSame: activeElement === last,
-        isRepeated: seen.has(activeElement),
-      };
-      last = activeElement;
-      seen.add(activeElement);
-      return stop;
+    walked: () => ({ stops: [...stops.values()], isRound }),
+    focusBefore: (stop) => [...stops.keys()][stop - 1]?.focus(),
+    isInView() {
+      const element = focused();
+      return element !== null && isInView(shownFor(element));
     },
-    missed: () => expected.filter((element) => element.isConnected && !seen.has(element)).map(describe),
+    missed: () => expected.filter((element) => element.isConnected && !stops.has(element)).map(describe),
   };
 }
 
