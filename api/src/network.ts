@@ -139,7 +139,6 @@ export const networkOperations = operations({
     method: "GET",
     path: "/publicnetwork",
     access: "network:read",
-    observes: true,
     summary: "List public networks",
     description: "Includes firewalls and tunnels. Counters are `null`.",
     query: filters(publicStates),

@@ -69,8 +69,8 @@ export interface Operation {
   /** A change that is allowed in a blocked project. */
   readonly allowedWhenBlocked?: boolean;
   /**
-   * A read whose response contains more than committed rows (state of VMs, counters, time), or rows whose commits are not counted. The
-   * response of any other read may be cached until the next commit.
+   * A read whose response contains more than committed rows and the power of VMs (counters, time), or rows whose commits are not counted.
+   * The response of any other read may be cached until the next commit or change of power.
    */
   readonly observes?: boolean;
   /** Requests do not count towards the rate limit of the token. */
@@ -112,7 +112,7 @@ export type Answer<Op extends Pick<Operation, "answer">> = Op["answer"] extends 
   ? Static<Op["answer"]>
   : undefined;
 
-/** Returns true if the response of a read depends only on committed rows and may be cached until the next commit. */
+/** Returns true if the response of a read depends only on committed rows and the power of VMs, so that it may be cached. */
 export function isStored(op: Operation): boolean {
   return op.method === "GET" && op.access !== "open" && op.observes !== true;
 }

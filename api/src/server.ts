@@ -129,7 +129,6 @@ export const serverOperations = operations({
     method: "GET",
     path: "/server",
     access: "server:read",
-    observes: true,
     summary: "List servers",
     description: "Returns the servers of the project, by id.",
     query: listQuery({
@@ -161,7 +160,6 @@ export const serverOperations = operations({
     method: "GET",
     path: "/server/{id}",
     access: "server:read",
-    observes: true,
     summary: "Get a server",
     description: "Returns the server with its links, SSH keys and present power state.",
     params: serverParam,

@@ -192,6 +192,7 @@ export function createService(options: ServiceOptions): Service {
     locations,
     tickets,
     cpuOvercommit: options.cpuOvercommit,
+    position: store.position,
     power: servers.power,
     condition: servers.condition,
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
@@ -276,8 +277,10 @@ export function createService(options: ServiceOptions): Service {
     openapi,
     docs: createDocs(describe, options.consoleFolder),
     freshness() {
-      const foreign = store.foreignWrites();
-      return foreign === null ? null : store.commits() + zones.revision() + foreign;
+      const stored = store.position();
+      // While nothing can be stored, servers show what was observed instead of what is stored.
+      if (stored === null || store.blocked() !== null) return null;
+      return stored + zones.revision() + servers.machineStatus.revision();
     },
     filterEvent: filterEventForToken,
     ended: (tasks, ms) =>

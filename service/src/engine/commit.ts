@@ -10,6 +10,8 @@ export interface ObservedStore extends Store {
   onCommit(topic: Topic, listener: () => void): () => void;
   /** Returns how many writes this process has committed, without hidden ones. Raised before the writer continues. */
   commits(): number;
+  /** Returns a number that grows with each such write and each change by another process; null: one may write at any time. */
+  position(): number | null;
 }
 
 /** A property of the transaction: a WeakMap by transaction would cost the garbage collector more than a statement costs. */
@@ -37,6 +39,10 @@ export function observeCommits(store: Store): ObservedStore {
   let commits = 0;
   return {
     commits: () => commits,
+    position() {
+      const foreign = store.foreignWrites();
+      return foreign === null ? null : commits + foreign;
+    },
     kind: store.kind,
     processes: store.processes,
     foreignWrites: () => store.foreignWrites(),

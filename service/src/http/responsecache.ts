@@ -1,6 +1,6 @@
 /**
- * Cache of the responses to reads, as text, until the next commit: clients that poll one object do not wait for the database each time.
- * Only responses that depend on nothing else are cached, only while this process alone writes, and each for one token and request line.
+ * Cache of the responses to reads, as text, until the next commit or change of the power of a VM: clients that poll one object do not wait
+ * for the database each time. Only responses that depend on nothing else are cached, only while this process alone writes, and each for one token and request line.
  */
 import type { Bound } from "./bind.ts";
 import type { Exchange } from "./exchange.ts";

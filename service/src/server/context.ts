@@ -24,6 +24,8 @@ import type { ViewContext } from "./view.ts";
 /** Dependencies of the request handlers of servers. */
 export interface ServerContext extends ViewContext {
   readonly store: Store;
+  /** Returns a number that changes with each commit; null: other processes write. */
+  readonly position: () => number | null;
   readonly clock: Clock;
   readonly log: Log;
   readonly machines: Pick<Machines, "ensureStopped" | "holdDisks" | "releaseDisks">;

@@ -23,3 +23,45 @@ test("one check is requested for all starts and ends that it takes", () => {
   assert.deepEqual(requested, [4, 5]);
   assert.deepEqual([cache.power(4), cache.power(5)], [true, false]);
 });
+
+test("the revision grows exactly when the power of a VM changes", async () => {
+  const capacity = { cores: 1, memory: 1, disk: 1, diskFree: 1 };
+  let machines: { id: number; power: "on" | "off" }[] = [];
+  let report: (event: PowerEvent) => void = () => {};
+  const driver = {
+    observe: async () =>
+      ({ ready: true, detail: "", accelerator: null, capacity, machines }) as unknown as MachinesStatus,
+    onPower(listener: (event: PowerEvent) => void) {
+      report = listener;
+      return () => {};
+    },
+  };
+  const cache = createMachineStatusCache(driver, { now: () => 0 }, () => {});
+  let before = cache.revision();
+  const hasChanged = (): boolean => {
+    const earlier = before;
+    before = cache.revision();
+    return before > earlier;
+  };
+  const died = { reason: "died", at: 0, detail: "" } as const;
+  report({ id: 1, boot: 1, exit: null });
+  assert.ok(hasChanged(), "a start");
+  report({ id: 1, boot: 1, exit: null });
+  assert.ok(!hasChanged(), "the same again");
+  report({ id: 1, boot: 1, exit: died });
+  assert.ok(hasChanged(), "an end");
+  machines = [
+    { id: 1, power: "on" },
+    { id: 2, power: "off" },
+  ];
+  await cache.observe();
+  assert.ok(hasChanged(), "an observed start");
+  await cache.observe();
+  assert.ok(!hasChanged(), "the same observation");
+  machines = [{ id: 2, power: "on" }];
+  await cache.observeServers([2]);
+  assert.ok(hasChanged(), "an observed start of one server");
+  await cache.observe();
+  assert.ok(hasChanged(), "a VM that is gone");
+  assert.deepEqual([cache.power(1), cache.power(2)], [false, true]);
+});

@@ -13,6 +13,8 @@ export interface MachineStatusCache {
   power(id: number): boolean;
   /** Returns the status in the last observation; null: the VM was not in it. */
   of(id: number): MachineStatus | null;
+  /** Returns a number that grows when `power` changes for a VM: while it is the same, so is what responses show. */
+  revision(): number;
   /** Returns the VMs that had a problem in the last observation. */
   troubled(): readonly { readonly id: number; readonly condition: MachineTrouble }[];
   /** Observes all VMs; the observation starts after the call. Rejects if the driver fails. */
@@ -45,9 +47,19 @@ export function createMachineStatusCache(
   let unchecked = new Set<number>();
   let last = new Map<number, MachineStatus>();
   let observed: { readonly at: number; readonly status: MachinesStatus } | null = null;
+  let revision = 0;
+
+  const setPower = (id: number, isOn: boolean): void => {
+    if ((power.get(id) ?? false) !== isOn) revision += 1;
+    power.set(id, isOn);
+  };
+  const forget = (id: number): void => {
+    if (power.get(id) === true) revision += 1;
+    power.delete(id);
+  };
 
   const stop = machines.onPower(({ id, exit }) => {
-    power.set(id, exit === null);
+    setPower(id, exit === null);
     reported.add(id);
     // The check that an earlier report has requested is still to come, and takes this one too.
     const isFirst = unchecked.size === 0;
@@ -63,12 +75,12 @@ export function createMachineStatusCache(
       const seen = new Map<number, MachineStatus>();
       await forEachInTurns(status.machines, (machine) => {
         seen.set(machine.id, machine);
-        if (!reported.has(machine.id)) power.set(machine.id, machine.power !== "off");
+        if (!reported.has(machine.id)) setPower(machine.id, machine.power !== "off");
       });
       observed = { at, status };
       last = seen;
       await forEachInTurns([...power.keys()], (id) => {
-        if (!seen.has(id) && !reported.has(id)) power.delete(id);
+        if (!seen.has(id) && !reported.has(id)) forget(id);
       });
       return status;
     } catch (error) {
@@ -90,7 +102,7 @@ export function createMachineStatusCache(
     for (const id of ids) last.delete(id);
     for (const machine of status.machines) {
       last.set(machine.id, machine);
-      power.set(machine.id, machine.power !== "off");
+      setPower(machine.id, machine.power !== "off");
     }
     return status;
   }
@@ -98,6 +110,7 @@ export function createMachineStatusCache(
   return {
     power: (id) => power.get(id) ?? false,
     of: (id) => last.get(id) ?? null,
+    revision: () => revision,
     troubled: () =>
       [...last.values()].flatMap(({ id, trouble }) => (trouble === null ? [] : { id, condition: trouble })),
     observe: observeAll,

@@ -37,7 +37,6 @@ import {
   listServersOf,
   pageInState,
   pageServers,
-  pageShown,
   type ServerRow,
 } from "./table.ts";
 import { viewProject, viewServer, withoutIds } from "./view.ts";
@@ -58,7 +57,7 @@ type RequestContext = Pick<Request, "caller" | "requestId" | "dryRun">;
 
 export function serverRoutes(context: ServerContext): Handlers<Names> {
   const { store, servers } = context;
-  const pages = createPagePrinter(context);
+  const pages = createPagePrinter(context, context.position);
 
   /** Returns the response to a change of a server. With `Prefer: wait`, it is read again when the task has ended. */
   function respond(server: Server, tag: string, task: Task, caller: Caller): Omit<ChangeResult<Server>, "changes"> {
@@ -114,12 +113,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
     listServers: {
       async list({ query, caller }, db) {
         const plain = plainPage(query);
-        if (plain !== null) {
-          const { limit, after } = plain;
-          const { items, next } = cutPage(await pageShown(db, caller.projectId, after, limit + 1), limit);
-          const texts = await pages.print(db, caller, items);
-          return { items: { texts }, total: await countServers(db, caller.projectId), next };
-        }
+        if (plain !== null) return pages.print(db, caller, plain);
         if (Object.values(query).every((value) => value === undefined))
           return { items: showAll(caller, db), total: await countServers(db, caller.projectId), next: null };
         const { state: filter, ...others } = query;

@@ -1,6 +1,6 @@
 /** SQL of servers and server groups. Returns rows as stored; the modules in `model` validate and show them. */
 import { type Insertable, type Selectable, type Updateable } from "kysely";
-import { insertMany, lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import { insertMany, lock, prepare, prepareList, type Reader, type Tx } from "../store/db.ts";
 import type { SshKeyTable } from "../store/schema/catalog.ts";
 import type { LinkTable } from "../store/schema/network.ts";
 import type { ServerKeyTable, ServerTable } from "../store/schema/server.ts";
@@ -357,13 +357,12 @@ const keysOfPage = prepare<{ project: number; first: number; last: number }>()((
 /** A key of a server, as JSON. */
 export type KeyOfServer = Awaited<ReturnType<typeof keysOfPage.all>>[number];
 
-/** Returns the networks with these ids, with the columns that links show. */
-export const listLinkedTo = (db: Reader, ids: readonly number[]) =>
-  db
-    .selectFrom("network")
-    .select(["id", "kind", "name", "first", "last", "gateway", "first6"])
-    .where("id", "in", ids)
-    .execute();
+const networksOfLinks = prepareList<object, number>()((db, _, ids) =>
+  db.selectFrom("network").select(["id", "kind", "name", "first", "last", "gateway", "first6"]).where("id", "in", ids),
+);
+
+/** Returns the networks with these ids, at least one, with the columns that links show. */
+export const listLinkedTo = (db: Reader, ids: readonly number[]) => networksOfLinks.all(db, {}, ids);
 
 /** The part of a network that links show. */
 export type NetworkOfLink = Awaited<ReturnType<typeof listLinkedTo>>[number];
