@@ -19,8 +19,13 @@ const SOCK_NONBLOCK = 0o4000;
 const SOCK_CLOEXEC = 0o2000000;
 const MSG_DONTWAIT = 0x40;
 const SOL_SOCKET = 1;
-/** Nine numbers; the first is the memory of the receive queue. */
+/** Sets the size of the receive buffer without the limit of `net.core.rmem_max`; needs CAP_NET_ADMIN. */
+const SO_RCVBUFFORCE = 33;
+/** Nine numbers, in bytes: the first is the receive queue, the second the size of its buffer. */
 const SO_MEMINFO = 55;
+
+/** Bytes for datagrams of a burst; the kernel may allocate less. */
+export const SOCKET_BUFFER = 4 << 20;
 
 /** Maximum number of datagrams per call. More do not reduce the cost, and delay other work of the thread. */
 export const PLACES = 32;
@@ -40,6 +45,12 @@ const VECTORS = PLACES * HEADER;
 const NAMES = VECTORS + PLACES * VECTOR;
 const DATAGRAMS = NAMES + PLACES * NAME;
 
+/** Memory of the datagrams that wait at a socket, and of its receive buffer, in bytes. */
+export interface Queued {
+  readonly waiting: number;
+  readonly buffer: number;
+}
+
 /** Datagrams in places 0 to PLACES - 1, and their responses in the same places. */
 export interface Batch {
   /** Receives the datagrams that the socket has now. Returns their number. */
@@ -52,8 +63,8 @@ export interface Batch {
   client(place: number): Client;
   /** Sets the size of the response in bytes. A place without a size sends none. */
   put(place: number, size: number): void;
-  /** Returns the memory of the datagrams that wait at the socket, in bytes. */
-  queued(): number;
+  /** Returns what waits at the socket. */
+  queued(): Queued;
   /** Sends the responses to the last datagrams. Those that the kernel does not accept are dropped. */
   send(): void;
 }
@@ -62,7 +73,7 @@ export interface Batch {
 export interface Mmsg {
   /** Binds a new UDP socket to a numeric address and returns its descriptor. Throws system errors in the form of Node. */
   bind(host: string, port: number): number;
-  /** Creates the buffers for one thread. The caller closes the descriptor. */
+  /** Creates the buffers for one thread, and enlarges the receive buffer of the socket if it may. The caller closes the descriptor. */
   batch(fd: number): Batch;
 }
 
@@ -78,6 +89,8 @@ export async function loadMmsg(): Promise<Mmsg> {
   const recvmmsg: Many = libc.func("int recvmmsg(int, void *, uint, int, void *)");
   const getsockopt: (fd: number, level: number, option: number, value: Uint32Array, length: Uint32Array) => number =
     libc.func("int getsockopt(int, int, int, void *, void *)");
+  const setsockopt: (fd: number, level: number, option: number, value: Uint32Array, length: number) => number =
+    libc.func("int setsockopt(int, int, int, void *, uint)");
   const sendmmsg: Many = libc.func("int sendmmsg(int, void *, uint, int)");
 
   const error = (syscall: string, host: string, port: number): Error => {
@@ -104,6 +117,8 @@ export async function loadMmsg(): Promise<Mmsg> {
     },
 
     batch(fd) {
+      // Without the capability the buffer stays as the socket has it.
+      setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, Uint32Array.of(SOCKET_BUFFER), Uint32Array.BYTES_PER_ELEMENT);
       const memory = new ArrayBuffer(DATAGRAMS + PLACES * STRIDE);
       const headers = new Uint8Array(memory, 0, VECTORS);
       const numbers = new Uint32Array(memory, 0, DATAGRAMS / 4);
@@ -144,7 +159,9 @@ export async function loadMmsg(): Promise<Mmsg> {
         },
         queued() {
           const length = Uint32Array.of(memoryInfo.byteLength);
-          return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memoryInfo, length) === 0 ? (memoryInfo[0] as number) : 0;
+          const [waiting = 0, buffer = 0] =
+            getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memoryInfo, length) === 0 ? memoryInfo : [];
+          return { waiting, buffer };
         },
         send() {
           const answered = (place: number): boolean => place < came && numbers[length(place)] !== 0;

@@ -128,7 +128,7 @@ test("a long queue is read to its end without another datagram, and the overload
       for (const until = performance.now() + 3; performance.now() < until; );
       return left-- > 0 ? PLACES : 0;
     },
-    queued: () => 1 << 20,
+    queued: () => ({ waiting: 1 << 20, buffer: 8 << 20 }),
     client: () => clientAt("127.0.0.1", 9),
     packet: () => Buffer.alloc(12),
     size: () => 12,

@@ -8,11 +8,9 @@ import { isIPv6 } from "node:net";
 import { clientAt } from "../answer/ratelimit.ts";
 import type { Responder } from "../answer/responder.ts";
 import type { Latency } from "../builtin/latency.ts";
-import { type Batch, DATAGRAM, type Mmsg, PLACES } from "./mmsg.ts";
+import { type Batch, DATAGRAM, type Mmsg, PLACES, SOCKET_BUFFER } from "./mmsg.ts";
 import { createOverload, type Overload } from "./overload.ts";
 
-/** Bytes for datagrams of a burst; the kernel may allocate less. */
-const SOCKET_BUFFER = 4 << 20;
 /** Maximum bytes that wait for the kernel; beyond it responses are dropped. */
 const QUEUE_LIMIT = 4 << 20;
 /** How long datagrams may keep other events of the thread waiting. */
