@@ -9,7 +9,7 @@ import type { Zones } from "../builtin/zones.ts";
 import type { Catalog } from "../transfer/catalog.ts";
 import type { Notifier } from "../transfer/notify.ts";
 import { imageOf, transferZone } from "../transfer/transfer.ts";
-import type { Transfers } from "../transfer/transfers.ts";
+import type { LentMessage, Transfers } from "../transfer/transfers.ts";
 import { inScope, type Signer, sign, signatureSize, type TsigKey, verify } from "../transfer/tsig.ts";
 import {
   CLASS_IN,
@@ -73,7 +73,7 @@ interface Question extends Request {
 }
 
 /** A message of a response; null: serve others first; a promise: continue when it is resolved. */
-export type Turn = Buffer | null | Promise<void>;
+export type Turn = Buffer | LentMessage | null | Promise<void>;
 type Transfer = Generator<Turn, void>;
 
 /** Zones with more names are transferred by `ResponderOptions.transfers`. */

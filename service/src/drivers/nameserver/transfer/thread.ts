@@ -40,6 +40,10 @@ interface Running {
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
+/** Returns bytes that are all of their memory, so that it can be passed to another thread. */
+const alone = (bytes: Buffer): Uint8Array =>
+  bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+
 /** Returns the handler of requests; `send` passes on what was composed. */
 function serve(send: (portion: FromTransfer) => void): (message: ToTransfer) => void {
   const running = new Map<number, Running>();
@@ -60,7 +64,7 @@ function serve(send: (portion: FromTransfer) => void): (message: ToTransfer) => 
         const { done, value } = transfer.messages.next();
         isEnd = done === true;
         if (value === undefined) continue;
-        messages.push(new Uint8Array(value));
+        messages.push(alone(value));
         transfer.credit--;
       }
     } catch (error) {

@@ -57,7 +57,7 @@ export function* transferZone(
   let prior = signer?.prior ?? null;
   let message = head;
   const finish = (): Buffer => {
-    const bytes = Buffer.allocUnsafe(writer.end);
+    const bytes = Buffer.allocUnsafeSlow(writer.end);
     message.copy(bytes);
     writer.copy(bytes, message.length);
     bytes.writeUInt16BE(writer.count, 6);

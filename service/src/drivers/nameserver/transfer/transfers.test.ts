@@ -22,7 +22,11 @@ async function readAll(messages: ReturnType<Transfers["transfer"]>): Promise<Buf
   const all: Buffer[] = [];
   for (const message of messages) {
     if (message instanceof Promise) await message;
-    else all.push(message);
+    else {
+      all.push(Buffer.from(message.bytes));
+      message.release();
+      assert.equal(message.bytes.length, 0);
+    }
   }
   return all;
 }

@@ -11,25 +11,37 @@ import type { Signer } from "./tsig.ts";
 const AHEAD = 32;
 const IDLE_MS = 30_000;
 
+/** A message whose memory is released by its reader, because the garbage collector would keep the messages of megabytes. */
+export interface LentMessage {
+  readonly bytes: Buffer;
+  /** Releases the memory. The bytes must not be used afterwards, also not by the system. */
+  release(): void;
+}
+
 /** Transfers that run in the thread. */
 export interface Transfers {
   /**
    * Yields the messages of a transfer (see `transferZone`), or a promise: continue when it is resolved. Throws if the thread has failed.
    * Must be ended by `return` if it is not read to its end.
    */
-  transfer(image: ZoneImage, head: Buffer, signer: Signer | null): Generator<Buffer | Promise<void>, void>;
+  transfer(image: ZoneImage, head: Buffer, signer: Signer | null): Generator<LentMessage | Promise<void>, void>;
   close(): void;
 }
 
 interface Incoming {
-  readonly messages: Buffer[];
+  readonly messages: LentMessage[];
   isEnd: boolean;
   failure: string | null;
   wake: () => void;
 }
 
 const startThread = (): Worker =>
-  new Worker(new URL("./thread.ts", import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 8 } });
+  new Worker(new URL("./thread.ts", import.meta.url), { resourceLimits: { maxYoungGenerationSizeMb: 2 } });
+
+const lend = (memory: ArrayBuffer): LentMessage => ({
+  bytes: Buffer.from(memory),
+  release: () => void memory.transfer(0),
+});
 
 /** Creates the transfers; no thread runs yet. Tests replace `start`. */
 export function createTransfers(start: () => Worker = startThread, idleMs = IDLE_MS): Transfers {
@@ -52,7 +64,7 @@ export function createTransfers(start: () => Worker = startThread, idleMs = IDLE
     started.on("message", ({ id, messages, isEnd, failure }: FromTransfer) => {
       const one = incoming.get(id);
       if (one === undefined) return;
-      for (const message of messages) one.messages.push(Buffer.from(message.buffer));
+      for (const { buffer } of messages) one.messages.push(lend(buffer as ArrayBuffer));
       one.isEnd = isEnd;
       one.failure = failure;
       one.wake();

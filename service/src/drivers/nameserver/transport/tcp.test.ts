@@ -51,6 +51,45 @@ test("a response that fails midway closes the connection", async (t) => {
   assert.equal(server.listening, true);
 });
 
+test("the memory of a message is released when the system has it, also if the client reads late", async (t) => {
+  const count = 600;
+  let lent = 0;
+  let released = 0;
+  const answer = function* () {
+    for (let index = 0; index < count; index++) {
+      const bytes = Buffer.alloc(16_000, index % 250);
+      const release = (): void => {
+        released++;
+        // Bytes that are still to be sent would be replaced.
+        bytes.fill(255);
+      };
+      lent++;
+      yield { bytes, release };
+    }
+  };
+  const { server, close } = serveTcp(answer, () => performance.now());
+  t.after(close);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  t.after(() => socket.destroy());
+  socket.end(Buffer.from([0, 1, 0]));
+  for (let before = -1; before !== released || released === 0; ) {
+    before = released;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.ok(released < lent && lent < count, `${released} of ${lent}`);
+  const parts: Buffer[] = [];
+  for await (const part of socket) parts.push(part as Buffer);
+  const received = Buffer.concat(parts);
+  assert.equal(received.length, count * 16_002);
+  for (let index = 0; index < count; index++) {
+    const message = received.subarray(index * 16_002, (index + 1) * 16_002);
+    assert.equal(message.readUInt16BE(0), 16_000);
+    assert.ok(message.subarray(2).every((byte) => byte === index % 250));
+  }
+  assert.equal(released, count);
+});
+
 test("a client that sends queries and reads no responses is not read", async (t) => {
   const large = Buffer.alloc(60_000);
   let answered = 0;

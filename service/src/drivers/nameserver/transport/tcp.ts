@@ -111,7 +111,8 @@ export function serveTcp(
         };
         value.then(proceed, proceed);
         break;
-      } else writeMessage(connection, value);
+      } else if (value instanceof Uint8Array) writeMessage(connection, value);
+      else writeMessage(connection, value.bytes, value.release);
       if (now() > until) break;
     }
     socket.uncork();
@@ -233,10 +234,11 @@ export function serveTcp(
   };
 }
 
-function writeMessage(connection: Connection, message: Buffer): void {
+/** Writes a message. `sent` is called when its memory is no longer needed. */
+function writeMessage(connection: Connection, message: Buffer, sent?: () => void): void {
   const size = Buffer.allocUnsafe(2);
   size.writeUInt16BE(message.length);
   connection.socket.write(size);
-  connection.socket.write(message);
+  connection.socket.write(message, sent);
   connection.sent += 2 + message.length;
 }
