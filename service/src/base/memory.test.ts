@@ -20,3 +20,31 @@ test("an idle thread gives the memory of a burst of work back", () => {
   });
   assert.equal(status, 0, String(stderr));
 });
+
+test("the space of new objects stays small while a large response is created, and may grow afterwards", () => {
+  const program = `
+    import { getHeapSpaceStatistics } from "node:v8";
+    import { endLarge, limitHeap, limitLarge } from ${JSON.stringify(new URL("./memory.ts", import.meta.url))};
+    const size = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space").space_size / 2 ** 20;
+    limitHeap();
+    // The newest megabyte of objects is in use at each collection, so V8 takes more space for new objects if it may.
+    const pages = Array.from({ length: 20 });
+    const work = (index) => {
+      pages[index % pages.length] = Array.from({ length: 500 }, (_, record) => ({ index, record, text: \`record \${record}\` }));
+    };
+    let most = 0;
+    for (let index = 0; index < 20_000; index++) {
+      limitLarge();
+      work(index);
+      most = Math.max(most, size());
+    }
+    if (most > 8) throw new Error(most + " MB while limited");
+    endLarge();
+    // Ends when the space has grown; otherwise the test kills it.
+    for (let index = 0; size() <= 8; index++) work(index);
+  `;
+  const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", program], {
+    timeout: 60_000,
+  });
+  assert.equal(status, 0, String(stderr));
+});

@@ -25,23 +25,36 @@ export function releaseMemory(): void {
 
 /** Bytes from which on the space of new objects no longer grows: two halves of 16 MB. V8 would let it grow to 128 MB, and keep that. */
 const mostNew = 32 * 2 ** 20;
+/** The same while a large response is created. It needs little at a time, but creates gigabytes, which V8 takes for a need. */
+const mostNewOfLarge = 8 * 2 ** 20;
 /** Milliseconds between two checks. The space doubles at most once per collection of new objects. */
 const checkPeriod = 50;
 /** Percent by which the heap grows before the next collection of all objects; by default up to 300. */
 const growth = 50;
+
+/** Returns the bytes of the space of new objects of this thread. */
+const sizeOfNew = (): number =>
+  getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space")?.space_size ?? 0;
+
+const letGrow = (mayGrow: boolean): void => setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);
 
 /** Keeps the heaps of all threads small from now on: the space of new objects, which holds what a large request needs, and all garbage. */
 export function limitHeap(): void {
   setFlagsFromString(`--heap-growing-percent=${growth}`);
   let isFixed = false;
   const check = (): void => {
-    const size = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space")?.space_size ?? 0;
-    if (size >= mostNew === isFixed) return;
+    if (sizeOfNew() >= mostNew === isFixed) return;
     isFixed = !isFixed;
-    setFlagsFromString(`--semi-space-growth-factor=${isFixed ? 1 : 2}`);
+    letGrow(!isFixed);
   };
   setInterval(check, checkPeriod).unref();
 }
+
+/** Keeps the space of new objects small while a large response is created, if it is called often. `endLarge` ends it. */
+export const limitLarge = (): void => letGrow(sizeOfNew() < mostNewOfLarge);
+
+/** Lets the space of new objects grow again. Another response that is still created limits it with its next call. */
+export const endLarge = (): void => letGrow(sizeOfNew() < mostNew);
 
 /** Part of a period in which the thread may be busy and still counts as idle. */
 const idle = 0.2;

@@ -6,13 +6,18 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
+import { endLarge, limitLarge } from "../base/memory.ts";
 import { createTurn } from "../base/turn.ts";
 import { StorageError } from "../store/db.ts";
 
 /** Characters up to which a body is kept in memory. */
 const mostUnsplit = 262_144;
-/** Bytes that are written and read at once. */
+/** Bytes that are sent at once. */
 const partSize = 65_536;
+/** Bytes that are written to the file at once. */
+const writtenSize = 262_144;
+/** Characters between two checks of the heap. */
+const checkedSize = 65_536;
 
 /** A body in a file without a name: it vanishes when it is closed, also with the process. */
 export interface FileBody {
@@ -29,28 +34,67 @@ export type Body = string | FileBody;
 export async function collect(pieces: AsyncIterable<string>, folder: string): Promise<Body> {
   const turn = createTurn();
   let text = "";
-  let file: FileHandle | null = null;
-  let bytes = 0;
-  const flush = async (): Promise<void> => {
-    file ??= await openNameless(folder);
-    const part = Buffer.from(text);
-    text = "";
-    await file.appendFile(part).catch(throwStorage);
-    bytes += part.length;
-  };
+  let file: PartFile | null = null;
   try {
     for await (const piece of pieces) {
-      text += piece;
-      if (text.length > (file === null ? mostUnsplit : partSize)) await flush();
+      if (file !== null) await file.add(piece);
+      else if ((text += piece).length > mostUnsplit) {
+        file = partFile(await openNameless(folder));
+        await file.add(text);
+        text = "";
+      }
       if (turn.isOver()) await turn.next();
     }
-    if (file === null) return text;
-    await flush();
-    return fileBody(file, bytes);
+    return file === null ? text : await file.end();
   } catch (error) {
-    await (file as FileHandle | null)?.close();
+    await file?.close();
     throw error;
+  } finally {
+    if (file !== null) endLarge();
   }
+}
+
+/** A file that is written in parts. */
+interface PartFile {
+  add(text: string): Promise<void>;
+  /** Writes the rest and returns the body. */
+  end(): Promise<FileBody>;
+  close(): Promise<void>;
+}
+
+/** Writes texts to a file. All use the same memory: new memory for each part would remain until the next collection of garbage. */
+function partFile(file: FileHandle): PartFile {
+  const encoder = new TextEncoder();
+  const part = Buffer.allocUnsafeSlow(writtenSize);
+  let used = 0;
+  let bytes = 0;
+  let unchecked = 0;
+  const flush = async (): Promise<void> => {
+    for (let at = 0; at < used; ) at += (await file.write(part, at, used - at).catch(throwStorage)).bytesWritten;
+    bytes += used;
+    used = 0;
+  };
+  return {
+    async add(text) {
+      unchecked += text.length;
+      if (unchecked >= checkedSize) {
+        limitLarge();
+        unchecked = 0;
+      }
+      for (let at = 0; at < text.length; ) {
+        const { read, written } = encoder.encodeInto(at === 0 ? text : text.slice(at), part.subarray(used));
+        at += read;
+        used += written;
+        // The next character has more bytes than are left.
+        if (at < text.length) await flush();
+      }
+    },
+    async end() {
+      await flush();
+      return fileBody(file, bytes);
+    },
+    close: () => file.close(),
+  };
 }
 
 async function openNameless(folder: string): Promise<FileHandle> {
@@ -69,13 +113,17 @@ const fileBody = (file: FileHandle, bytes: number): FileBody => ({
   bytes,
   close: () => file.close(),
   async send(response) {
+    // A part is read while the one before is sent.
+    const parts = [0, 1].map(() => ({ memory: Buffer.allocUnsafeSlow(partSize), sent: Promise.resolve() }));
     try {
-      for (let at = 0; at < bytes; ) {
+      for (let at = 0, index = 0; at < bytes; index++) {
+        const part = parts[index % parts.length] as (typeof parts)[number];
+        await part.sent;
+        const { bytesRead } = await file.read(part.memory, 0, partSize, at);
         if (response.closed || response.destroyed) return;
-        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(partSize), 0, partSize, at);
         if (bytesRead === 0) throw new Error("the file of a large response is cut");
         at += bytesRead;
-        if (!response.write(buffer.subarray(0, bytesRead))) await drained(response);
+        part.sent = written(response, part.memory.subarray(0, bytesRead));
       }
       response.end();
     } finally {
@@ -83,6 +131,17 @@ const fileBody = (file: FileHandle, bytes: number): FileBody => ({
     }
   },
 });
+
+/** Writes bytes. Resolves when they are no longer needed: the system has them, or the response is closed. */
+const written = (response: ServerResponse, bytes: Buffer): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      response.off("close", done);
+      resolve();
+    };
+    response.on("close", done);
+    response.write(bytes, done);
+  });
 
 /** Whether a text is long enough for `sendTexts`: encoding and copying it at once takes a turn of the event loop. */
 export const isLongText = (text: string): boolean => text.length > mostUnsplit;
