@@ -1,7 +1,7 @@
 /**
  * Takes pictures of the pages of the console: `node scripts/console-pictures.ts FOLDER [PAGE…]`. Each page in light and dark, at 390, 768
  * and 1440 pixels, of a service with simulated engines and some objects. `--only 1440-light` takes one kind, `--locale ru-RU` those of
- * another language, `--whole` the whole length of each page. With `--extreme` the objects have the longest and strangest names.
+ * another language, `--whole` the whole length of each page without dialog. With `--extreme` the objects have the longest and strangest names.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -49,6 +49,18 @@ const moments: Readonly<Record<string, Moment>> = {
       await page.waitForTimeout(600);
     },
   },
+  "server-invalid": {
+    at: "server-create",
+    steps: async (page) => {
+      await fill(page, t.common.name, "x".repeat(65));
+      await page.waitForTimeout(600);
+    },
+  },
+  "more-menu": {
+    at: "overview",
+    steps: (page) => page.locator(".bottom-bar:visible, .top:visible").last().locator("[aria-haspopup]").last().click(),
+  },
+  running: { at: "overview", steps: (page) => page.locator(".top .end button").first().click() },
   palette: { at: "overview", steps: (page) => page.keyboard.press("Control+k") },
   "account-menu": { at: "overview", steps: (page) => press(page, t.nav.account) },
   "server-menu": {
@@ -122,6 +134,13 @@ const moments: Readonly<Record<string, Moment>> = {
       await page.locator(".notice").waitFor();
     },
   },
+  "deleted-object": {
+    at: "overview",
+    steps: async (page) => {
+      await page.goto("/console/servers/999");
+      await page.locator(".empty").waitFor();
+    },
+  },
   "not-found": {
     at: "overview",
     steps: async (page) => {
@@ -163,7 +182,14 @@ try {
         await steps?.(page).catch((error: unknown) => console.error(`${name}-${width}: ${String(error)}`));
         await page.waitForTimeout(400);
         await page.unrouteAll();
-        await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), fullPage: values.whole });
+        const screen = page.viewportSize();
+        // A picture of Playwright that is larger than the screen closes menus and shows a phone as if it had a mouse.
+        if (values.whole && steps === undefined) {
+          const height = Number(await page.evaluate("document.documentElement.scrollHeight"));
+          await page.setViewportSize({ width, height });
+        }
+        await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
+        if (screen !== null) await page.setViewportSize(screen);
       }
       await guest.close();
       await user.close();
