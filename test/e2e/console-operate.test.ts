@@ -92,7 +92,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
       await page.getByRole("button", { name: "Undo" }).waitFor();
       await page.getByRole("link", { name: endpoint.url }).click();
-      await page.getByText("No delivery yet.", { exact: false }).waitFor();
+      await page.getByText("No delivery yet", { exact: false }).waitFor();
       await fixture.brume.client.createDomain({ body: { Name: "hook.example" } });
       await page
         .getByRole("row", { name: /domain\.created/ })

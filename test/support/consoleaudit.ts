@@ -42,7 +42,34 @@ async function isInViewAgain(page: Page, stop: number): Promise<boolean> {
   return page.evaluate<boolean>("focusAudit.isInView()");
 }
 
-/** Presses Tab until an element has the focus again, and returns what is wrong. */
+/** Widths of a tablet and of a desktop. */
+const largeWidths = [768, 1440];
+
+/** Texts that must be complete: a cell or box that ends before them cuts them. In the page. */
+const cutTexts = `[...document.querySelectorAll(".button, .state, .field-label, legend, h2, [role=columnheader]:not(.hidden-text)")]
+  .filter((each) => each.checkVisibility() && each.textContent !== "")
+  .filter((each) => [each, each.closest(".cell:not(.loose)") ?? each].some((box) => box.scrollWidth > box.clientWidth + 1))
+  .map((each) => each.textContent)`;
+
+/** Names of the buttons that copy a value and are not beside it. In the page. */
+const lostCopies = `[...document.querySelectorAll(".copy")]
+  .filter((each) => each.checkVisibility() && each.previousElementSibling !== null)
+  .filter((each) => each.previousElementSibling.getBoundingClientRect().bottom <= each.getBoundingClientRect().top)
+  .map((each) => each.getAttribute("aria-label"))`;
+
+/** Returns what is too wide for the page or for its box. */
+export async function tooWide(page: Page): Promise<string[]> {
+  const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
+  const cut = await page.evaluate<string[]>(cutTexts);
+  const lost = await page.evaluate<string[]>(lostCopies);
+  return [
+    ...(overflow > 0 ? [`${overflow} pixels wider than the screen`] : []),
+    ...cut.map((text) => `cut: ${text}`),
+    ...lost.map((text) => `below its value: ${text}`),
+  ];
+}
+
+/** Presses Tab until an element has the focus again, and returns what is wrong; also what does not fit on larger screens. */
 export async function walkPage(page: Page): Promise<string[]> {
   await page.evaluate(script?.text ?? "");
   const session = await page.context().newCDPSession(page);
@@ -65,7 +92,14 @@ export async function walkPage(page: Page): Promise<string[]> {
     errors.push(
       ...(await page.evaluate<string[]>("focusAudit.missed()")).map((each) => `not reachable with Tab: ${each}`),
     );
-  const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
-  if (overflow > 0) errors.push(`${overflow} pixels wider than the screen`);
+  errors.push(...(await tooWide(page)));
+  const narrow = page.viewportSize();
+  for (const width of largeWidths) {
+    await page.setViewportSize({ width, height: 900 });
+    // Tables and charts measure themselves before the second frame.
+    await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
+    errors.push(...(await tooWide(page)).map((each) => `at ${width} pixels: ${each}`));
+  }
+  if (narrow !== null) await page.setViewportSize(narrow);
   return errors;
 }

@@ -114,7 +114,7 @@ export function Check({ label, hint, ...rest }: { label: ReactNode; hint?: React
       <input type="checkbox" {...rest} />
       <span>
         {label}
-        {hint !== undefined && <span className="muted small"> {hint}</span>}
+        {hint !== undefined && <span className="hint"> {hint}</span>}
       </span>
     </label>
   );

@@ -20,7 +20,7 @@ export function PageHead({
   return (
     <div className="page-head">
       <div className="title">
-        {crumb !== undefined && <div className="crumb">{crumb}</div>}
+        {crumb !== undefined && <div className="muted small">{crumb}</div>}
         <h1>
           {title}
           {count !== undefined && <span className="count-of number">{count}</span>}

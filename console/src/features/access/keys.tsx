@@ -24,7 +24,13 @@ export function Keys() {
   const [deleting, setDeleting] = useState<SshKey | null>(null);
   const columns = useMemo<Column<SshKey>[]>(
     () => [
-      { id: "title", name: t.access.keyTitle, width: "minmax(120px, 1fr)", isMain: true, cell: ({ Title }) => Title },
+      {
+        id: "title",
+        name: t.access.keyTitle,
+        width: "minmax(120px, 1fr)",
+        isMain: true,
+        cell: ({ Title }) => <strong>{Title}</strong>,
+      },
       { id: "type", name: t.access.keyType, width: "130px", cell: ({ Type }) => Type },
       {
         id: "fingerprint",

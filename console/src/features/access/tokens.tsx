@@ -27,7 +27,13 @@ export function Tokens() {
   const [deleting, setDeleting] = useState<Token | null>(null);
   const columns = useMemo<Column<Token>[]>(
     () => [
-      { id: "name", name: t.common.name, width: "minmax(140px, 1fr)", isMain: true, cell: ({ Name }) => Name },
+      {
+        id: "name",
+        name: t.common.name,
+        width: "minmax(140px, 1fr)",
+        isMain: true,
+        cell: ({ Name }) => <strong>{Name}</strong>,
+      },
       {
         id: "scopes",
         name: t.access.scopes,

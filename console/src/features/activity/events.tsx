@@ -51,7 +51,7 @@ export function Events() {
       {
         id: "what",
         name: t.activity.what,
-        width: "minmax(150px, 1fr)",
+        width: "minmax(206px, 1fr)",
         isBelow: true,
         isMain: true,
         cell: (event) => {
@@ -62,7 +62,7 @@ export function Events() {
       {
         id: "object",
         name: t.activity.object,
-        width: "minmax(180px, 2fr)",
+        width: "minmax(140px, 2fr)",
         isMain: true,
         cell: (event) => <EventObject event={event} />,
       },

@@ -126,7 +126,7 @@ export function AuditList() {
         />
         <SearchFilter
           label={t.activity.object}
-          placeholder="domain:3"
+          placeholder={`${t.activity.object}, domain:3`}
           value={search.resource ?? ""}
           onChange={(resource) => set({ resource })}
         />

@@ -33,7 +33,13 @@ export function ReservationList({ button }: { button: ReactNode }) {
   const [deleting, setDeleting] = useState<Reservation | null>(null);
   const columns = useMemo<Column<Reservation>[]>(
     () => [
-      { id: "name", name: t.reserved.name, width: "minmax(140px, 2fr)", isMain: true, cell: ({ Name }) => Name },
+      {
+        id: "name",
+        name: t.reserved.name,
+        width: "minmax(140px, 2fr)",
+        isMain: true,
+        cell: ({ Name }) => <strong>{Name}</strong>,
+      },
       {
         id: "project",
         name: t.reserved.project,

@@ -29,7 +29,13 @@ export function WithdrawnList() {
   const [deleting, setDeleting] = useState<WithdrawnDomain | null>(null);
   const columns = useMemo<Column<WithdrawnDomain>[]>(
     () => [
-      { id: "name", name: t.domains.name, width: "minmax(140px, 2fr)", isMain: true, cell: ({ Name }) => Name },
+      {
+        id: "name",
+        name: t.domains.name,
+        width: "minmax(140px, 2fr)",
+        isMain: true,
+        cell: ({ Name }) => <strong>{Name}</strong>,
+      },
       {
         id: "records",
         name: t.records.tabs.records,

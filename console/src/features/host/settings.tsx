@@ -92,7 +92,7 @@ function Row({ setting }: { setting: Setting }) {
           <code className="muted">{Variable}</code>
           {Source !== "Default" && <span className="tag">{Place ?? t.settings.sources[Source]}</span>}
         </span>
-        <span className="line">
+        <span className="line fixed">
           <span className={Value === null ? "muted" : "mono break"}>
             {shown}
             {Unit !== "" && Value !== null && ` ${Unit}`}

@@ -65,7 +65,7 @@ export function LinkedServers({ id, name, links, isFull = false }: LinkedServers
       },
       {
         id: "ip",
-        name: "IP",
+        name: t.servers.address,
         width: "minmax(130px, 1fr)",
         isBelow: true,
         isMain: true,

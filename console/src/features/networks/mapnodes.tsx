@@ -28,18 +28,20 @@ interface LinesProps {
   readonly icon: IconName;
   readonly title: ReactNode;
   readonly about: string;
+  /** Neither an address nor a block. */
+  readonly isText?: boolean;
   readonly tone?: Tone;
   /** What screen readers get beside the visible text. */
   readonly spoken?: string;
 }
 
-function Lines({ icon, title, about, tone, spoken }: LinesProps) {
+function Lines({ icon, title, about, isText = false, tone, spoken }: LinesProps) {
   return (
     <>
       <Icon name={icon} />
       <span className="lines">
         <strong className="truncate">{title}</strong>
-        <span className="muted truncate mono">{about}</span>
+        <span className={isText ? "muted truncate" : "muted truncate mono"}>{about}</span>
       </span>
       {spoken !== undefined && <span className="hidden-text">{spoken}</span>}
       {tone !== undefined && (
@@ -70,7 +72,7 @@ export function NetworkNode({ network }: { network: MapNetwork }) {
   if (of === null)
     return (
       <div className="inner">
-        <Lines icon="network" title={name} about={t.map.shared} />
+        <Lines icon="network" title={name} about={t.map.shared} isText />
       </div>
     );
   const { tone, word } = networkState(of, t);

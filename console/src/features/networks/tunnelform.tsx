@@ -99,7 +99,7 @@ export function TunnelForm({ network, tunnel, onDone, onClose }: TunnelFormProps
           <>
             {field("Name", t.common.name, t.vpn.nameHint)}
             {tunnel === null && (
-              <fieldset className="choices wide" aria-label={t.vpn.type}>
+              <fieldset className="columns" aria-label={t.vpn.type}>
                 {tunnelTypes.toReversed().map((one) => (
                   <Choice
                     key={one}

@@ -47,7 +47,7 @@ export function Latest({ events }: { events: readonly Event[] | undefined }) {
             const { kind, verb } = wordsOf(event, t);
             return (
               <li key={event.ID} className="line fixed">
-                <span className="grow truncate">
+                <span className="grow break">
                   <span className="muted">
                     {kind} {verb}
                   </span>{" "}

@@ -105,7 +105,7 @@ function Figure({ label, value, of, children }: { label: string; value: string; 
   const t = useTexts();
   return (
     <Panel>
-      <div className="figure-label">{label}</div>
+      <div className="muted small">{label}</div>
       <div className="line">
         <span className="figure">{value}</span>
         {of !== undefined && <span className="muted number">{t.overview.of(of)}</span>}

@@ -43,7 +43,7 @@ export function ServerBackups({ server }: { server: Server }) {
         name: t.common.name,
         width: "minmax(140px, 2fr)",
         isMain: true,
-        cell: ({ Name, DisplayName }) => DisplayName || Name,
+        cell: ({ Name, DisplayName }) => <strong>{DisplayName || Name}</strong>,
       },
       { id: "kind", name: t.images.type, width: "minmax(100px, 1fr)", cell: ({ Type }) => t.images.types[Type] },
       {

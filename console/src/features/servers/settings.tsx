@@ -154,7 +154,7 @@ function DangerZone({ server }: { server: Server }) {
               disabled={server.IsProtected || whyNot(server, "Rebuild", t) !== undefined}
               onClick={() => setOpen("rebuild")}
             >
-              {t.servers.actions.Rebuild}
+              {t.server.rebuild}
             </Button>
           </div>
         </div>
@@ -177,7 +177,7 @@ function DangerZone({ server }: { server: Server }) {
       {open === "rebuild" && (
         <ConfirmRequest
           title={t.server.rebuild}
-          action={t.servers.actions.Rebuild}
+          action={t.server.rebuild}
           typed={server.Name}
           request={{ operation: "rebuildServer", path: { id: server.ID }, body: { ImageId: image } }}
           send={() => client.rebuildServer({ path: { id: server.ID }, body: { ImageId: image } })}

@@ -91,7 +91,7 @@ export function ServerSummary({ server }: { server: Server }) {
                   <Facts
                     facts={[
                       { name: t.server.network, value: link.NetworkName },
-                      { name: "IP", value: <span className="mono">{link.IP}</span>, copy: link.IP },
+                      { name: t.servers.address, value: <span className="mono">{link.IP}</span>, copy: link.IP },
                       link.IP6 !== "" && {
                         name: "IPv6",
                         value: <span className="mono">{link.IP6}</span>,

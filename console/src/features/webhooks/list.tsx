@@ -25,7 +25,7 @@ export function WebhookList() {
       {
         id: "url",
         name: t.webhooks.url,
-        width: "minmax(170px, 2fr)",
+        width: "minmax(160px, 2fr)",
         isMain: true,
         cell: ({ ID, Url }) => (
           <Link to="/activity/webhooks/$id" params={{ id: String(ID) }} className="whole">
@@ -45,15 +45,19 @@ export function WebhookList() {
       {
         id: "types",
         name: t.webhooks.types,
-        width: "minmax(140px, 1fr)",
+        width: "minmax(110px, 1fr)",
         isBelow: true,
         cell: ({ Types }) => <Tags texts={Types} />,
       },
       {
         id: "error",
         name: t.webhooks.error,
-        width: "minmax(120px, 1fr)",
-        cell: ({ Error: failure }) => <span className="muted">{failure ?? "–"}</span>,
+        width: "minmax(170px, 3fr)",
+        cell: ({ Error: failure }) => (
+          <span className="muted" title={failure ?? undefined}>
+            {failure ?? "–"}
+          </span>
+        ),
       },
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
     ],

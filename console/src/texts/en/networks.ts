@@ -58,7 +58,7 @@ export const networks = {
     ipv6: "IPv6 block",
     usable: "Addresses for servers",
     dhcp: "DHCP",
-    serversEmpty: "No server is linked. Link one: it gets an address of this network.",
+    serversEmpty: "No server is linked",
     link: "Link server",
     linkTitle: (name: string) => `Link a server to ${name}`,
     linkAbout: "The server gets another NIC, while it runs.",

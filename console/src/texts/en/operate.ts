@@ -96,7 +96,7 @@ export const operate = {
     deleteAbout: "Events that are not yet delivered are not sent.",
     deliveries: "Last deliveries",
     deliveryStates: { Waiting: "Waiting", Delivered: "Delivered", Failed: "Failed" },
-    noDeliveries: "No delivery yet. The next event is sent at once.",
+    noDeliveries: "No delivery yet",
     event: "Event",
     attempts: "Attempts",
     next: (when: string) => `next ${when}`,

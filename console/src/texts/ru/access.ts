@@ -98,7 +98,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
       "dns:read": "видеть домены и записи",
       "dns:write": "менять домены и записи",
       "network:read": "видеть сети",
-      "network:write": "менять сети, брандмауэры и туннели",
+      "network:write": "менять сети, межсетевые экраны и туннели",
       "account:admin": "управлять проектами и токенами и тем самым дать себе любое право",
       "metrics:read": "читать метрики",
     },

@@ -59,7 +59,7 @@ export const networks: Pick<Texts, "networks" | "network" | "firewall" | "vpn" |
     ipv6: "Блок IPv6",
     usable: "Адреса для серверов",
     dhcp: "DHCP",
-    serversEmpty: "Серверов в сети нет. Подключите сервер: он получит адрес этой сети.",
+    serversEmpty: "Серверов в сети нет",
     link: "Подключить сервер",
     linkTitle: (name) => `Подключить сервер к ${name}`,
     linkAbout: "Сервер на ходу получит ещё один сетевой интерфейс.",

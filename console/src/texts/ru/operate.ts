@@ -96,7 +96,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     deleteAbout: "Недоставленные события не будут отправлены.",
     deliveries: "Последние отправки",
     deliveryStates: { Waiting: "Ждёт", Delivered: "Доставлено", Failed: "Не принято" },
-    noDeliveries: "Отправок ещё не было. Следующее событие уйдёт сразу.",
+    noDeliveries: "Отправок ещё не было",
     event: "Событие",
     attempts: "Попытки",
     next: (when) => `следующая ${when}`,

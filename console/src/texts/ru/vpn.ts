@@ -14,7 +14,7 @@ export const vpn: Pick<Texts, "vpn"> = {
     types: { WireGuard: "WireGuard", IPsec: "IPsec" },
     typeAbout: {
       WireGuard: "Ноутбуки, телефоны, Linux. Пара ключей, один порт UDP.",
-      IPsec: "Маршрутизаторы и экраны офисов. IKE с общим ключом.",
+      IPsec: "Маршрутизаторы и межсетевые экраны офисов. IKE с общим ключом.",
     },
     nameHint: "Уникально в сети",
     peerNetwork: "Сети за туннелем",
