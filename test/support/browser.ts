@@ -98,7 +98,12 @@ export function createConsoles(browser: Browser, brume: Pick<TestService, "url">
       context,
       errors,
       async close() {
-        for (const each of context.pages()) if (each !== first) await each.close();
+        for (const each of context.pages()) {
+          if (each === first) continue;
+          // A request that a test changes may still be under way.
+          await each.unrouteAll({ behavior: "ignoreErrors" });
+          await each.close();
+        }
         await context.clearCookies();
         await first.evaluate("localStorage.clear()");
         unused.set(kind, [...(unused.get(kind) ?? []), { context, first }]);

@@ -57,13 +57,12 @@ const choices: readonly { readonly name: Accelerator; readonly cpu: string; read
 ];
 
 /**
- * Returns the group id for a server's process. With KVM it is the group of /dev/kvm, unless all users may open the device or the group is
- * root, which has further rights.
+ * Returns the group id for a server's process. With KVM it is the group of /dev/kvm, unless all users may open the device, or the group is
+ * root, which has further rights. Without the device it is that of the user, and QEMU reports what is missing.
  */
-export function groupOf(accelerator: Accelerator, uid: number): number {
-  if (accelerator === "tcg") return uid;
-  const device = statSync("/dev/kvm");
-  return (device.mode & 0o006) === 0o006 || device.gid === 0 ? uid : device.gid;
+export function groupOf(accelerator: Accelerator, uid: number, device = "/dev/kvm"): number {
+  const found = accelerator === "tcg" ? undefined : statSync(device, { throwIfNoEntry: false });
+  return found === undefined || (found.mode & 0o006) === 0o006 || found.gid === 0 ? uid : found.gid;
 }
 
 /** What each accelerator is, and what to do if it does not work. */
@@ -96,7 +95,7 @@ async function tryBoot(
   options: AcceleratorOptions,
   { name, cpu, limit }: (typeof choices)[number],
 ): Promise<Failure | null> {
-  const { exec, canary, uid } = options;
+  const { exec, canary, uid, device } = options;
   const qemuOptions = [
     ["-nodefaults"],
     ["-no-user-config"],
@@ -113,7 +112,7 @@ async function tryBoot(
   ];
   const argv = ["qemu-system-x86_64", ...qemuOptions.flat()];
   try {
-    const gid = groupOf(name, uid);
+    const gid = groupOf(name, uid, device);
     const output = await exec.run(argv, { cwd: canary.folder, uid, gid, timeout: limit });
     if (output.includes("CANARY-OK")) return null;
     throw new Error("the kernel of the trial guest reported no start");
