@@ -19,8 +19,8 @@ export interface Stop {
 export interface FocusAudit {
   /** Returns the elements that had the focus when Tab was pressed, each once and in this order; the last has it for the second time: `isRound`. */
   walked(): { readonly stops: readonly Stop[]; readonly isRound: boolean };
-  /** Sets the focus to the element before the numbered stop. */
-  focusBefore(stop: number): void;
+  /** Sets the focus to the element of the numbered stop. */
+  focus(stop: number): void;
   /** Returns whether the element that has the focus is in view. */
   isInView(): boolean;
   /** Returns the elements that were there at the start and never had the focus. */
@@ -119,7 +119,7 @@ function start(): FocusAudit {
   addEventListener("keydown", record, { capture: true });
   return {
     walked: () => ({ stops: [...stops.values()], isRound }),
-    focusBefore: (stop) => [...stops.keys()][stop - 1]?.focus(),
+    focus: (stop) => [...stops.keys()][stop]?.focus(),
     isInView() {
       const element = focused();
       return element !== null && isInView(shownFor(element));

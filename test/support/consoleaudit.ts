@@ -37,7 +37,8 @@ async function pressTab(session: CDPSession, count: number): Promise<void> {
 
 /** Returns whether the element of a stop is in view when it gets the focus once more. A new row of a live list may have moved it out of view. */
 async function isInViewAgain(page: Page, stop: number): Promise<boolean> {
-  await page.evaluate(`focusAudit.focusBefore(${stop})`);
+  await page.evaluate(`focusAudit.focus(${stop})`);
+  await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("Tab");
   return page.evaluate<boolean>("focusAudit.isInView()");
 }

@@ -1,7 +1,7 @@
 /**
  * A button with a menu, which is above everything else, so that no table cuts it. Arrow keys move, Escape closes and returns the focus.
  */
-import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useLayoutEffect, useRef, useState } from "react";
 import { buttonClass } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -37,24 +37,22 @@ export function Menu({ label, icon, text, size, kind, children }: MenuProps) {
     if (!isOpen || shown === null || !button) return undefined;
     shown.showPopover();
     place(shown, button);
+    // At once: an effect after the drawing may run when an item was chosen, and take the focus from the button that the dialog returns it to.
+    items()[0]?.focus({ preventScroll: true });
     const end = ({ target }: globalThis.Event): void => {
       if (target !== shown) setOpen(false);
     };
-    addEventListener("resize", end);
-    document.addEventListener("scroll", end, true);
-    return () => {
-      removeEventListener("resize", end);
-      document.removeEventListener("scroll", end, true);
-    };
-  }, [isOpen]);
-  useEffect(() => {
-    if (!isOpen) return undefined;
-    items()[0]?.focus({ preventScroll: true });
     const leave = (event: PointerEvent): void => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);
     };
+    addEventListener("resize", end);
+    document.addEventListener("scroll", end, true);
     document.addEventListener("pointerdown", leave);
-    return () => document.removeEventListener("pointerdown", leave);
+    return () => {
+      removeEventListener("resize", end);
+      document.removeEventListener("scroll", end, true);
+      document.removeEventListener("pointerdown", leave);
+    };
   }, [isOpen]);
   const onKeyDown = (event: KeyboardEvent): void => {
     const all = items();
