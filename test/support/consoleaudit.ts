@@ -59,7 +59,7 @@ const lostCopies = `[...document.querySelectorAll(".copy")]
   .map((each) => each.getAttribute("aria-label"))`;
 
 /** Returns what is too wide for the page or for its box. */
-export async function tooWide(page: Page): Promise<string[]> {
+async function tooWide(page: Page): Promise<string[]> {
   const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
   const cut = await page.evaluate<string[]>(cutTexts);
   const lost = await page.evaluate<string[]>(lostCopies);

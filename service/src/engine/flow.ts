@@ -37,7 +37,7 @@ export interface Done<Facts> {
 }
 
 /** Result of a step that is not done yet, without an error. It runs again after `wait` milliseconds, or when the task is woken. */
-export interface Wait<Facts = object> extends Done<Facts> {
+export interface Wait<Facts = Record<never, never>> extends Done<Facts> {
   readonly wait: number;
   /** Error of the step if it still waits at the end of its time. Default `deadline_exceeded`. */
   readonly overdue?: StepError;
@@ -50,7 +50,7 @@ export interface Step<Input = unknown, Facts = unknown> {
   /** Stored in rows and shown to clients: never renamed, see `stepNames`. */
   readonly name: string;
   /** Changes the host. A step without `do` only writes rows. */
-  do?(run: Run<Input, Facts>): Promise<Done<Facts> | Wait | void>;
+  do?(run: Run<Input, Facts>): Promise<Done<Facts> | Wait<Facts> | void>;
   /** Writes rows in the transaction that records the step as done. May run twice; must change only the database. */
   save?(tx: Tx, run: Run<Input, Facts>): Promise<void>;
   /** Reverts `do`, also after a partial `do`. */

@@ -54,7 +54,7 @@ export interface Facts {
   readonly by: Cause | null;
   /** Id of the link that the flow adds. */
   readonly link: number;
-  /** Generation of its network with which the link was added. */
+  /** Generation of its network with which the link was added or changed. */
   readonly generation: number;
   /** Whether the server was on before the step. */
   readonly wasOn: boolean;

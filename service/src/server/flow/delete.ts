@@ -51,7 +51,7 @@ export function deleteFlow(context: FlowContext): Flow<null, Facts> {
       },
       {
         name: "Network",
-        async do({ subject, facts }): Promise<Done<Facts> | Wait> {
+        async do({ subject, facts }): Promise<Done<Facts> | Wait<Facts>> {
           const raised = await store.write((tx) => leaveNetworks(context, tx, subject));
           const left = [...(facts.left ?? []), ...raised];
           const waiting = [];

@@ -122,14 +122,17 @@ export function linkFlows(context: FlowContext) {
     steps: [
       {
         name: "Shape",
-        async do({ subject, input, facts }): Promise<Done<Facts> | Wait> {
+        async do({ subject, input, facts }): Promise<Done<Facts> | Wait<Facts>> {
           const [raised] = await store.write((tx) => shapeLink(context, tx, subject, input.link, input.bandwidth));
           const generation = raised?.generation ?? facts.generation;
           const linked = (await listLinkedNetworks(store.read, subject)).find(({ link }) => link.id === input.link);
           const detail = `${input.bandwidth} Mbit/s`;
           return linked === undefined || isServed(linked.network, generation)
             ? { detail }
-            : { ...waitForNetwork(subject, [linked.network]), facts: { generation } };
+            : {
+                ...waitForNetwork(subject, [linked.network]),
+                ...(generation !== undefined && { facts: { generation } }),
+              };
         },
         save: async (tx, { subject, facts }) => void (await changeServer(context, tx, subject, {}, facts.by ?? null)),
         undo: async ({ subject, input }) =>
