@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { ApiError } from "@brume/api/client.ts";
+import { settingMeanings } from "../../console/src/texts/ru/settings.ts";
 import { settingNames, settings } from "../../service/src/config/settings.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
@@ -26,4 +27,19 @@ test("lists every setting with its default, and pages and filters them", async (
 test("a token without administration is rejected", async () => {
   const weak = await brume.as(["server:write", "dns:write", "network:write", "metrics:read"]);
   await assert.rejects(weak.listSettings({}), (error: ApiError) => error.code === "scope_missing");
+});
+
+test("descriptions name documents without Markdown", async () => {
+  const all = await brume.client.listSettings({});
+  const about = new Map(all.map(({ Variable, Description }) => [Variable, Description]));
+  assert.match(about.get("BRUME_TLS_DOMAIN") ?? "", /See docs\/certificates\.md$/);
+  assert.match(about.get("BRUME_DATA") ?? "", /See "Files and users" in docs\/operate\.md$/);
+  for (const [name, text] of about) assert.doesNotMatch(text, /\]\(|\*\*/, name);
+});
+
+test("the console has a Russian meaning of every setting, with the same code and documents", () => {
+  const codes = (text: string): string[] => [...text.matchAll(/`[^`]+`/g)].map(([code]) => code).sort();
+  assert.deepEqual(Object.keys(settingMeanings), settingNames);
+  for (const name of settingNames)
+    assert.deepEqual(codes(settingMeanings[name] ?? ""), codes(settings[name].meaning), name);
 });

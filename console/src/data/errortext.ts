@@ -13,7 +13,7 @@ export function errorText(error: unknown, t: Texts): ErrorText {
       ...error.errors.filter(({ detail }) => detail !== error.detail).map(({ detail }) => detail),
     ];
     return {
-      title: error.problem?.title ?? t.errors.title,
+      title: t.errors.titles[error.code] ?? error.problem?.title ?? t.errors.title,
       cause: cause.join(" "),
       remedy: t.errors.remedies[error.code] ?? "",
       requestId: error.requestId,

@@ -53,8 +53,15 @@ export interface ShownSetting {
   readonly Description: string;
 }
 
-/** Removes the links and the emphasis of a text of the reference; code keeps its marks, as in the contract. */
-const plain = (text: string): string => text.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1").replaceAll("**", "");
+/**
+ * Returns a text of the reference, `docs/operate.md`, without links and emphasis: a link becomes the file, or the title of a section and the
+ * file. Code keeps its marks, as in the contract.
+ */
+const plain = (text: string): string =>
+  text
+    .replaceAll(/\[[^\]]+\]\(([a-z]+\.md)[^)]*\)/g, "docs/$1")
+    .replaceAll(/\[([^\]]+)\]\(#[^)]*\)/g, '"$1" in docs/operate.md')
+    .replaceAll("**", "");
 
 /** Returns all settings. Values of secrets, and paths of the host, are hidden. The service reads every setting when it starts. */
 export function showSettings(environment: Environment, places: SetPlaces): ShownSetting[] {

@@ -7,6 +7,7 @@ import { useData } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
+import type { Texts } from "../../texts/en.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Copy } from "../../ui/button.tsx";
 import { Code, Empty, ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
@@ -25,11 +26,13 @@ export function Settings() {
   const rows = useMemo(
     () =>
       (all ?? []).filter(
-        ({ Name, Variable, Value, Description, IsSet }) =>
-          (show !== "set" || IsSet) &&
-          [Name, Variable, Value ?? "", Description].some((part) => part.toLowerCase().includes(text)),
+        (setting) =>
+          (show !== "set" || setting.IsSet) &&
+          [setting.Name, setting.Variable, setting.Value ?? "", meaningOf(setting, t)].some((part) =>
+            part.toLowerCase().includes(text),
+          ),
       ),
-    [all, text, show],
+    [all, text, show, t],
   );
   if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   if (all === undefined) return <Skeleton lines={8} />;
@@ -80,7 +83,7 @@ export function Settings() {
 
 function Row({ setting }: { setting: Setting }) {
   const t = useTexts();
-  const { Name, Variable, Value, Default, Unit, Source, Place, IsSet, IsHidden, NeedsRestart, Description } = setting;
+  const { Name, Variable, Value, Default, Unit, Source, Place, IsSet, IsHidden, NeedsRestart } = setting;
   const shown = IsHidden ? t.settings.hidden : (Value ?? Default ?? t.settings.none);
   const isOther = IsSet && Default !== null;
   const line = `${Name} = ${JSON.stringify(Value ?? "")}`;
@@ -101,7 +104,7 @@ function Row({ setting }: { setting: Setting }) {
         </span>
       </div>
       <p className="muted small break">
-        <Marked text={Description} />
+        <Marked text={meaningOf(setting, t)} />
       </p>
       {(isOther || !NeedsRestart) && (
         <p className="muted small break">
@@ -112,7 +115,19 @@ function Row({ setting }: { setting: Setting }) {
   );
 }
 
-/** Shows the parts between backticks as code. */
+const meaningOf = ({ Variable, Description }: Setting, t: Texts): string =>
+  t.settings.meanings[Variable] ?? Description;
+
+/** Shows the parts between backticks as code, and names of documents as links. */
 function Marked({ text }: { text: string }) {
-  return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>));
+  return text.split(/(`[^`]*`|docs\/[a-z]+\.md)/).map((part, index) => {
+    if (index % 2 === 0) return part;
+    const key = index;
+    if (part.startsWith("`")) return <code key={key}>{part.slice(1, -1)}</code>;
+    return (
+      <a key={key} href={`/${part.replace(/\.md$/, "")}`}>
+        {part}
+      </a>
+    );
+  });
 }

@@ -165,6 +165,8 @@ export const operate = {
     sources: { Default: "default", File: "file", Variable: "variable" },
     default: (value: string) => `default ${value}`,
     live: "a change takes effect at once",
+    /** By the name of the variable; without one the description of the service, which is English. */
+    meanings: {} as Readonly<Record<string, string>>,
     change: "Change a setting",
     changeAbout:
       "Only the operator of the host can: in brume.toml or as a variable, which wins over the file. Check the settings, then restart the service. Running servers continue.",

@@ -82,6 +82,8 @@ export const shell = {
   },
   errors: {
     title: "This did not work",
+    /** By code; without one the title of the service, which is English. */
+    titles: {} as Readonly<Record<string, string>>,
     noAnswer: "The service did not respond.",
     noAnswerRemedy: "Check that it runs and that this computer reaches it, then try again.",
     broken: "This page has failed",

@@ -1,6 +1,7 @@
 /** Texts of images, the audit log, webhooks and the host in Russian. */
 import type { Texts } from "../en.ts";
 import { plural } from "../plural.ts";
+import { settingMeanings } from "./settings.ts";
 
 const count = plural("ru");
 
@@ -163,6 +164,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     sources: { Default: "по умолчанию", File: "файл", Variable: "переменная" },
     default: (value) => `по умолчанию ${value}`,
     live: "изменение действует сразу",
+    meanings: settingMeanings,
     change: "Изменить настройку",
     changeAbout:
       "Это может только оператор хоста: в brume.toml или переменной, которая важнее файла. Проверьте настройки и перезапустите сервис. Работающие серверы продолжают работу.",

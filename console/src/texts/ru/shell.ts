@@ -1,6 +1,7 @@
 /** Texts of the frame, errors, the sign-in and the overview in Russian. */
 import type { Texts } from "../en.ts";
 import { plural } from "../plural.ts";
+import { errorTitles } from "./errors.ts";
 
 const count = plural("ru");
 
@@ -91,6 +92,7 @@ export const shell: Pick<
   },
   errors: {
     title: "Не получилось",
+    titles: errorTitles,
     noAnswer: "Сервис не ответил.",
     noAnswerRemedy: "Проверьте, что он работает и доступен с этого компьютера, и повторите.",
     broken: "Ошибка на странице",
