@@ -23,6 +23,14 @@ function TunnelName({ event }: { event: Event }) {
   return tunnels?.find(({ Id }) => Id === event.ResourceID)?.Name || objectOf(event, t);
 }
 
+/** The token that caused the event by its name, if the viewer may read tokens; otherwise by its id. */
+export function EventToken({ event: { TokenID } }: { event: Event }) {
+  const t = useTexts();
+  const tokens = useQuery({ ...queriesOf(useData().client).tokens(), enabled: useMay("account:admin") }).data;
+  if (TokenID === null) return t.activity.service;
+  return tokens?.find(({ ID }) => ID === TokenID)?.Name || TokenID;
+}
+
 /** Returns the page that shows the object of the event; null: none does. */
 export function pageOf({ Type, Resource, ResourceID, ParentID, Data }: Event): LinkProps | null {
   if (Data === null) return null;

@@ -2,7 +2,7 @@
 import type { Event } from "@brume/api/event.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { EventObject } from "../../data/eventlink.tsx";
+import { EventObject, EventToken } from "../../data/eventlink.tsx";
 import { objectOf, useEvents, wordsOf } from "../../data/eventview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -69,8 +69,12 @@ export function Events() {
       {
         id: "token",
         name: t.activity.token,
-        width: "90px",
-        cell: ({ TokenID }) => <span className="muted">{TokenID ?? t.activity.service}</span>,
+        width: "minmax(90px, 0.5fr)",
+        cell: (event) => (
+          <span className="muted">
+            <EventToken event={event} />
+          </span>
+        ),
       },
       {
         id: "details",
@@ -150,7 +154,7 @@ function EventDialog({ event, onClose }: { event: Event; onClose: () => void }) 
           facts={[
             { name: t.activity.time, value: format.time(event.Date) },
             { name: t.activity.object, value: `${event.Resource}:${event.ResourceID}` },
-            { name: t.activity.token, value: event.TokenID ?? t.activity.service },
+            { name: t.activity.token, value: <EventToken event={event} /> },
             event.RequestID !== null && { name: t.activity.request, value: event.RequestID, copy: event.RequestID },
           ]}
         />

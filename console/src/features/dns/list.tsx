@@ -4,13 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import { useData } from "../../data/data.tsx";
-import { labelTexts } from "../../data/label.ts";
+import { hasLabels, labelColumn } from "../../data/labelcolumn.tsx";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
-import { Tags } from "../../ui/filters.tsx";
 import { State, type Tone } from "../../ui/page.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { useNameFilter } from "./namefilter.ts";
@@ -27,6 +26,7 @@ export function DomainList({ button }: { button: ReactNode }) {
   const format = useFormat();
   const filter = useNameFilter(t.domains.noMatch);
   const query = useQuery(queriesOf(useData().client).domains());
+  const isLabelled = hasLabels(query.data);
   const columns = useMemo<Column<Domain>[]>(
     () => [
       {
@@ -53,15 +53,10 @@ export function DomainList({ button }: { button: ReactNode }) {
         width: "minmax(110px, 1fr)",
         cell: ({ Serial }) => <span className="mono">{Serial}</span>,
       },
-      {
-        id: "labels",
-        name: t.common.labels,
-        width: "minmax(110px, 1fr)",
-        cell: ({ Labels }) => <Tags texts={labelTexts(Labels)} />,
-      },
+      ...labelColumn<Domain>(isLabelled, t),
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
     ],
-    [t, format],
+    [t, format, isLabelled],
   );
   return (
     <ObjectList

@@ -5,6 +5,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { labelTexts } from "../../data/label.ts";
+import { hasLabels, labelColumn } from "../../data/labelcolumn.tsx";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { addressOf, serverState } from "../../data/serverview.ts";
@@ -12,7 +13,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
-import { SelectFilter, Tags } from "../../ui/filters.tsx";
+import { SelectFilter } from "../../ui/filters.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
@@ -46,6 +47,7 @@ export function ServerList() {
       (group === "" || String(server.BatchID) === group) && (state === "" || matchesState(server, state)),
     [state, group],
   );
+  const isLabelled = hasLabels(servers);
   const columns = useMemo<Column<Server>[]>(
     () => [
       {
@@ -85,12 +87,7 @@ export function ServerList() {
         ),
       },
       { id: "image", name: t.servers.image, width: "minmax(100px, 1fr)", cell: ({ Image }) => Image },
-      {
-        id: "labels",
-        name: t.common.labels,
-        width: "minmax(120px, 1fr)",
-        cell: ({ Labels }) => <Tags texts={labelTexts(Labels)} />,
-      },
+      ...labelColumn<Server>(isLabelled, t),
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       ...(mayWrite
         ? [
@@ -106,7 +103,7 @@ export function ServerList() {
           ]
         : []),
     ],
-    [t, format, mayWrite],
+    [t, format, mayWrite, isLabelled],
   );
   const search = (change: { q?: string; state?: string; group?: string; label?: string }): void => {
     void go({ search: (before) => ({ ...before, ...change }), replace: true });
