@@ -311,7 +311,7 @@ onSqlite(
       const { parse } = JSON;
       const stored: string[] = [];
       JSON.parse = (text: string, ...more: []) => {
-        if (text.startsWith('{"Enabled"')) stored.push(text.slice(0, 60));
+        if (text.startsWith('{"Enabled"') && text.includes("rule 0 ...")) stored.push(text.slice(0, 60));
         return parse(text, ...more) as unknown;
       };
       try {
@@ -321,6 +321,14 @@ onSqlite(
         JSON.parse = parse;
       }
       assert.deepEqual(stored, []);
+      // With a key, the response is created while the rules are applied, and stored once.
+      const send = (extra: Readonly<Record<string, string>>) =>
+        harness.request(`PUT /publicnetwork/${id}/firewall`, { Rules }, { "Idempotency-Key": "large", ...extra });
+      const first = await send({ Prefer: "wait=30" });
+      assert.equal(first.status, 200);
+      assert.equal((await send({})).text, first.text);
+      const present = await harness.request(`GET /publicnetwork/${id}`);
+      assert.equal(present.text, first.text);
       const large = await harness.request(`PUT /publicnetwork/${id}/firewall`, " ".repeat(16 * 2 ** 20 + 1));
       assert.deepEqual([large.status, large.code], [413, "body_too_large"]);
     });

@@ -170,6 +170,8 @@ export interface Library {
   readonly logged: { level: string; message: string; detail: object | undefined }[];
   /** Awaited by `refresh` of a book; resolves to true if the response changed. */
   settle: ((ms: number) => Promise<boolean>) | null;
+  /** A part of the response after `refresh` of an update, as `ChangeResult.expected`. */
+  expected: object | null;
   /** Awaited by `prepare` of a creation. */
   prepare: (() => Promise<void>) | null;
   status: "ready" | "starting" | "failing";
@@ -204,6 +206,7 @@ export async function openLibrary(options: Partial<HttpOptions> = {}, kind: Kind
     audit,
     logged,
     settle: null,
+    expected: null,
     prepare: null,
     status: "ready",
     now: Date.UTC(2026, 10, 20, 9, 15),
@@ -284,7 +287,9 @@ async function find(db: Reader, { caller, params }: Request): Promise<BookRow> {
 
 function handlersOf(library: Library): Record<string, AnyHandler> {
   const settled = (row: BookRow) => async (ms: number) =>
-    (await library.settle?.(ms)) === true ? show(row, "Settled") : undefined;
+    (await library.settle?.(ms)) === true
+      ? { ...show(row, "Settled"), ...(library.expected !== null && { Chapters: library.expected }) }
+      : undefined;
   const changeOf = (type: ResourceChange["type"], id: number, before: unknown, after: unknown): ResourceChange[] => [
     { type, id, parent: null, before, after },
   ];
@@ -337,7 +342,8 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
           tx,
         );
         const changes = same ? [] : changeOf("domain.changed", row.id, show(row), show(next));
-        return { answer: show(next), tag: tagOf(next), changes: changes, refresh: settled(next) };
+        const expected = library.expected ?? undefined;
+        return { answer: show(next), tag: tagOf(next), changes: changes, refresh: settled(next), expected };
       },
     },
     deleteBook: {

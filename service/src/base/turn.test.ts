@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createPacer, createTurn, forEachInTurns, readPages } from "./turn.ts";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { createPacer, createTurn, forEachInTurns, readPages, runAside } from "./turn.ts";
 
 test("a slice is over after five milliseconds, and the next one starts after the event loop", async () => {
   let now = 0;
@@ -73,4 +74,25 @@ test("pages end with the first one that is not full, and none is empty", async (
     assert.ok(found.every(({ length }) => length > 0));
     assert.deepEqual(reads, [0, 30, 60].slice(0, Math.floor(count / 3) + 1));
   }
+});
+
+test("work aside waits before each slice, until others have ended", async () => {
+  const order: string[] = [];
+  function* work(): Generator<void, string> {
+    order.push("work");
+    yield;
+    return "done";
+  }
+  let end = (): void => {};
+  const others = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const aside = runAside(work(), others);
+  await nextTurn();
+  order.push("others");
+  end();
+  assert.equal(await aside, "done");
+  assert.deepEqual(order, ["others", "work"]);
+  assert.equal(await runAside(work(), Promise.reject(new Error("others fail"))), "done");
+  assert.equal(await runAside(work(), new Promise(() => {})), "done");
 });

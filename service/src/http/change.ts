@@ -5,6 +5,7 @@
 import type { OperationName } from "@brume/api/contract.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { runAside } from "../base/turn.ts";
 import { append } from "../engine/event.ts";
 import { rest, runResting, type Store, type Tx } from "../store/db.ts";
 import { type Bound, subjectOf } from "./bind.ts";
@@ -13,7 +14,7 @@ import type { AuditRow, Caller, ChangeResult, Request, ResourceChange } from "./
 import type { Claim } from "./idempotency.ts";
 import type { AuditTable } from "./refusallog.ts";
 import type { Reply } from "./reply.ts";
-import { createPrint, type Print, printInTurns, show, showPrinted } from "./show.ts";
+import { createPrint, type Print, show, showPrinted } from "./show.ts";
 import type { Stop } from "./stop.ts";
 
 /** Dependencies of a change. */
@@ -110,6 +111,7 @@ export async function executeChange(
   const { caller } = request;
   const change = await handler.prepare?.(request);
   const print = createPrint();
+  const isExpected = ({ expected }: ChangeResult<unknown>): boolean => expected !== undefined && wait > 0;
   let reply: Reply | undefined;
   const batched = request.dryRun ? undefined : handler.batched?.(request);
   const write = store.write(async (tx, output?: ChangeResult<unknown>) => {
@@ -126,10 +128,12 @@ export async function executeChange(
       await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.changes[0], print));
     if (claim !== null) {
       await rest(tx);
-      const text = outcome.text === undefined ? await runResting(tx, printInTurns(outcome.answer)) : undefined;
-      if (text !== undefined) print.note(outcome.answer, text);
-      reply = show(outcome, print);
-      await claim.store(tx, reply, outcome.tasks ?? [], now);
+      // A long response that is about to change is created once.
+      if (!isExpected(outcome)) {
+        if (outcome.text === undefined) await runResting(tx, print.inTurns(outcome.answer));
+        reply = show(outcome, print);
+      }
+      await claim.store(tx, reply ?? null, outcome.tasks ?? [], now);
     }
     return outcome;
   }, batched);
@@ -145,11 +149,14 @@ export async function executeChange(
   try {
     // Nothing is awaited between the commit and this call, so that changes are applied in the order of commits.
     const refreshing = outcome.refresh?.(wait);
-    const answer = refreshing && (await (wait > 0 ? context.stop.race(refreshing) : refreshing));
-    if (answer !== undefined) {
+    const ready = refreshing && (wait > 0 ? context.stop.race(refreshing) : refreshing);
+    const printing = ready && isExpected(outcome) && runAside(print.inTurns(outcome.expected), ready);
+    const answer = await ready;
+    await printing;
+    if (answer !== undefined || isExpected(outcome)) {
       const { text, ...others } = outcome;
       // Another answer needs another text.
-      const isSame = answer === outcome.answer && text !== undefined;
+      const isSame = answer === undefined || (answer === outcome.answer && text !== undefined);
       reply = await showPrinted(isSame ? outcome : { ...others, answer }, print);
       await claim?.amend(reply, outcome.tasks ?? []);
     }

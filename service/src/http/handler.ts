@@ -144,6 +144,11 @@ export interface ChangeResult<A> extends ReadResult<A> {
    * resolves to the response body at that time, or to undefined if the body has not changed.
    */
   refresh?(ms: number): Promise<A | undefined>;
+  /**
+   * A part of the body that `refresh` resolves to if all goes well, as the same object. It is long, so its text is created while the change
+   * is applied. The operation has a `resultOperation` with the same ids.
+   */
+  readonly expected?: object | undefined;
 }
 
 /** Handler of a read that returns one object. */

@@ -8,7 +8,7 @@ import { fingerprint, packInTurns, type StoredResponse, unpack } from "./idempot
 
 const pack = (response: StoredResponse): string => runAtOnce(packInTurns(response));
 
-const responseOf = (body: string): StoredResponse => ({
+const responseOf = (body: string) => ({
   fingerprint: "f".repeat(64),
   reply: { status: 200, type: "application/json", body, headers: ["ETag", '"domain-1-2"'] },
   tasks: [7],
@@ -25,6 +25,11 @@ const bodies = [
 
 test("a response is read as it was stored", () => {
   for (const body of bodies) assert.deepEqual(unpack(pack(responseOf(body))), responseOf(body));
+});
+
+test("a response that is not there yet is read as none", () => {
+  const response = { ...responseOf(""), reply: null };
+  assert.deepEqual(unpack(pack(response)), response);
 });
 
 test("a response in pieces is read as a text", () => {

@@ -21,10 +21,10 @@ export const storedKeys = { name: "key", table: "idempotency", key: ["project_id
 /** A key that a running request owns until `release`. */
 export interface Claim {
   /**
-   * Stores the response in the transaction of the change. `now` is in ms since 1970. Throws `idempotency_key_busy` if another process
-   * stored one first.
+   * Stores the response in the transaction of the change. Null: `amend` will store it. `now` is in ms since 1970. Throws
+   * `idempotency_key_busy` if another process stored one first.
    */
-  store(tx: Tx, reply: Reply, tasks: readonly number[], now: number): Promise<void>;
+  store(tx: Tx, reply: Reply | null, tasks: readonly number[], now: number): Promise<void>;
   /** Replaces the stored response, if the response changed after the commit. */
   amend(reply: Reply, tasks: readonly number[]): Promise<void>;
   /** Frees the key for other requests. */
@@ -44,7 +44,8 @@ export interface IdempotencyKeys {
 export interface StoredResponse {
   /** Hash of the request. */
   readonly fingerprint: string;
-  readonly reply: Reply;
+  /** Null: the service ended before the response was sent. */
+  readonly reply: Reply | null;
   /** Ids of the tasks that the request queued. */
   readonly tasks?: readonly number[];
 }
@@ -56,10 +57,9 @@ const mostPlain = 4096;
  * Returns the text to store, with yields. A compressed response is its fields as JSON, a line feed, and the body: as a part of the JSON, a long body
  * would be escaped, which takes longer than to compress it.
  */
-export function* packInTurns({
-  reply: { body, pieces, ...reply },
-  ...others
-}: StoredResponse): Generator<void, string> {
+export function* packInTurns({ reply: stored, ...others }: StoredResponse): Generator<void, string> {
+  if (stored === null) return JSON.stringify({ ...others, reply: null });
+  const { body, pieces, ...reply } = stored;
   if (pieces === undefined && body.length <= mostPlain) {
     const text = JSON.stringify({ ...others, reply: { ...reply, body } });
     if (text.length <= mostPlain) return text;
@@ -74,7 +74,7 @@ export function unpack(text: string): StoredResponse {
   const end = inflated.indexOf("\n");
   // An earlier release stored the body as a part of the JSON, which has no line feed.
   if (end < 0) return JSON.parse(inflated) as StoredResponse;
-  const { reply, ...others } = JSON.parse(inflated.slice(0, end)) as StoredResponse;
+  const { reply, ...others } = JSON.parse(inflated.slice(0, end)) as StoredResponse & { readonly reply: Reply };
   return { ...others, reply: { ...reply, body: inflated.slice(end + 1) } };
 }
 

@@ -383,10 +383,10 @@ async function replay(
   stored: StoredResponse,
   wait: number | null,
 ): Promise<Reply> {
-  void context.noteAudit(auditRow(exchange, bound, request.caller, context.clock.now(), stored.reply.status));
-  if (wait === null) return repeat(stored.reply);
+  void context.noteAudit(auditRow(exchange, bound, request.caller, context.clock.now(), stored.reply?.status ?? 200));
+  if (wait === null && stored.reply !== null) return repeat(stored.reply);
   const reader = context.operations.get(bound.operation.resultOperation ?? "");
-  const reply = await repeatLater(stored, reader, request, context, wait * 1000);
-  applyWait(exchange, wait);
+  const reply = await repeatLater(stored, reader, request, context, (wait ?? 0) * 1000);
+  if (wait !== null) applyWait(exchange, wait);
   return reply;
 }

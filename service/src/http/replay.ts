@@ -1,7 +1,7 @@
 /**
  * The response to a repeated request (docs/spec.md#headers-and-queries-for-changes): the stored response, byte for byte. With
  * `Prefer: wait` it is the same object after its background work has ended. `resultOperation` of the contract names the operation that
- * reads this object.
+ * reads this object. Without a stored response, because the service ended before it sent one, it is the object as it is now.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isSettled } from "@brume/api/wait.ts";
@@ -37,7 +37,7 @@ const longestPause = 500;
 
 /**
  * Waits up to `wait` milliseconds for the end of the work and returns the current object. Returns the stored response if there is no
- * `reader`, or if the object does not exist any more.
+ * `reader`, or if the object does not exist any more; without a stored response, rejects with the error of the reader.
  */
 export async function repeatLater(
   { reply: stored, tasks = [] }: StoredResponse,
@@ -48,19 +48,23 @@ export async function repeatLater(
 ): Promise<Reply> {
   const end = performance.now() + wait;
   await stop.race(ended(tasks, wait));
-  if (reader?.handler.read === undefined) return repeat(stored);
-  const params: Ids = { ...(request.params as Ids), ...(stored.body !== "" && resultId(reader, stored.body)) };
+  if (reader?.handler.read === undefined) {
+    if (stored === null) throw new Error("A request without a stored response has no operation that reads its object.");
+    return repeat(stored);
+  }
+  const body = stored?.body ?? "";
+  const params: Ids = { ...(request.params as Ids), ...(body !== "" && resultId(reader, body)) };
   const readRequest: Request = { ...request, params, otherMedia: false };
   try {
     for (let pause = firstPause; ; pause = Math.min(pause * 2, longestPause)) {
       const found = await reader.handler.read(readRequest, store.read);
       const left = end - performance.now();
       if (left <= 0 || stop.requested || isSettled(found.answer))
-        return repeat(stored.body === "" ? stored : await showRead(found, spoolFolder));
+        return repeat(stored?.body === "" ? stored : await showRead(found, spoolFolder));
       await sleep(Math.min(pause, left));
     }
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return repeat(stored);
+    if (stored !== null && error instanceof ApiError && error.status === 404) return repeat(stored);
     throw error;
   }
 }

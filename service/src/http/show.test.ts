@@ -1,40 +1,37 @@
-/** Responses are printed in slices: the text is that of `JSON.stringify`, with yields between the elements of long lists. */
+/** The text of a response is that of `JSON.stringify`, and each object of it is printed once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
-import { createPrint, printInTurns, showPrinted } from "./show.ts";
-
-/** Returns the number of yields and the text. */
-function run(value: unknown): { readonly yields: number; readonly text: string | undefined } {
-  const work = printInTurns(value);
-  for (let yields = 0; ; yields++) {
-    const { done, value: text } = work.next();
-    if (done === true) return { yields, text };
-  }
-}
+import { runInTurns } from "../base/turn.ts";
+import { createPrint, showPrinted } from "./show.ts";
 
 const rules = Array.from({ length: 1000 }, (_, index) => ({ Name: `rule "${index}"`, Hits: null }));
-
-test("printing yields after each element of a long list, also inside of objects", () => {
-  for (const value of [rules, { Firewall: { Enabled: true, Rules: rules }, Error: undefined }]) {
-    const { yields, text } = run(value);
-    assert.ok(yields >= rules.length, `${yields} yields`);
-    assert.equal(text, JSON.stringify(value));
-  }
-});
-
-test("any value is printed as `JSON.stringify` prints it", () => {
-  const long = fc.array(fc.jsonValue(), { minLength: 257, maxLength: 300 });
-  const value = fc.oneof(fc.jsonValue(), long, fc.dictionary(fc.string(), fc.oneof(long, fc.constant(undefined))));
-  fc.assert(
-    fc.property(value, (each) => {
-      assert.equal(run(each).text, JSON.stringify(each));
-    }),
-    { numRuns: 50 },
-  );
-});
 
 test("a response that was printed in slices has the same text", async () => {
   const answer = { Rules: rules };
   assert.equal((await showPrinted({ answer }, createPrint())).body, JSON.stringify(answer));
+});
+
+test("a part that was printed before keeps its text", async () => {
+  const part = { Rules: rules };
+  const print = createPrint();
+  const text = await runInTurns(print.inTurns(part));
+  assert.equal(text, JSON.stringify(part));
+  const { stringify } = JSON;
+  const printed: unknown[] = [];
+  JSON.stringify = (value: unknown, ...others: []) => {
+    printed.push(value);
+    return stringify(value, ...others);
+  };
+  let body: string;
+  try {
+    ({ body } = await showPrinted({ answer: { Name: "one", Firewall: part } }, print));
+  } finally {
+    JSON.stringify = stringify;
+  }
+  assert.equal(body, JSON.stringify({ Name: "one", Firewall: part }));
+  assert.deepEqual(
+    printed.filter((value) => typeof value === "object"),
+    [],
+    "the part is not printed again",
+  );
 });

@@ -1,4 +1,5 @@
 /** Creates responses from the results of handlers: objects, pages of lists, and large bodies in pieces. */
+import { isLong, printInTurns } from "../base/printjson.ts";
 import { runInTurns } from "../base/turn.ts";
 import type { ListPage, ReadResult } from "./handler.ts";
 import { linkNext } from "./read/page.ts";
@@ -8,8 +9,8 @@ import { collect, printList } from "./streambody.ts";
 /** Returns an object as JSON. Response, event and audit contain the same object, so its text is created once. */
 export interface Print {
   (value: unknown): string | null;
-  /** Notes the text of an object that is already printed. */
-  note(value: unknown, text: string): void;
+  /** Creates the text of an object, with yields if it is long. Objects inside that are printed already keep their text. */
+  inTurns(value: unknown): Generator<void, string | null>;
 }
 
 export function createPrint(): Print {
@@ -23,34 +24,13 @@ export function createPrint(): Print {
     }
     return text;
   };
-  return Object.assign(print, { note: (value: unknown, text: string) => void printed.set(value, text) });
-}
-
-/** Elements of a list from which on printing it can take a turn of the event loop. */
-const longList = 256;
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-const isLong = (value: unknown): boolean =>
-  Array.isArray(value) ? value.length > longList : isRecord(value) && Object.values(value).some(isLong);
-
-/** Returns the JSON of a value, as `JSON.stringify` does, with a yield after each element of a long list. */
-export function* printInTurns(value: unknown): Generator<void, string | undefined> {
-  if (!isLong(value)) return JSON.stringify(value);
-  const parts: string[] = [];
-  if (isRecord(value)) {
-    for (const [key, each] of Object.entries(value)) {
-      const text = yield* printInTurns(each);
-      if (text !== undefined) parts.push(`${JSON.stringify(key)}:${text}`);
-    }
-    return `{${parts.join(",")}}`;
+  function* inTurns(value: unknown): Generator<void, string | null> {
+    if (!isLong(value)) return print(value);
+    const text = (yield* printInTurns(value, printed)) ?? "null";
+    printed.set(value, text);
+    return text;
   }
-  for (const each of value as readonly unknown[]) {
-    parts.push(JSON.stringify(each) ?? "null");
-    yield;
-  }
-  return `[${parts.join(",")}]`;
+  return Object.assign(print, { inTurns });
 }
 
 /** Creates the response from the result of a handler. If `answer` is undefined, the body is empty. */
@@ -70,7 +50,7 @@ export function show(result: ReadResult<unknown>, print: (value: unknown) => str
 /** The same, printed in slices if it is long. */
 export async function showPrinted(result: ReadResult<unknown>, print: Print): Promise<Reply> {
   const { answer, text } = result;
-  if (text === undefined && isLong(answer)) print.note(answer, (await runInTurns(printInTurns(answer))) ?? "null");
+  if (text === undefined) await runInTurns(print.inTurns(answer));
   return show(result, print);
 }
 

@@ -15,10 +15,10 @@ import type { Caller, ChangeResult, Request, ResourceChange } from "../http/hand
 import { type Reader, rest, type Store, type Tx } from "../store/db.ts";
 import { type NetworkAggregate, readAggregate, specsOf } from "./aggregate.ts";
 import { raiseGeneration } from "./change.ts";
-import { createFirewallParser, type FirewallParser } from "./model/firewall/firewall.ts";
+import { createFirewallParser, type FirewallParser, showFirewall } from "./model/firewall/firewall.ts";
 import type { Areas } from "./model/freeblocks.ts";
 import type { Locate } from "./model/outside.ts";
-import { showForEvent, showPublicNetwork } from "./model/show.ts";
+import { showForEvent, showPublicNetwork, showWith } from "./model/show.ts";
 import type { NetworkReconciler } from "./portchanges.ts";
 import type { NetworkStatusCache } from "./statuscache.ts";
 import * as table from "./table.ts";
@@ -97,6 +97,9 @@ export async function showNow(
   return showPublicNetwork(aggregate, { live: await live, secrets: sealerFor(context, caller) }, context.firewalls);
 }
 
+/** Characters of a stored firewall whose text in a response takes milliseconds. */
+const longFirewall = 65_536;
+
 /** Counters of rules that were just applied: all 0, so the router driver need not be queried. */
 const uncounted = Promise.resolve({ rules: [] });
 
@@ -152,12 +155,15 @@ export async function changePublic(
   const wanted = await change(before, tx, parse);
   // A firewall of thousands of rules is parsed, stored and shown in turns of their own.
   await rest(tx);
+  const isNew = wanted?.firewall !== undefined && wanted.firewall !== before.network.firewall;
+  let expected: ExpectedFirewall | undefined;
   const showUpdated = async (ms: number): Promise<PublicNetwork | undefined> => {
     // A request that does not wait for the host does not wait for its counters.
     if (ms <= 0) return undefined;
     const now = await readAggregate(context.store.read, await table.findNetwork(context.store.read, row.id));
-    const isNew = wanted?.firewall !== undefined && wanted.firewall !== before.network.firewall;
-    return now && showNow(context, caller, now, isNew ? uncounted : undefined);
+    if (now === undefined) return undefined;
+    if (expected?.isOf(now.network) === true) return showWith(expected.firewall, now, { live: null, secrets });
+    return showNow(context, caller, now, isNew ? uncounted : undefined);
   };
   if (wanted === null)
     return {
@@ -183,6 +189,7 @@ export async function changePublic(
   await rest(tx);
   const changes = [networkChanged("publicnetwork.changed", before, after, parse)];
   await rest(tx);
+  if (isNew && raised !== null && !request.dryRun) expected = expectFirewall(after.network, parse);
   return {
     answer: showPublicNetwork(after, { live: null, secrets }, parse),
     tag: publicTag(after.network),
@@ -191,6 +198,24 @@ export async function changePublic(
       if (raised !== null) await waitFor(context, raised.task, ms);
       return showUpdated(ms);
     },
+    expected: expected?.firewall,
+  };
+}
+
+/** The firewall of a response after its rules are applied. */
+interface ExpectedFirewall {
+  readonly firewall: PublicNetwork["Firewall"];
+  /** Returns whether the network still has this firewall, and has applied it. */
+  isOf(network: table.NetworkRow): boolean;
+}
+
+/** Returns the firewall that the network has after its generation is applied: all counters are 0. Undefined: it has few rules. */
+function expectFirewall(network: table.NetworkRow, parse: FirewallParser): ExpectedFirewall | undefined {
+  if (network.firewall.length < longFirewall) return undefined;
+  return {
+    firewall: showFirewall(parse(network), { confirmBy: network.confirm_by, counts: [] }),
+    isOf: ({ applied, generation, firewall, confirm_by }) =>
+      applied === generation && confirm_by === network.confirm_by && firewall === network.firewall,
   };
 }
 

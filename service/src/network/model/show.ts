@@ -81,7 +81,7 @@ export function showPublicNetwork(aggregate: NetworkAggregate, view: View, parse
 }
 
 /** Returns a public network with this form of its firewall. */
-function showWith(
+export function showWith(
   Firewall: PublicNetwork["Firewall"],
   { network, links, tunnels }: NetworkAggregate,
   view: View,

@@ -86,8 +86,10 @@ function* splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Genera
   const { values: borders, place: placeOf } = placesOf([whole.first, ...edges]);
   if (isLong) yield;
   let budget = COPIES * rules.length;
-  /** For each interval between borders, the rules that apply there. */
-  const lists = new Array<FlatRule[] | undefined>(borders.length).fill(undefined);
+  /** For each interval between borders, the first rule that applies there. */
+  const firsts = new Array<FlatRule | undefined>(borders.length).fill(undefined);
+  /** All rules of intervals with more than one. */
+  const longer = new Map<number, FlatRule[]>();
   let edge = 0;
   for (const [index, rule] of rules.entries()) {
     if (index % TOGETHER === TOGETHER - 1) yield;
@@ -97,22 +99,24 @@ function* splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Genera
       budget -= end - from;
       if (budget < 0) return null;
       for (let place = from; place < end; place++) {
-        const list = lists[place];
-        if (list === undefined) lists[place] = [rule];
+        const first = firsts[place];
+        const list = longer.get(place);
+        if (first === undefined) firsts[place] = rule;
+        else if (list === undefined) longer.set(place, [first, rule]);
         else list.push(rule);
       }
     }
   }
   const groups = new Map<string | number, { ranges: Span[]; rules: readonly FlatRule[]; end: number }>();
-  for (const [place, list] of lists.entries()) {
+  for (const [place, first] of firsts.entries()) {
     if (place % TOGETHER === TOGETHER - 1) yield;
-    const only = list?.[0];
-    if (list === undefined || only === undefined) continue;
-    const key = list.length === 1 ? only.index : list.map((rule) => rule.index).join();
+    if (first === undefined) continue;
+    const list = longer.get(place);
+    const key = list === undefined ? first.index : list.map((rule) => rule.index).join();
     const next = borders[place + 1];
     const range = { first: borders[place] as Value, last: next === undefined ? whole.last : valueBefore(next) };
     const group = groups.get(key);
-    if (group === undefined) groups.set(key, { ranges: [range], rules: list, end: place });
+    if (group === undefined) groups.set(key, { ranges: [range], rules: list ?? [first], end: place });
     else {
       if (group.end === place - 1) range.first = group.ranges.pop()?.first as Value;
       group.ranges.push(range);
@@ -147,23 +151,25 @@ export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator
     return { rule, fields: left.filter((field) => !covers(rule[field], fullRanges[field])) };
   };
 
-  function* testsOf(list: readonly FlatRule[], left: readonly Field[]): Generator<void, Test[]> {
+  /** Returns the rules up to the first that matches everything: those after it are never reached. */
+  function reachable(list: readonly FlatRule[], left: readonly Field[]): readonly FlatRule[] {
+    const last = list.findIndex((rule) => left.every((field) => covers(rule[field], fullRanges[field])));
+    return last < 0 ? list : list.slice(0, last + 1);
+  }
+
+  function* testsOf(list: readonly FlatRule[], left: readonly Field[]): Generator<void, Chain> {
     const tests: Test[] = [];
     for (const rule of list) {
       if (tests.length % TOGETHER === TOGETHER - 1) yield;
-      const test = testOf(rule, left);
-      tests.push(test);
-      // Rules after one that matches everything are never reached.
-      if (test.fields.length === 0) break;
+      tests.push(testOf(rule, left));
     }
-    return tests;
+    return { kind: "tests", tests };
   }
 
   function* build(list: readonly FlatRule[], left: readonly Field[]): Generator<void, Chain> {
     yield;
-    const tests = yield* testsOf(list, left);
-    if (tests.length <= FEW) return { kind: "tests", tests };
-    const met = list.slice(0, tests.length);
+    const met = reachable(list, left);
+    if (met.length <= FEW) return yield* testsOf(met, left);
     // Ports have a meaning only when the protocol is known, so it comes first.
     const candidates = left.includes("protocol") ? (["protocol"] as const) : left;
     let best: Split | null = null;
@@ -187,7 +193,7 @@ export function* buildTree(rules: readonly FlatRule[], family: 4 | 6): Generator
     }
     const runs = candidates.map((field) => runsBy(field, met, fullRanges[field])).filter((runs) => runs.length > 1);
     const fewest = runs.sort((a, b) => a.length - b.length)[0];
-    if (fewest === undefined || fewest.length > met.length / 4) return { kind: "tests", tests };
+    if (fewest === undefined || fewest.length > met.length / 4) return yield* testsOf(met, left);
     const chains: Chain[] = [];
     for (const run of fewest) chains.push(yield* build(run, left));
     return { kind: "runs", chains };

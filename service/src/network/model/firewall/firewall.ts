@@ -17,6 +17,7 @@ import {
 } from "@brume/api/firewall.ts";
 import { formatAddresses, parseAddress } from "../../../base/address.ts";
 import { type FieldProblem, fieldError, fieldProblem, invalidFields } from "../../../base/error.ts";
+import { printInTurns } from "../../../base/printjson.ts";
 import { quote } from "../../../base/quote.ts";
 import { runAtOnce } from "../../../base/turn.ts";
 import type { RuleCount } from "../../../drivers/router/interface.ts";
@@ -50,21 +51,26 @@ export interface ParseFirewall {
 /** Parses the firewall of a row. */
 export const firewallOf: ParseFirewall = ({ firewall }) => JSON.parse(firewall) as StoredFirewall;
 
-/** A parser that parses equal firewalls once: they may have thousands of rules. */
+/** A parser that parses equal long firewalls once: they may have thousands of rules. */
 export interface FirewallParser extends ParseFirewall {
   /** Notes the firewall of a text, so that it is not parsed. */
   note(text: string, firewall: StoredFirewall): void;
 }
 
-/** Creates a parser that keeps the latest `most` firewalls: for one request by default all. */
+/** Characters of a firewall that is parsed each time: it would displace one that takes milliseconds. */
+const shortFirewall = 4096;
+
+/** Creates a parser that keeps the latest `most` long firewalls: for one request by default all. */
 export function createFirewallParser(most = Number.POSITIVE_INFINITY): FirewallParser {
   const parsed = new Map<string, StoredFirewall>();
   const note = (text: string, firewall: StoredFirewall): void => {
+    if (text.length < shortFirewall) return;
     parsed.delete(text);
     parsed.set(text, firewall);
     for (const old of parsed.keys()) if (parsed.size > most) parsed.delete(old);
   };
   const parse: ParseFirewall = (row) => {
+    if (row.firewall.length < shortFirewall) return firewallOf(row);
     const firewall = parsed.get(row.firewall) ?? firewallOf(row);
     note(row.firewall, firewall);
     return firewall;
@@ -72,15 +78,9 @@ export function createFirewallParser(most = Number.POSITIVE_INFINITY): FirewallP
   return Object.assign(parse, { note });
 }
 
-/** Returns the text of the column `firewall`, with a yield after each rule. */
+/** Returns the text of the column `firewall`, with yields. */
 export function* firewallToText({ Enabled, DefaultRuleAction, Rules }: StoredFirewall): Generator<void, string> {
-  const rules: string[] = [];
-  for (const rule of Rules) {
-    rules.push(JSON.stringify(rule));
-    yield;
-  }
-  const others = JSON.stringify({ Enabled, DefaultRuleAction });
-  return `${others.slice(0, -1)},"Rules":[${rules.join(",")}]}`;
+  return (yield* printInTurns({ Enabled, DefaultRuleAction, Rules })) ?? "";
 }
 
 /** Address families that rules may contain. */
