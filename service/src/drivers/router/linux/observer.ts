@@ -66,11 +66,14 @@ interface Hits {
   readonly counts: readonly RuleCount[];
 }
 
+/** Returns the counters in the order of the rules, up to the last that packets can reach. */
 function ruleCounts(found: NamespaceState): Count[] {
-  const counters = countersOf(found, "edge");
   const counts: Count[] = [];
-  for (let number = 1; counters?.has(`r${number}`); number++) counts.push(counters.get(`r${number}`) ?? nothing);
-  return counts;
+  for (const [name, count] of countersOf(found, "edge") ?? []) {
+    const [, number] = /^r(\d+)$/.exec(name) ?? [];
+    if (number !== undefined) counts[Number(number) - 1] = count;
+  }
+  return Array.from(counts, (count) => count ?? nothing);
 }
 
 function portStatus(spec: NetworkSpec | undefined, found: NamespaceState): PortStatus[] {

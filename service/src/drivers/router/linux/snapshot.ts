@@ -121,17 +121,26 @@ export function readRoutes(json: string): string[] {
 
 type Counters = Map<string, Map<string, Count>>;
 
-const countLine = /^table \S+ (\S+) \{|^\tcounter (\S+) \{\n\t\tpackets (\d+) bytes (\d+)/gm;
+/** The begin of a table, a named counter, and a rule with a counter and a comment. */
+const countLine =
+  /^table \S+ (\S+) \{|^\tcounter (\S+) \{\n\t\tpackets (\d+) bytes (\d+)|\bcounter packets (\d+) bytes (\d+) [a-z ]+ comment "(\w+)"$/gm;
 
-/** Parses the counters in the output of `nft list ruleset`. */
+/** Parses the counters in the output of `nft list ruleset`: the named ones, and the sums of those of rules with the same comment. */
 function readCounters(rules: string): Counters {
   const counters: Counters = new Map();
-  let table = "";
-  for (const [, begun, name, packets, bytes] of rules.matchAll(countLine)) {
-    table = begun ?? table;
-    if (name === undefined) continue;
-    const counts = counters.get(table) ?? new Map<string, Count>();
-    counters.set(table, counts.set(name, { packets: Number(packets), bytes: Number(bytes) }));
+  let counts = new Map<string, Count>();
+  for (const [, table, named, packets, bytes, morePackets, moreBytes, comment] of rules.matchAll(countLine)) {
+    if (table !== undefined) {
+      counts = new Map();
+      counters.set(table, counts);
+      continue;
+    }
+    const name = named ?? comment ?? "";
+    const before = counts.get(name);
+    counts.set(name, {
+      packets: Number(packets ?? morePackets) + (before?.packets ?? 0),
+      bytes: Number(bytes ?? moreBytes) + (before?.bytes ?? 0),
+    });
   }
   return counters;
 }
