@@ -28,7 +28,7 @@ const floods = ["missing", "existing"] as const;
 function flood(port: string, kind: (typeof floods)[number]): ChildProcess {
   const program = join(import.meta.dirname, "lib/dnssend.ts");
   const args = [port, rate, seconds + 3, kind, domains, each].map(String);
-  return spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "ignore"] });
+  return spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "pipe"] });
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -79,7 +79,9 @@ async function measure(address: string, brume: Brume | null, kind: (typeof flood
     text += chunk;
   });
   const flooded = floodProcess && new Promise((resolve) => floodProcess.once("close", resolve));
-  await sleep(1500);
+  // The queries are composed before the first is sent, which takes seconds on a busy host.
+  if (floodProcess !== null) await new Promise((resolve) => floodProcess.stderr?.once("data", resolve));
+  await sleep(500);
   const end = performance.now() + seconds * 1000;
   let lost = 0;
   const queries = times(10, end, async () => {

@@ -38,6 +38,12 @@ interface Moment {
   readonly steps: (page: Page) => Promise<unknown>;
 }
 
+/** Waits a moment for the dialog that the button opens. */
+const pressRow = async (page: Page, name: string): Promise<void> => {
+  await page.getByRole("button", { name, exact: true }).first().click();
+  await page.getByRole("dialog").waitFor();
+};
+
 const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).first().click();
 const fill = (page: Page, label: string, text: string) => page.getByLabel(label, { exact: true }).first().fill(text);
 
@@ -124,6 +130,72 @@ const moments: Readonly<Record<string, Moment>> = {
     steps: async (page) => {
       await press(page, t.common.delete);
       await page.waitForTimeout(300);
+    },
+  },
+  "server-rebuild": { at: "server-settings", steps: (page) => pressRow(page, t.server.rebuild) },
+  "backup-restore": {
+    at: "server-backups",
+    steps: (page) => pressRow(page, `${t.backups.restore}: web-golden`),
+  },
+  "network-delete": { at: "network-settings", steps: (page) => pressRow(page, t.common.delete) },
+  "tunnel-delete": {
+    at: "network-vpn",
+    steps: (page) =>
+      page
+        .getByRole("button", { name: /^(Delete|Удалить)/ })
+        .first()
+        .click(),
+  },
+  "domain-delete": { at: "domain-settings", steps: (page) => pressRow(page, t.common.delete) },
+  "image-delete": { at: "images", steps: (page) => pressRow(page, t.images.delete("web-golden")) },
+  "token-delete": { at: "tokens", steps: (page) => pressRow(page, t.access.deleteToken("monitoring")) },
+  "key-delete": { at: "keys", steps: (page) => pressRow(page, t.access.deleteKey("laptop")) },
+  "webhook-delete": { at: "webhook", steps: (page) => pressRow(page, t.common.delete) },
+  "claim-delete": { at: "claims", steps: (page) => pressRow(page, t.claims.delete("brand.example")) },
+  "reservation-release": { at: "reserved", steps: (page) => pressRow(page, `${t.reserved.release}: internal.example`) },
+  "image-upload": {
+    at: "images",
+    steps: async (page) => {
+      await page.route("**/image/*/content", (route) => setTimeout(() => void route.abort().catch(() => {}), 60_000));
+      await press(page, t.images.create);
+      await page.getByRole("dialog").getByText(t.images.sources.upload, { exact: true }).click();
+      await page.locator("dialog").getByLabel(t.common.name, { exact: true }).fill("uploaded");
+      const file = { name: "disk.raw", mimeType: "application/octet-stream", buffer: Buffer.alloc(3_000_000, 7) };
+      await page.locator("dialog input[type=file]").setInputFiles(file);
+      await page.locator("dialog button[type=submit]").click();
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+      await page.waitForTimeout(1500);
+    },
+  },
+  "image-upload-waiting": { at: "images", steps: (page) => page.reload() },
+  "page-error": {
+    at: "overview",
+    steps: async (page) => {
+      await page.route("**/webhook*", (route) =>
+        route.request().resourceType() === "document"
+          ? route.continue()
+          : route.fulfill({ status: 200, json: { no: 1 } }),
+      );
+      await page.goto("/console/activity/webhooks");
+      await page.waitForTimeout(1500);
+    },
+  },
+  "request-error": {
+    at: "overview",
+    steps: async (page) => {
+      const json = {
+        title: "The database is not available.",
+        detail: "The disk of the database is full.",
+        code: "storage_unavailable",
+        status: 503,
+        errors: [],
+        requestId: "r-1",
+      };
+      await page.route("**/webhook*", (route) =>
+        route.request().resourceType() === "document" ? route.continue() : route.fulfill({ status: 503, json }),
+      );
+      await page.goto("/console/activity/webhooks");
+      await page.locator("[role=alert]").first().waitFor();
     },
   },
   "connection-lost": {

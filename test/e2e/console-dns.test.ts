@@ -112,8 +112,8 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Claim domain" }).click();
       await dialog.getByLabel("Domain name").fill("example.com");
       await dialog.getByRole("button", { name: "Claim domain" }).click();
-      await dialog.getByRole("button", { name: "Cancel claim" }).click();
-      await page.getByRole("dialog").last().getByRole("button", { name: "Cancel claim" }).click();
+      await dialog.getByRole("button", { name: "Delete claim" }).click();
+      await page.getByRole("dialog").last().getByRole("button", { name: "Delete claim" }).click();
       await page.getByRole("link", { name: "example.com", exact: true }).waitFor({ state: "detached" });
       await page.getByRole("row", { name: /^shop.wanted.example Proven/ }).waitFor();
     });

@@ -62,7 +62,8 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await page.getByText("This is another file").waitFor();
       release();
       await page.getByLabel("Choose the same file to continue").setInputFiles(fileOf(disk));
-      await page.getByRole("row", { name: /^mine Failed .*servers are simulated/ }).waitFor();
+      await page.getByRole("row", { name: /^mine Failed/ }).waitFor();
+      await page.getByRole("listitem").filter({ hasText: "mine" }).getByText("servers are simulated").waitFor();
       const image = (await fixture.brume.client.listImages()).find(({ Name }) => Name === "mine");
       assert.match(image?.Error?.detail ?? "", /servers are simulated/);
       await fixture.brume.client.deleteImage({ path: { id: image?.ID ?? 0 } });

@@ -12,11 +12,11 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
-import { Meter, PageHead, State, type Tone } from "../../ui/page.tsx";
+import { PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { CreateImage } from "./create.tsx";
-import { UploadState } from "./upload.tsx";
+import { ImageProgress } from "./progress.tsx";
 
 const tones: Readonly<Record<Image["State"], Tone>> = {
   Active: "good",
@@ -58,22 +58,7 @@ export function ImageList() {
         name: t.common.state,
         width: "minmax(128px, 1fr)",
         isMain: true,
-        cell: ({ State: state, Progress, Error: failure, ...image }) =>
-          state === "Uploading" ? (
-            <UploadState image={image} />
-          ) : state === "New" ? (
-            <div className="stack tight">
-              <span className="small number">{t.images.progress(format.number(Progress))}</span>
-              <Meter label={t.images.states.New} value={Progress} limit={100} isProgress />
-            </div>
-          ) : (
-            <div className="stack tight">
-              <div>
-                <State tone={tones[state]}>{t.images.states[state]}</State>
-              </div>
-              {failure !== null && <span className="small break">{failure.detail}</span>}
-            </div>
-          ),
+        cell: ({ State: state }) => <State tone={tones[state]}>{t.images.states[state]}</State>,
       },
       { id: "type", name: t.images.type, width: "minmax(130px, 1fr)", cell: ({ Type }) => t.images.types[Type] },
       {
@@ -131,6 +116,7 @@ export function ImageList() {
           </Button>
         )}
       </PageHead>
+      <ImageProgress images={images ?? []} />
       <ObjectList
         label={t.images.title}
         query={query}

@@ -56,7 +56,7 @@ export function ServerList() {
         width: "minmax(160px, 3fr)",
         isMain: true,
         cell: ({ ID, Name }) => (
-          <Link to="/servers/$id" params={{ id: String(ID) }} className="whole">
+          <Link to="/servers/$id" params={{ id: String(ID) }} className="whole" title={Name}>
             {Name}
           </Link>
         ),

@@ -1,4 +1,5 @@
 /** Settings of a server: name, protection, size; and what destroys its data. */
+import type { Image } from "@brume/api/catalog.ts";
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { sizes } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
@@ -35,8 +36,8 @@ export function ServerSettings({ server }: { server: Server }) {
   const { run, isBusy, error } = useChange((body: ServerEdit) => client.updateServer({ path, body }), {
     done: () => t.server.saved,
     // A disk does not shrink, and another size may restart the guest.
-    undo: (_, { CPU: size, ...changed }) =>
-      size === undefined
+    undo: (_, { CPU: cores, ...changed }) =>
+      cores === undefined
         ? undo({
             read: () => client.raw.readServer({ path }),
             isSame: (now) => hasFields(now, changed),
@@ -52,6 +53,8 @@ export function ServerSettings({ server }: { server: Server }) {
     ...(labels !== labelText(server.Labels) && { Labels: readLabels(labels) }),
   };
   const isNamed = form.Name !== Name || form.IsProtected !== IsProtected || named.Labels !== undefined;
+  const size = { CPU: form.CPU, RAM: form.RAM, HDD: form.HDD };
+  const isResized = size.CPU !== CPU || size.RAM !== RAM || size.HDD !== HDD;
   const save = (body: ServerEdit) => (event: SubmitEvent) => {
     event.preventDefault();
     run(body).catch(() => undefined);
@@ -81,7 +84,7 @@ export function ServerSettings({ server }: { server: Server }) {
               checked={form.IsProtected}
               onChange={(event) => setForm({ ...form, IsProtected: event.target.checked })}
             />
-            <RequestPanel isFolded request={requestOf(named)} />
+            {isNamed && <RequestPanel isFolded request={requestOf(named)} />}
             <div className="line">
               <Button type="submit" kind="primary" isBusy={isBusy} disabled={!isNamed}>
                 {t.common.save}
@@ -90,7 +93,7 @@ export function ServerSettings({ server }: { server: Server }) {
           </form>
         </Panel>
         <Panel title={t.server.resize}>
-          <form className="stack" onSubmit={save({ CPU: form.CPU, RAM: form.RAM, HDD: form.HDD })}>
+          <form className="stack" onSubmit={save(size)}>
             <div className="columns">
               {numericSizes.map(([name, text, unit]) => (
                 <TextField
@@ -108,16 +111,9 @@ export function ServerSettings({ server }: { server: Server }) {
               ))}
             </div>
             <p className="muted small">{t.server.resizeAbout}</p>
-            <RequestPanel isFolded request={requestOf({ CPU: form.CPU, RAM: form.RAM, HDD: form.HDD })} />
+            {isResized && <RequestPanel isFolded request={requestOf(size)} />}
             <div className="line">
-              <Button
-                type="submit"
-                isBusy={isBusy}
-                disabled={
-                  whyNot(server, "Resize", t) !== undefined ||
-                  (form.CPU === CPU && form.RAM === RAM && form.HDD === HDD)
-                }
-              >
+              <Button type="submit" isBusy={isBusy} disabled={whyNot(server, "Resize", t) !== undefined || !isResized}>
                 {t.server.resize}
               </Button>
             </div>
@@ -128,6 +124,8 @@ export function ServerSettings({ server }: { server: Server }) {
     </div>
   );
 }
+
+const nameOf = (image: Image | undefined): string => image?.DisplayName || image?.Name || "";
 
 function DangerZone({ server }: { server: Server }) {
   const t = useTexts();
@@ -145,7 +143,7 @@ function DangerZone({ server }: { server: Server }) {
           <SelectField
             label={t.servers.image}
             value={image}
-            options={images.map(({ ID, DisplayName, Name }) => [String(ID), DisplayName || Name])}
+            options={images.map((one) => [String(one.ID), nameOf(one)])}
             onChange={(event) => setImage(event.target.value)}
           />
           <div className="line">
@@ -176,7 +174,7 @@ function DangerZone({ server }: { server: Server }) {
       {open === "delete" && <DeleteServer server={server} onClose={close} />}
       {open === "rebuild" && (
         <ConfirmRequest
-          title={t.server.rebuild}
+          title={t.server.rebuildTitle(server.Name, nameOf(images.find(({ ID }) => String(ID) === image)))}
           action={t.server.rebuild}
           typed={server.Name}
           request={{ operation: "rebuildServer", path: { id: server.ID }, body: { ImageId: image } }}

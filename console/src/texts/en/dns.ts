@@ -61,7 +61,7 @@ export const dns = {
     check: "Check now",
     proven: (name: string) => `${name} belongs to this project`,
     notProven: "The record was not found yet",
-    cancel: "Cancel claim",
+    cancel: "Delete claim",
     delete: (name: string) => `Delete the claim of ${name}`,
     deleteAbout: "The service no longer looks for the record. A new claim needs another record.",
     deleteEndedAbout: "A domain that came from the claim is kept.",

@@ -54,6 +54,7 @@ export const operate = {
       paused: (percent: string) => `Paused: ${percent} %`,
       failed: (percent: string) => `Failed: ${percent} %`,
     },
+    additions: "Uploads and imports",
     pause: "Pause",
     pauseOf: (name: string) => `Pause ${name}`,
     resume: "Continue",

@@ -130,6 +130,7 @@ export const servers = {
     deleteAbout: "The disk, its backups and the address are lost. This cannot be undone.",
     deleteProtected: "The server is protected. Remove the protection first.",
     rebuild: "Rebuild from an image",
+    rebuildTitle: (name: string, image: string) => `Rebuild ${name} from ${image}`,
     rebuildAbout:
       "The disk is replaced by a new one from the image. Name, address and size are kept; all data on the disk is lost.",
     rebuilding: (name: string) => `${name} is being rebuilt`,

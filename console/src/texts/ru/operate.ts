@@ -55,6 +55,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
       paused: (percent) => `Приостановлено: ${percent} %`,
       failed: (percent) => `Ошибка: ${percent} %`,
     },
+    additions: "Загрузки",
     pause: "Пауза",
     pauseOf: (name) => `Приостановить ${name}`,
     resume: "Продолжить",

@@ -138,6 +138,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     deleteAbout: "Диск, его копии и адрес будут потеряны. Отменить это нельзя.",
     deleteProtected: "Сервер защищён. Сначала снимите защиту.",
     rebuild: "Пересоздать из образа",
+    rebuildTitle: (name, image) => `Пересоздать ${name} из образа ${image}`,
     rebuildAbout: "Диск заменяется новым из образа. Имя, адрес и размер остаются; все данные на диске теряются.",
     rebuilding: (name) => `${name} пересоздаётся`,
     resize: "Изменить размер",
