@@ -70,9 +70,17 @@ export function createTranslation({ exec, tag, hostNamespace, load }: Translatio
     return readListening(await exec.run([...enter, "cat", ...files], { codes: [0, 1] }));
   }
 
-  /** Deletes conntrack entries. Exit code 1 means that there were none. Without the program, the kernel drops them when a peer pauses. */
-  const forget = (filters: readonly string[]): Promise<unknown> =>
-    exec.run([...enter, "conntrack", "-D", "-p", "udp", ...filters], { codes: [0, 1] }).catch(() => "");
+  /** Runs `conntrack`. Exit code 1 means that there were no entries. Without the program, the kernel drops them when a peer pauses. */
+  const track = (action: "-L" | "-D", ...filters: readonly string[]): Promise<string> =>
+    exec.run([...enter, "conntrack", action, "-p", "udp", ...filters], { codes: [0, 1] }).catch(() => "");
+
+  /** Deletes the conntrack entries of a port at the host's addresses. Most ports have none, and a host has many addresses. */
+  async function forget(port: number, addresses: readonly string[]): Promise<void> {
+    const listing = await track("-L", "--dport", String(port));
+    const called = new Set([...listing.matchAll(/^.*?\bdst=(\S+)/gm)].map(([, address]) => address));
+    for (const address of addresses)
+      if (called.has(address)) await track("-D", "--orig-dst", address, "--dport", String(port));
+  }
 
   return {
     async ensure(spec, listing, addresses, due) {
@@ -89,16 +97,14 @@ export function createTranslation({ exec, tag, hostNamespace, load }: Translatio
       const before = known.get(spec.id)?.ports ?? [];
       if (spec.edgeAddress !== null) known.set(spec.id, { edge: spec.edgeAddress, ports: open });
       if (text === "") return;
-      for (const port of new Set([...before, ...open]))
-        for (const address of addresses.filter(isOutside))
-          await forget(["--orig-dst", address, "--dport", String(port)]);
+      for (const port of new Set([...before, ...open])) await forget(port, addresses.filter(isOutside));
     },
     async remove(network) {
       const was = known.get(network);
       held.delete(network);
       known.delete(network);
       await load(natRemoval(tag, network));
-      for (const port of was?.ports ?? []) await forget(["--reply-src", was?.edge ?? "", "--dport", String(port)]);
+      for (const port of was?.ports ?? []) await track("-D", "--reply-src", was?.edge ?? "", "--dport", String(port));
     },
     occupiedOf: (network) => held.get(network) ?? [],
     async sourceTo(destination) {
