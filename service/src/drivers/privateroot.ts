@@ -107,7 +107,7 @@ export interface PrivateRoot {
 }
 
 /** Writes a path as a field of fstab(5). */
-function fieldOf(path: string): string {
+export function fieldOf(path: string): string {
   if (path.includes("\n")) throw new Error("a path of a private root contains a line break");
   return path.replace(/[\\ \t#]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }

@@ -4,30 +4,31 @@
  * namespace. A filter of system calls leaves the second one no other use. Their root is read-only, with the host's programs and libraries and
  * the names of its network namespaces. They see no process of the host.
  */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { dirname, join } from "node:path";
 import { type Confinement, createExec, type Exec, starterFile } from "../../exec.ts";
-import { filterCalls, keepRights } from "../../privateroot.ts";
+import { fieldOf, filterCalls, keepRights } from "../../privateroot.ts";
 
 /**
- * Run by `sh` as root in new mount and pid namespaces. The text is constant; arguments: paths of the host, "--", COMMAND…. The mounts are
- * slaves of the host's, so namespaces that are added later appear. Settings of the kernel are read-only, except those of networks. Only
- * without a filter `ip netns exec` mounts something at /sys.
+ * Run by `sh` as root in new mount and pid namespaces. The text is constant; arguments: lists of folders and files to create, the mounts as
+ * fstab(5), COMMAND…. It starts few programs, since each start of the service runs it. The mounts are slaves of the host's, so namespaces that
+ * are added later appear. Settings of the kernel are read-only, except those of networks. Only without a filter `ip netns exec` mounts
+ * something at /sys.
  */
-const enter = `set -e
+const enter = `set -ef
 ulimit -c 0
+folders=$1 files=$2 table=$3
+shift 3
 mount -t tmpfs -o mode=755,size=1m,nosuid,nodev root /sys
 cd /sys
-while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then mkdir -p ".$1"; else mkdir -p ".\${1%/*}"; : >".$1"; fi
-  mount -o bind,ro,nosuid,nodev "$1" ".$1"
-  shift
-done
-shift
-mkdir -p dev old proc sys run/netns
-: >dev/null
-mount -o bind,ro,nosuid,noexec /dev/null dev/null
+IFS='
+'
+mkdir -p dev old proc sys run/netns $folders
+for file in $files; do : >"$file"; done
+unset IFS
+printf '%s\n' "$table" >dev/null
+mount -a -T ./dev/null
 mount --rbind /run/netns run/netns
 mount -o remount,bind,ro run/netns
 mount -t proc -o nosuid,nodev,noexec proc proc
@@ -56,8 +57,30 @@ function privateRoot(command: readonly string[]): readonly string[] {
   const cache = getCompileCacheDir();
   const own = [packageOf(starterFile), dirname(process.execPath), ...(cache === undefined ? [] : [dirname(cache)])];
   const paths = [...shared, ...own.filter((path) => !path.startsWith("/usr/"))].filter((path) => existsSync(path));
+  const isFolder = (path: string): boolean => statSync(path).isDirectory();
+  const [folders, files] = [paths.filter(isFolder), paths.filter((path) => !isFolder(path))];
+  const table = [
+    ...paths.map((path) => `${fieldOf(path)} ${fieldOf(`/sys${path}`)} none bind,ro,nosuid,nodev 0 0`),
+    // The last mount, because the file in its place contains this table until then.
+    "/dev/null /sys/dev/null none bind,ro,nosuid,noexec 0 0",
+  ];
+  const lists = [
+    [...folders, ...files.map((file) => dirname(file))].map((path) => `.${path}`),
+    files.map((file) => `.${file}`),
+    table,
+  ];
   const spaces = ["--mount", "--ipc", "--uts", "--propagation", "slave", "--pid", "--fork", "--kill-child"];
-  return ["unshare", ...spaces, "sh", "-c", enter, "sh", ...paths, "--", ...rights(), ...command];
+  return [
+    "unshare",
+    ...spaces,
+    "sh",
+    "-c",
+    enter,
+    "sh",
+    ...lists.map((list) => list.join("\n")),
+    ...rights(),
+    ...command,
+  ];
 }
 
 /** How far the programs are confined. `root`: as described. `rights`: the host permits no private root, so they see its files. */
