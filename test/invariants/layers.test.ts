@@ -59,6 +59,7 @@ const foreign = (to: string) => !isOurs(to) && !isNode(to);
 const s = "service/src";
 const apiFiles = under("api/src");
 const base = under(`${s}/base`);
+const starters = under(...["children", "exec", "quickstart"].map((one) => `${s}/drivers/${one}.ts`));
 /** Interfaces of drivers: types, no code. */
 const interfaces = (to: string) => /^service\/src\/drivers\/[^/]+\/interface\.ts$/.test(to);
 const docs = [`${s}/docs`, `${s}/http`];
@@ -118,8 +119,8 @@ const layers: readonly Layer[] = [
   { name: "a driver interface", modules: /^service\/src\/drivers\/[^/]+\/interface\.ts$/, may: () => false },
   {
     name: "the modules that start processes",
-    modules: /^service\/src\/drivers\/(exec|starter|children|privateroot)\.ts$/,
-    may: oneOf(under(`${s}/drivers/children.ts`, `${s}/drivers/exec.ts`), base, isNode),
+    modules: /^service\/src\/drivers\/(exec|starter|children|quickstart|privateroot)\.ts$/,
+    may: oneOf(starters, base, isNode, packages("koffi")),
   },
   {
     name: "a pure module of a driver",

@@ -2,8 +2,9 @@
  * Starts child processes on request of another process, and reports their results to it. Loads little, because the process that does it is
  * small: see `starter.ts`.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
 
 /** Options that are passed to `spawn` unchanged. */
 export interface SpawnOptions {
@@ -52,14 +53,51 @@ export interface Children {
   end(): void;
 }
 
-/** `report` sends a report to the requesting process, if it still exists. */
-export function createChildren(report: (what: Report) => void): Children {
-  const running = new Map<number, ChildProcess>();
+/** A child with pipes as its standard files. */
+export interface Started {
+  /** Undefined if it did not start. */
+  readonly pid: number | undefined;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Resolves when the child has ended and its output is read. Rejects if it did not start. */
+  readonly closed: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+}
+
+/** Starts a child in a process group of its own: `stop` also kills its descendants, and a Ctrl-C at the terminal does not interrupt it. */
+export type Start = (argv: readonly string[], options: SpawnOptions) => Started;
+
+const startByNode: Start = ([program = "", ...rest], options) => {
+  const child = spawn(program, rest, { ...options, stdio: ["pipe", "pipe", "pipe"], detached: true });
+  const closed: Started["closed"] = new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code, signal) => resolve({ code, signal }));
+  });
+  return { pid: child.pid, stdin: child.stdin, stdout: child.stdout, stderr: child.stderr, closed };
+};
+
+/** Children after which a faster start is loaded: it takes as much time as it saves with so many. */
+const fewChildren = 3;
+
+/**
+ * `report` sends a report to the requesting process, if it still exists. `loadStart` loads a faster way to start children, if the host has it.
+ */
+export function createChildren(
+  report: (what: Report) => void,
+  loadStart?: (byNode: Start) => Promise<Start>,
+): Children {
+  const running = new Map<number, Started>();
+  let start = startByNode;
+  let runs = 0;
 
   function run({ id, argv, spawn: options, stdin }: Extract<StartRequest, { kind: "run" }>): void {
-    const [program = "", ...rest] = argv;
-    // In a process group of its own: `stop` also kills its descendants, and a Ctrl-C at the terminal does not interrupt it.
-    const child = spawn(program, rest, { ...options, stdio: ["pipe", "pipe", "pipe"], detached: true });
+    runs += 1;
+    if (runs === fewChildren)
+      loadStart?.(startByNode).then(
+        (loaded) => (start = loaded),
+        () => {},
+      );
+    const child = start(argv, options);
     running.set(id, child);
     const out: Buffer[] = [];
     const err: Buffer[] = [];
@@ -67,15 +105,15 @@ export function createChildren(report: (what: Report) => void): Children {
     child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
     // A child that ends without reading its input causes EPIPE, which is not an error.
     child.stdin.on("error", () => {});
-    child.on("error", (error) => {
-      running.delete(id);
-      report({ id, refused: error.message });
-    });
-    child.on("close", (code, signal) => {
-      if (!running.delete(id)) return;
-      report({ id, code, signal, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() });
-    });
+    void reportEnd(id, child, out, err);
     if (stdin !== null) child.stdin.end(stdin);
+  }
+
+  async function reportEnd(id: number, child: Started, out: readonly Buffer[], err: readonly Buffer[]): Promise<void> {
+    const end = await child.closed.catch((error: unknown) => ({ refused: (error as Error).message }));
+    if (!running.delete(id)) return;
+    if ("refused" in end) report({ id, ...end });
+    else report({ id, ...end, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() });
   }
 
   function detach({ id, argv, spawn: options, output }: Extract<StartRequest, { kind: "detach" }>): void {
@@ -104,7 +142,7 @@ export function createChildren(report: (what: Report) => void): Children {
     handle(request) {
       try {
         if (request.kind === "stop") stop(request.id);
-        else if (request.kind === "input") running.get(request.id)?.stdin?.end(request.stdin);
+        else if (request.kind === "input") running.get(request.id)?.stdin.end(request.stdin);
         else if (request.kind === "run") run(request);
         else detach(request);
       } catch (error) {

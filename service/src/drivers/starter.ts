@@ -5,7 +5,10 @@
  */
 import { createChildren, type StartRequest } from "./children.ts";
 
-const children = createChildren((report) => void process.send?.(report, undefined, {}, () => {}));
+const children = createChildren(
+  (report) => void process.send?.(report, undefined, {}, () => {}),
+  async (byNode) => (await import("./quickstart.ts")).loadQuickStart(byNode),
+);
 process.on("disconnect", () => {
   children.end();
   process.exit();

@@ -7,6 +7,7 @@
 import { existsSync, statSync } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type Confinement, createExec, type Exec, starterFile } from "../../exec.ts";
 import { fieldOf, filterCalls, keepRights } from "../../privateroot.ts";
 
@@ -51,11 +52,22 @@ function packageOf(file: string): string {
   return folder;
 }
 
+/** Returns the folders of koffi, with which the starter process starts its children; empty without it. */
+function findKoffi(): readonly string[] {
+  try {
+    const folder = packageOf(fileURLToPath(import.meta.resolve("koffi")));
+    return [folder, join(dirname(folder), "@koromix")];
+  } catch {
+    return [];
+  }
+}
+
 const rights = (): readonly string[] => [...keepRights(["net_admin", "sys_admin"]), ...filterCalls("network")];
 
 function privateRoot(command: readonly string[]): readonly string[] {
   const cache = getCompileCacheDir();
-  const own = [packageOf(starterFile), dirname(process.execPath), ...(cache === undefined ? [] : [dirname(cache)])];
+  const caches = cache === undefined ? [] : [dirname(cache)];
+  const own = [packageOf(starterFile), ...findKoffi(), dirname(process.execPath), ...caches];
   const paths = [...shared, ...own.filter((path) => !path.startsWith("/usr/"))].filter((path) => existsSync(path));
   const isFolder = (path: string): boolean => statSync(path).isDirectory();
   const [folders, files] = [paths.filter(isFolder), paths.filter((path) => !isFolder(path))];
