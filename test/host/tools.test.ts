@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import {
   chmodSync,
   chownSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -113,6 +114,17 @@ describe("programs that configure networks", { skip, concurrency: false }, () =>
     // It is reported as done, and is not.
     await tools.run(["mount", "-t", "tmpfs", "none", "/dev"]);
     assert.doesNotMatch(await tools.run(["cat", "/proc/mounts"]), /tmpfs \/dev /);
+  });
+
+  test("the C library finds the settings of huge pages, and nothing else in /sys", async () => {
+    const read = (path: string) => {
+      const host = existsSync(path) ? readFileSync(path, "utf8") : "\n";
+      return tools.run(["cat", path]).then((text) => assert.equal(text, host));
+    };
+    const folder = "/sys/kernel/mm/transparent_hugepage";
+    for (const name of ["enabled", "hpage_pmd_size"]) await read(join(folder, name));
+    const files = await tools.run(["find", "/sys", "-type", "f"]);
+    assert.deepEqual(files.split("\n").sort(), ["", join(folder, "enabled"), join(folder, "hpage_pmd_size")]);
   });
 
   test("what needs all rights has them", async () => {
