@@ -2,10 +2,12 @@
  * Network namespaces for tests with real packets: one for the host, one for the internet, one for each server, connected by the driver
  * under test. On the real host they add only a few names, which are removed at the end.
  */
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { type Exec, exec } from "../../service/src/drivers/exec.ts";
 import type { NetworkSpec, Port, Router } from "../../service/src/drivers/router/interface.ts";
 import { type Capabilities, detect } from "../../service/src/drivers/router/linux/detect.ts";
@@ -97,6 +99,24 @@ const sets = ["four", "six", "pings"];
 const sender = join(import.meta.dirname, "packetsender.ts");
 const numbers: Readonly<Record<string, number>> = { tcp: 6, udp: 17 };
 
+/** Starts a sender in the namespace, which ends with this process. The result sends packets, and resolves when they are sent. */
+function startSender(space: string): (packets: readonly Packet[]) => Promise<void> {
+  const child = spawn("ip", ["netns", "exec", space, process.execPath, sender], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { ...process.env, ...compileCache },
+  });
+  const kill = () => void child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("exit", () => process.off("exit", kill));
+  child.stdin.on("error", () => {});
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return async (packets) => {
+    child.stdin.write(`${JSON.stringify(packets)}\n`);
+    const next: IteratorResult<string, unknown> = await lines.next();
+    if (next.done === true) throw new Error(`the sender in ${space} has ended`);
+  };
+}
+
 export async function createLab(): Promise<Lab> {
   if (capabilities === null) throw new Error(`no lab: ${hindrance}`);
   const tag = BigInt(`0x${randomBytes(4).toString("hex")}`)
@@ -120,6 +140,8 @@ export async function createLab(): Promise<Lab> {
   const internet = `lab-${tag}-i`;
   const spaces: string[] = [];
   const routers: Router[] = [];
+  /** One for each namespace: the start of Node takes longer than all else that a test does with its packets. */
+  const senders = new Map<string, ReturnType<typeof startSender>>();
 
   const run: Lab["run"] = (space, argv, stdin) =>
     exec.run(["ip", "netns", "exec", space, ...argv], {
@@ -215,7 +237,10 @@ export async function createLab(): Promise<Lab> {
       return guest;
     },
     async send(space, packets) {
-      if (packets.length > 0) await run(space, [process.execPath, sender], JSON.stringify(packets));
+      if (packets.length === 0) return;
+      const send = senders.get(space) ?? startSender(space);
+      senders.set(space, send);
+      await send(packets);
     },
     async traces() {
       const observations = await Promise.all([
@@ -233,21 +258,20 @@ export async function createLab(): Promise<Lab> {
     },
     async seen(space) {
       const keys = new Set<string>();
-      for (const set of sets) {
-        const json = JSON.parse(await run(space, ["nft", "-j", "list", "set", "inet", "watch", set])) as {
-          nftables: { set?: { elem?: unknown[] } }[];
-        };
-        for (const element of json.nftables.find((row) => row.set)?.set?.elem ?? []) {
+      const { nftables } = JSON.parse(await run(space, ["nft", "-j", "list", "table", "inet", "watch"])) as {
+        nftables: { set?: { name: string; elem?: unknown[] } }[];
+      };
+      for (const { set } of nftables)
+        for (const element of set?.elem ?? []) {
           const wrapped = (element as { elem?: { val: { concat: unknown[] } } }).elem?.val ?? element;
           const [source, destination, protocol, sourcePort, destinationPort] = (wrapped as { concat: unknown[] })
             .concat;
           keys.add(
-            set === "pings"
+            set?.name === "pings"
               ? `1 ${String(source)} 0 ${String(destination)} 0`
               : `${numbers[String(protocol)] ?? Number(protocol)} ${String(source)} ${Number(sourcePort)} ${String(destination)} ${Number(destinationPort)}`,
           );
         }
-      }
       await run(space, ["nft", "-f", "-"], sets.map((set) => `flush set inet watch ${set}\n`).join(""));
       return keys;
     },

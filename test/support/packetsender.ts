@@ -1,9 +1,12 @@
-/** Sends the first packet of each connection that standard input lists as JSON, from the addresses and ports in that list. */
+/**
+ * Sends the first packet of each connection that a line of standard input lists as JSON, from the addresses and ports in that list. Prints a line
+ * when all are sent.
+ */
 import { spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { text } from "node:stream/consumers";
+import { createInterface } from "node:readline";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 
 async function udp(packet: Packet): Promise<void> {
@@ -44,8 +47,12 @@ async function ping(packet: Packet): Promise<void> {
   await once(child, "close");
 }
 
-const packets = JSON.parse(await text(process.stdin)) as Packet[];
-await Promise.all(
-  packets.map((packet) => (packet.protocol === 17 ? udp(packet) : packet.protocol === 6 ? tcp(packet) : ping(packet))),
-);
+for await (const line of createInterface({ input: process.stdin })) {
+  await Promise.all(
+    (JSON.parse(line) as Packet[]).map((packet) =>
+      packet.protocol === 17 ? udp(packet) : packet.protocol === 6 ? tcp(packet) : ping(packet),
+    ),
+  );
+  console.log("sent");
+}
 process.exit();
