@@ -20,7 +20,6 @@ for (const kind of databases)
     after(() => library.close());
     beforeEach(() => {
       library.settle = null;
-      library.expected = null;
       library.prepare = null;
       library.audit.length = 0;
     });
@@ -239,40 +238,6 @@ for (const kind of databases)
         assert.equal(first.json.State, "Settled");
         const again = await send("POST", "/book", { Name: "settling" }, { "Idempotency-Key": "k2" });
         assert.equal(again.text, first.text);
-      });
-
-      test("a response with an expected part is repeated byte for byte", async () => {
-        const path = `/book/${(await send("POST", "/book", { Name: "long" })).json.ID}`;
-        library.expected = Array.from({ length: 1000 }, (_, index) => ({ Name: `chapter ${index}`, Hits: null }));
-        for (const isSettled of [true, false]) {
-          library.settle = () => sleep(20).then(() => isSettled);
-          const headers = { "Idempotency-Key": `long-${isSettled}`, Prefer: "wait=5" };
-          const first = await send("PUT", path, { Pages: 7 }, headers);
-          assert.equal(first.json.State, isSettled ? "Settled" : "Active");
-          const { Chapters } = JSON.parse(first.text) as { Chapters?: unknown };
-          assert.deepEqual(Chapters, isSettled ? library.expected : undefined);
-          const again = await send("PUT", path, { Pages: 7 }, { "Idempotency-Key": `long-${isSettled}` });
-          assert.equal(again.text, first.text);
-          assert.equal(again.headers.get("ETag"), first.headers.get("ETag"));
-        }
-      });
-
-      test("if the service ended before it stored a response, the object is returned as it is", async () => {
-        const path = `/book/${(await send("POST", "/book", { Name: "cut off" })).json.ID}`;
-        library.expected = [];
-        library.settle = () => Promise.reject(new Error("the end"));
-        const headers = { "Idempotency-Key": "cut-off", Prefer: "wait=5" };
-        assert.equal((await send("PUT", path, { Pages: 8 }, headers)).status, 200);
-        await send("PUT", path, { Pages: 9 });
-        const present = await send("GET", path);
-        for (const more of [{}, { Prefer: "wait=1" }]) {
-          const again = await send("PUT", path, { Pages: 8 }, { "Idempotency-Key": "cut-off", ...more });
-          assert.deepEqual([again.status, again.text], [200, present.text]);
-          assert.equal(again.headers.get("Idempotency-Replayed"), "true");
-        }
-        await send("DELETE", path);
-        const gone = await send("PUT", path, { Pages: 8 }, { "Idempotency-Key": "cut-off" });
-        assert.equal(gone.json.code, "domain_not_found");
       });
 
       test("another method, path, query or body is a conflict", async () => {

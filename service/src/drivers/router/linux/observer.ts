@@ -66,11 +66,11 @@ interface Hits {
   readonly counts: readonly RuleCount[];
 }
 
-/** Returns the counters in the order of the rules, up to the last that packets can reach. */
-function ruleCounts(found: NamespaceState): Count[] {
-  const counts: Count[] = [];
+/** Returns the counters in the order of the rules. Rules that no packet can reach have none; `rules`: the number of rules, if it is known. */
+function ruleCounts(found: NamespaceState, rules: number): Count[] {
+  const counts = new Array<Count | undefined>(rules);
   for (const [name, count] of countersOf(found, "edge") ?? []) {
-    const [, number] = /^r(\d+)$/.exec(name) ?? [];
+    const [, number] = /^r(\d{1,6})$/.exec(name) ?? [];
     if (number !== undefined) counts[Number(number) - 1] = count;
   }
   return Array.from(counts, (count) => count ?? nothing);
@@ -106,12 +106,15 @@ export function createObserver(options: ObserverOptions): Observer {
   function rules(network: number, found: NamespaceState): readonly RuleCount[] {
     const digest = activeOf(found, "edge")?.digest ?? "";
     const before = hits.get(network);
-    const counts = ruleCounts(found).map((count, index): RuleCount => {
-      const old = before?.digest === digest ? before.counts[index] : undefined;
-      const grown = count.packets > (old?.packets ?? 0);
-      // Counts from before the first run of this process have no known time.
-      return { ...count, lastHit: grown && before !== undefined ? options.now() : (old?.lastHit ?? null) };
-    });
+    const firewall = applied.get(network)?.spec.firewall;
+    const counts = ruleCounts(found, firewall?.enabled === true ? firewall.rules.length : 0).map(
+      (count, index): RuleCount => {
+        const old = before?.digest === digest ? before.counts[index] : undefined;
+        const grown = count.packets > (old?.packets ?? 0);
+        // Counts from before the first run of this process have no known time.
+        return { ...count, lastHit: grown && before !== undefined ? options.now() : (old?.lastHit ?? null) };
+      },
+    );
     hits.set(network, { digest, counts });
     return counts;
   }
