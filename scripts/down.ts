@@ -45,7 +45,8 @@ const options = {
   backups: null,
   built: null,
   isOwn: isOwnFolder,
-  log: createLog(logLevel),
+  // Failed trials do not matter here.
+  log: createLog(logLevel === "info" ? "warn" : logLevel),
   now: systemClock.now,
 };
 

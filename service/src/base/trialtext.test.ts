@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describeTrial } from "./trialtext.ts";
+import { describeTrial, logTrial } from "./trialtext.ts";
 
 test("a trial that failed states what is not available, why, and what to do, without the text of the error", () => {
   const text = { consequence: "Servers have no network", remedy: "Run as root: modprobe tun" };
@@ -11,4 +11,10 @@ test("a trial that failed states what is not available, why, and what to do, wit
   ] as const;
   for (const [error, cause] of cases)
     assert.equal(describeTrial(new Error(error), text), `Servers have no network: ${cause}. Run as root: modprobe tun`);
+});
+
+test("the log has the text of the error, without its stack", () => {
+  const lines: unknown[] = [];
+  logTrial((...line) => void lines.push(line), "tunnels", new Error("ip: no such type"));
+  assert.deepEqual(lines, [["info", "The trial of tunnels failed.", { cause: "ip: no such type" }]]);
 });

@@ -24,6 +24,6 @@ export function describeTrialError(error: unknown, remedy: string): string {
 export const describeTrial = (error: unknown, { consequence, remedy }: TrialText): string =>
   `${consequence}: ${describeTrialError(error, remedy)}`;
 
-/** Logs the complete error of a trial. */
+/** Logs the complete text of the error of a trial. Its stack shows only where trials are made. */
 export const logTrial = (log: Log, name: string, error: unknown): void =>
-  log("info", `The trial of ${name} failed.`, { error });
+  log("info", `The trial of ${name} failed.`, { cause: error instanceof Error ? error.message : String(error) });
