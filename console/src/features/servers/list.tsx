@@ -53,7 +53,7 @@ export function ServerList() {
       {
         id: "name",
         name: t.common.name,
-        width: "minmax(160px, 3fr)",
+        width: "minmax(200px, 3fr)",
         isMain: true,
         cell: ({ ID, Name }) => (
           <Link to="/servers/$id" params={{ id: String(ID) }} className="whole" title={Name}>
@@ -86,7 +86,7 @@ export function ServerList() {
           <span className="number">{t.servers.sizeOf(CPU, format.megabytes(RAM), format.megabytes(HDD * 1024))}</span>
         ),
       },
-      { id: "image", name: t.servers.image, width: "minmax(100px, 1fr)", cell: ({ Image }) => Image },
+      { id: "image", name: t.servers.image, width: "minmax(90px, 1fr)", cell: ({ Image }) => Image },
       ...labelColumn<Server>(isLabelled, t),
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       ...(mayWrite
