@@ -80,7 +80,8 @@ async function measure(address: string, brume: Brume | null, kind: (typeof flood
   });
   const flooded = floodProcess && new Promise((resolve) => floodProcess.once("close", resolve));
   // The queries are composed before the first is sent, which takes seconds on a busy host.
-  if (floodProcess !== null) await new Promise((resolve) => floodProcess.stderr?.once("data", resolve));
+  if (floodProcess !== null)
+    await Promise.race([flooded, new Promise((resolve) => floodProcess.stderr?.once("data", resolve))]);
   await sleep(500);
   const end = performance.now() + seconds * 1000;
   let lost = 0;

@@ -38,13 +38,12 @@ interface Moment {
   readonly steps: (page: Page) => Promise<unknown>;
 }
 
-/** Waits a moment for the dialog that the button opens. */
-const pressRow = async (page: Page, name: string): Promise<void> => {
-  await page.getByRole("button", { name, exact: true }).first().click();
+const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).first().click();
+/** Presses a button and waits for the dialog that it opens. */
+const openDialog = async (page: Page, name: string): Promise<void> => {
+  await press(page, name);
   await page.getByRole("dialog").waitFor();
 };
-
-const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).first().click();
 const fill = (page: Page, label: string, text: string) => page.getByLabel(label, { exact: true }).first().fill(text);
 
 const moments: Readonly<Record<string, Moment>> = {
@@ -132,12 +131,11 @@ const moments: Readonly<Record<string, Moment>> = {
       await page.waitForTimeout(300);
     },
   },
-  "server-rebuild": { at: "server-settings", steps: (page) => pressRow(page, t.server.rebuild) },
+  "server-rebuild": { at: "server-settings", steps: (page) => openDialog(page, t.server.rebuild) },
   "backup-restore": {
     at: "server-backups",
-    steps: (page) => pressRow(page, `${t.backups.restore}: web-golden`),
+    steps: (page) => openDialog(page, `${t.backups.restore}: web-golden`),
   },
-  "network-delete": { at: "network-settings", steps: (page) => pressRow(page, t.common.delete) },
   "tunnel-delete": {
     at: "network-vpn",
     steps: (page) =>
@@ -146,13 +144,16 @@ const moments: Readonly<Record<string, Moment>> = {
         .first()
         .click(),
   },
-  "domain-delete": { at: "domain-settings", steps: (page) => pressRow(page, t.common.delete) },
-  "image-delete": { at: "images", steps: (page) => pressRow(page, t.images.delete("web-golden")) },
-  "token-delete": { at: "tokens", steps: (page) => pressRow(page, t.access.deleteToken("monitoring")) },
-  "key-delete": { at: "keys", steps: (page) => pressRow(page, t.access.deleteKey("laptop")) },
-  "webhook-delete": { at: "webhook", steps: (page) => pressRow(page, t.common.delete) },
-  "claim-delete": { at: "claims", steps: (page) => pressRow(page, t.claims.delete("brand.example")) },
-  "reservation-release": { at: "reserved", steps: (page) => pressRow(page, `${t.reserved.release}: internal.example`) },
+  "domain-delete": { at: "domain-settings", steps: (page) => openDialog(page, t.common.delete) },
+  "image-delete": { at: "images", steps: (page) => openDialog(page, t.images.delete("web-golden")) },
+  "token-delete": { at: "tokens", steps: (page) => openDialog(page, t.access.deleteToken("monitoring")) },
+  "key-delete": { at: "keys", steps: (page) => openDialog(page, t.access.deleteKey("laptop")) },
+  "webhook-delete": { at: "webhook", steps: (page) => openDialog(page, t.common.delete) },
+  "claim-delete": { at: "claims", steps: (page) => openDialog(page, t.claims.delete("brand.example")) },
+  "reservation-release": {
+    at: "reserved",
+    steps: (page) => openDialog(page, `${t.reserved.release}: internal.example`),
+  },
   "image-upload": {
     at: "images",
     steps: async (page) => {

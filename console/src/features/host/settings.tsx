@@ -122,10 +122,9 @@ const meaningOf = ({ Variable, Description }: Setting, t: Texts): string =>
 function Marked({ text }: { text: string }) {
   return text.split(/(`[^`]*`|docs\/[a-z]+\.md)/).map((part, index) => {
     if (index % 2 === 0) return part;
-    const key = index;
-    if (part.startsWith("`")) return <code key={key}>{part.slice(1, -1)}</code>;
+    if (part.startsWith("`")) return <code key={index}>{part.slice(1, -1)}</code>;
     return (
-      <a key={key} href={`/${part.replace(/\.md$/, "")}`}>
+      <a key={index} href={`/${part.replace(/\.md$/, "")}`}>
         {part}
       </a>
     );

@@ -1,7 +1,6 @@
 /** Titles of the errors of the API in Russian, by code. */
 import type { ErrorCode } from "@brume/api/errors.ts";
 
-const missing = "Объект не найден.";
 const denied = "Токен не принят.";
 
 export const errorTitles: Readonly<Record<ErrorCode, string>> = {
@@ -52,7 +51,7 @@ export const errorTitles: Readonly<Record<ErrorCode, string>> = {
   tunnel_not_found: "Туннель не найден.",
   image_not_found: "Образ не найден.",
   sshkey_not_found: "Ключ SSH не найден.",
-  orphan_not_found: missing,
+  orphan_not_found: "Диск без владельца не найден.",
   token_not_found: "Токен не найден.",
   session_not_found: "Сеанс не найден.",
   project_not_found: "Проект не найден.",

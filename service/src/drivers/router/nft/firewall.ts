@@ -168,9 +168,9 @@ export const firewallText = (firewall: Firewall, internal: readonly string[]): s
   runAtOnce(renderFirewall(firewall, internal));
 
 /**
- * Renders table `edge`, with yields: thousands of rules take a tenth of a second. Each line of a rule has a counter and the comment `r<n>` with its number, from 1: named counters would take
- * nft a third longer. The counter `rest` counts connections that match no rule. Throws for an invalid address or
- * port.
+ * Renders table `edge`, with yields: thousands of rules take a tenth of a second. Each line of a rule has a counter and the comment `r<n>` with
+ * its number, from 1: with named counters, nft would take almost half again as long. The counter `rest` counts connections that match no rule.
+ * Throws for an invalid address or port.
  */
 export function* renderFirewall(firewall: Firewall, internal: readonly string[]): Generator<void, string> {
   const families: Family[] = internal.some((block) => block.includes(":")) ? [4, 6] : [4];
