@@ -6,6 +6,7 @@
  * Rule sets: bare nft and the API alternate for many rounds and the best round of each counts, because other work of the host only adds
  * time; medians would compare that work. The bare one replaces a live table by the text that the service renders.
  */
+
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
@@ -20,10 +21,11 @@ import { createFarEnd, type FarEnd } from "../test/host/farend.ts";
 import { createRouterFixture, type RouterFixture } from "../test/host/routerfixture.ts";
 import { startIn } from "../test/host/spaceprocess.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
-import { until, type VpnFixture } from "../test/host/vpnfixture.ts";
+import { type VpnFixture } from "../test/host/vpnfixture.ts";
 import { whyNot } from "../test/support/hindrance.ts";
 import { hindrance } from "../test/support/netnslab.ts";
 import { image } from "../test/support/networkspec.ts";
+import { until } from "../test/support/waituntil.ts";
 import { type Line, report } from "./lib/figures.ts";
 
 const reason = hindrance ?? whyNot("iperf3", "charon-systemd", "swanctl");

@@ -4,6 +4,7 @@
  *
  *     node bench/vpn.ts
  */
+
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,9 +15,10 @@ import { createIpsec } from "../service/src/drivers/router/ipsec/ipsec.ts";
 import { findDaemons } from "../service/src/drivers/router/linux/daemon.ts";
 import { renderPeerConfig } from "../service/src/drivers/router/model/peerconfig.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
-import { createVpnFixture, until, type VpnFixture } from "../test/host/vpnfixture.ts";
+import { createVpnFixture, type VpnFixture } from "../test/host/vpnfixture.ts";
 import { whyNot } from "../test/support/hindrance.ts";
 import { ipsecTunnel } from "../test/support/tunnelspec.ts";
+import { until } from "../test/support/waituntil.ts";
 
 const reason = whyNot("ip", "charon-systemd", "swanctl", "ping");
 if (reason) {

@@ -40,6 +40,8 @@ describeConsole("the console without colour and motion", {}, (fixture) => {
         "host",
       ] as const) {
         await open(page, pages[name]);
+        // The rows of a list are drawn after its height is measured.
+        await page.locator("main .state").first().waitFor();
         const states = await page.evaluate<{ tone: string; text: string; shape: string }[]>(statesOfPage);
         assert.notEqual(states.length, 0, name);
         for (const { tone, text, shape } of states) {

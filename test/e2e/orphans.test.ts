@@ -2,15 +2,17 @@
  * Orphans: servers, images and snapshots on the host that the database does not contain, as after a restore. They are kept and switched
  * off, and their ids are not used again, until an operator adopts or removes them.
  */
+
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Orphan } from "@brume/api/orphan.ts";
 import { deleteLink, listLinksOfServer } from "../../service/src/network/table.ts";
 import { deleteServer, findAnyServer } from "../../service/src/server/table.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
-import { machine, until } from "../support/machinelab.ts";
+import { machine } from "../support/machinelab.ts";
 import { createServerApiFixture, type ServerApiFixture } from "../support/serverapifixture.ts";
 import { tiny } from "../support/testservice.ts";
+import { until } from "../support/waituntil.ts";
 
 onEveryDatabase("orphans", (harness) => {
   let fixture: ServerApiFixture;

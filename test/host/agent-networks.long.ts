@@ -2,6 +2,7 @@
  * Networks and tunnels while the agent and the control plane are killed, stopped and upgraded under load: pings through two tunnels lose no
  * packet, and every change that the API has confirmed exists once. The tunnels are up before the installation becomes two processes.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -9,12 +10,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance } from "../support/netnslab.ts";
+import { until } from "../support/waituntil.ts";
 import { createFarEnd, type FarEnd, startWireguard } from "./farend.ts";
 import { halvesOf, startPing } from "./halves.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
 import type { Server } from "./routerfixture.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { until, type VpnFixture } from "./vpnfixture.ts";
+import { type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go", "nsenter", "ping");
 if (skip) console.log(`networks of a killed agent: not tried, ${skip}`);

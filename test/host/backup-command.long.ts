@@ -1,4 +1,5 @@
 /** `npm run backup -- FOLDER --with-disks` as an operator runs it, twice, and the restore as docs/operate.md describes it. */
+
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import {
@@ -16,7 +17,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { databases } from "../support/databases.ts";
-import { createServerHost, hindrance, until } from "./serverhost.ts";
+import { until } from "../support/waituntil.ts";
+import { createServerHost, hindrance } from "./serverhost.ts";
 
 /** Hashes by the paths of all files below. */
 const hashesOf = (folder: string): Record<string, string> =>

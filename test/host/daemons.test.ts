@@ -2,6 +2,7 @@
  * What the daemons of a network may do, read from /proc: dnsmasq, charon and wireguard-go see their own files only, have few capabilities
  * and a filter of system calls, and cannot send a signal to another process of the host.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -18,8 +19,8 @@ import { createWireguard } from "../../service/src/drivers/router/wireguard/wire
 import { whyNot } from "../support/hindrance.ts";
 import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
 import { image, port } from "../support/networkspec.ts";
+import { until } from "../support/waituntil.ts";
 import { startIn } from "./spaceprocess.ts";
-import { until } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("ip", "nft", "charon-systemd", "wireguard-go", "perl");
 

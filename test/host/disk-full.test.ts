@@ -1,4 +1,5 @@
 /** A guest is paused without data loss when the host's disk is full, this is reported, and it resumes when there is space. */
+
 import assert from "node:assert/strict";
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,15 +7,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
-import {
-  createMachineLab,
-  findCapabilities,
-  imageName,
-  machine,
-  statusOf,
-  until,
-  untilReady,
-} from "../support/machinelab.ts";
+import { createMachineLab, findCapabilities, imageName, machine, statusOf, untilReady } from "../support/machinelab.ts";
+import { until } from "../support/waituntil.ts";
 
 const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;

@@ -2,6 +2,7 @@
  * Test fixture: the peer of a tunnel, run by another operator. It is a namespace that is reached over the lab's host, with a server
  * behind it and one of three independent programs, configured from the peer configuration of the API.
  */
+
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -10,7 +11,7 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
 import { hexOf, requestDevice } from "../../service/src/drivers/router/wireguard/uapi.ts";
 import type { Lab } from "../support/netnslab.ts";
-import { until } from "./vpnfixture.ts";
+import { until } from "../support/waituntil.ts";
 
 export interface FarEnd {
   readonly namespace: string;

@@ -2,6 +2,7 @@
  * The Debian image, booted by BIOS: cloud-init applies Brume's seed with a customer's user data, and a copy of its disk becomes another
  * server. Build the image first; it takes a minute: `npm run image -- debian-12 --images .engines/images`.
  */
+
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,7 +12,8 @@ import { test } from "node:test";
 import { readImage } from "../../service/src/drivers/machine/image/manifest.ts";
 import { readyMark, renderSeed } from "../../service/src/drivers/machine/seed/files.ts";
 import { hashPassword } from "../../service/src/drivers/machine/seed/password.ts";
-import { boot, createDisk, createKey, guest, type Key, type Running, until } from "./imageguest.ts";
+import { until } from "../support/waituntil.ts";
+import { boot, createDisk, createKey, guest, type Key, type Running } from "./imageguest.ts";
 
 const images = resolve(import.meta.dirname, "../../.engines/images");
 const image = await readImage(images, "debian-12");

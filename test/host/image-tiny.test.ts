@@ -2,6 +2,7 @@
  * The tiny Linux image under QEMU, without Brume: a first boot with all settings that the seed can contain, changes of NICs and disks
  * while it runs, the power button, and a copy of its disk that must become another server.
  */
+
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -11,7 +12,8 @@ import { after, before, test } from "node:test";
 import { type GuestImage, readImage } from "../../service/src/drivers/machine/image/manifest.ts";
 import { readyMark, renderSeed } from "../../service/src/drivers/machine/seed/files.ts";
 import { hashPassword } from "../../service/src/drivers/machine/seed/password.ts";
-import { boot, createDisk, createKey, guest, type Key, mac, type Running, until } from "./imageguest.ts";
+import { until } from "../support/waituntil.ts";
+import { boot, createDisk, createKey, guest, type Key, mac, type Running } from "./imageguest.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const images = join(root, ".engines/images");
@@ -86,17 +88,17 @@ test("a server's life, and that of its copy", { skip }, async (t) => {
   assert.equal(vm.ssh("ip route | grep default", key), "default via 10.0.2.2 dev eth0  metric 101");
   assert.equal(vm.ssh("cat /sys/class/net/eth0/mtu", key), "1400");
   const size = () => Number(vm.ssh("df -m / | awk 'END { print $2 }'", key));
-  await until("a root file system of 5 GB", () => size() > 4800, 20);
+  await until("a root file system of 5 GB", () => size() > 4800);
   vm.type("\n");
   await vm.says(/one login: /);
   const original = identify(vm);
 
   await vm.monitor("block_resize", { "node-name": "d", size: 6 * 2 ** 30 });
-  await until("a root file system of 6 GB", () => size() > 5800, 20);
+  await until("a root file system of 6 GB", () => size() > 5800);
   await vm.monitor("object-add", { "qom-type": "memory-backend-ram", id: "m1", size: 128 * 2 ** 20 });
   await vm.monitor("device_add", { driver: "pc-dimm", id: "dimm1", memdev: "m1" });
   const memory = () => Number(vm.ssh("awk '/MemTotal/ { print $2 }' /proc/meminfo", key));
-  await until("more memory", () => memory() > 190_000, 20);
+  await until("more memory", () => memory() > 190_000);
   await vm.monitor("netdev_add", { type: "user", id: "n1", net: "10.9.9.0/24", restrict: true });
   await vm.monitor("device_add", {
     driver: "virtio-net-pci",
@@ -105,7 +107,7 @@ test("a server's life, and that of its copy", { skip }, async (t) => {
     mac: "52:54:00:00:02:10",
     bus: "rp1",
   });
-  await until("an address by DHCP", () => /10\.9\.9\./.test(vm.ssh("ip -4 -o addr show eth1", key) ?? ""), 20);
+  await until("an address by DHCP", () => /10\.9\.9\./.test(vm.ssh("ip -4 -o addr show eth1", key) ?? ""));
 
   await vm.monitor("system_powerdown");
   await vm.ended();
@@ -196,7 +198,7 @@ runcmd:
   const before = vm.serial().length;
   vm.ssh("reboot", key);
   const later = () => vm.serial().slice(before);
-  await until("a second boot", () => /^BRUME-READY instance=i-1\r?$/m.test(later()), 120);
+  await until("a second boot", () => /^BRUME-READY instance=i-1\r?$/m.test(later()));
   vm.restarted();
   assert.deepEqual(identify(vm), original);
   assert.equal(vm.ssh("cat /root/ran", key), "in /srv with 5\na 'quoted' $(word)", "its commands ran once");

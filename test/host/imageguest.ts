@@ -15,6 +15,7 @@ import type { SeedFile } from "../../service/src/drivers/machine/interface.ts";
 import type { Guest } from "../../service/src/drivers/machine/seed/files.ts";
 import { writeSeed } from "../../service/src/drivers/machine/seed/volume.ts";
 import { freePort } from "../support/port.ts";
+import { until } from "../support/waituntil.ts";
 
 export const mac = "52:54:00:00:02:0f";
 
@@ -91,14 +92,6 @@ export function createDisk(images: string, image: GuestImage, path: string, gb: 
   return path;
 }
 
-export async function until<Found>(what: string, look: () => Found | null | false, seconds: number): Promise<Found> {
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(200)) {
-    const found = look();
-    if (found !== null && found !== false) return found;
-  }
-  throw new Error(`not within ${seconds} s: ${what}`);
-}
-
 export async function boot(options: BootOptions): Promise<Running> {
   const { folder, images, image } = options;
   mkdirSync(folder, { recursive: true });
@@ -138,7 +131,7 @@ export async function boot(options: BootOptions): Promise<Running> {
     pid: child.pid ?? 0,
     serial: () => serial,
     async says(what, seconds = 240) {
-      return until(`${what} in ${JSON.stringify(serial.slice(-400))}`, () => what.exec(serial), seconds).catch(() => {
+      return until(`the serial line has ${what}`, () => what.exec(serial), seconds * 1000).catch(() => {
         throw new Error(`no ${what} within ${seconds} s; the serial line ends with ${serial.slice(-2000)}`);
       });
     },

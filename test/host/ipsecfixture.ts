@@ -1,4 +1,5 @@
 /** Test fixture of the IPsec tests: a driver, a peer with an independent strongSwan, and two tunnels between them. */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -10,8 +11,9 @@ import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { ipsecTunnel } from "../support/tunnelspec.ts";
+import { until } from "../support/waituntil.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
-import { createVpnFixture, until, type VpnFixture } from "./vpnfixture.ts";
+import { createVpnFixture, type VpnFixture } from "./vpnfixture.ts";
 
 /** The reason why the tests cannot run here; false: they can. */
 export const skip = whyNot("ip", "charon-systemd", "swanctl", "ping");

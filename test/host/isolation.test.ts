@@ -2,6 +2,7 @@
  * Guests cannot reach the host. Guests of public and shared networks send packets to every address of the host, to link-local
  * addresses of both families and to the metadata service of the host's cloud; counters behind all rules record what arrives.
  */
+
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
@@ -10,8 +11,8 @@ import { closedExcept } from "../../service/src/drivers/router/model/closedaddre
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { createLab, type Guest, hindrance, keyOf, type Lab } from "../support/netnslab.ts";
 import { image, port } from "../support/networkspec.ts";
+import { until } from "../support/waituntil.ts";
 import { startEndpoint } from "./spaceprocess.ts";
-import { until } from "./vpnfixture.ts";
 
 if (hindrance !== null) console.log(`isolation from the host: not tried, ${hindrance}`);
 

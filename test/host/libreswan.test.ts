@@ -3,6 +3,7 @@
  * the kernel. Without it, the test checks the exchange until Libreswan has accepted both proposals and the key, and the kernel
  * rejects the tunnel.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,7 +15,8 @@ import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec/
 import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { ipsecTunnel } from "../support/tunnelspec.ts";
-import { createVpnFixture, until, type VpnFixture } from "./vpnfixture.ts";
+import { until } from "../support/waituntil.ts";
+import { createVpnFixture, type VpnFixture } from "./vpnfixture.ts";
 
 /** Debian cannot install it together with strongSwan, so it is only unpacked. */
 const unpacked = resolve(import.meta.dirname, "../../.engines/libreswan");

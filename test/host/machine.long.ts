@@ -2,6 +2,7 @@
  * Real servers of the QEMU driver: confined, isolated from each other, and longer-lived than the service. The
  * properties of every machine driver are tested in test/invariants/machine.test.ts.
  */
+
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +16,8 @@ import type { MachineSpec, PowerEvent } from "../../service/src/drivers/machine/
 import { folderOf } from "../../service/src/drivers/machine/qemu/folder.ts";
 import { createQmp, pick } from "../../service/src/drivers/machine/qemu/qmp.ts";
 import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
-import { describeMachines, imageName, machine, statusOf, until, untilReady } from "../support/machinelab.ts";
+import { describeMachines, imageName, machine, statusOf, untilReady } from "../support/machinelab.ts";
+import { until } from "../support/waituntil.ts";
 
 await describeMachines("servers of the QEMU driver", (newLab, lab) => {
   /** Another process that drives the same servers. */
@@ -154,7 +156,7 @@ await describeMachines("servers of the QEMU driver", (newLab, lab) => {
     await until("the login prompt", async () => /login:/.test(shown));
     const debug = await createQmp(await openSocket(folderOf(lab().servers, 1).run, "qmp-debug"));
     await debug.run("system_powerdown");
-    await until("the power event", async () => events.some(({ exit }) => exit?.reason === "guest"), 20);
+    await until("the power event", async () => events.some(({ exit }) => exit?.reason === "guest"));
     assert.equal(pidOf(1), null);
     assert.equal((await statusOf(machines, 1))?.power, "off");
   });
@@ -193,7 +195,7 @@ await describeMachines("servers of the QEMU driver", (newLab, lab) => {
     assert.deepEqual(await powers(), ["running", "running", "off", "off"]);
     await machines.ensureStopped(3, "cut");
     specs.splice(2, 1);
-    await until("the fourth has its turn", async () => (await start()).at(-1) === null, 120);
+    await until("the fourth has its turn", async () => (await start()).at(-1) === null);
     assert.deepEqual(await powers(), ["running", "running", "off", "running"]);
   });
 });

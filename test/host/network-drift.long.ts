@@ -2,6 +2,7 @@
  * Drift: an operator breaks networks by hand. The service detects and reports it and repairs the network; packets, leases and tunnels
  * then work as before.
  */
+
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,10 +12,11 @@ import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance, keyOf } from "../support/netnslab.ts";
+import { until } from "../support/waituntil.ts";
 import { createFarEnd, type FarEnd } from "./farend.ts";
 import { createRouterFixture, createServer, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { until, type VpnFixture } from "./vpnfixture.ts";
+import { type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go", "busybox");
 if (skip) console.log(`networks broken by hand: not tried, ${skip}`);

@@ -1,9 +1,10 @@
 /** The operator enables IPv6 while networks exist and servers run: their IPv6 addresses work at once, and IPv4 is not interrupted. */
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hindrance } from "../support/netnslab.ts";
+import { until } from "../support/waituntil.ts";
 import { createRouterFixture } from "./routerfixture.ts";
-import { until } from "./vpnfixture.ts";
 
 if (hindrance !== null) console.log(`IPv6 brought on later: not tried, ${hindrance}`);
 

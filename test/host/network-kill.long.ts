@@ -2,6 +2,7 @@
  * The service process with real networks, stopped and killed: a deleted network leaves nothing on the host, a kill at any moment leaves
  * nothing incomplete for ever, and an unchanged network never loses a packet.
  */
+
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,10 +13,10 @@ import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance, keyOf } from "../support/netnslab.ts";
+import { until } from "../support/waituntil.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
 import type { Server } from "./routerfixture.ts";
 import { type SpaceProcess, startEndpoint, startIn } from "./spaceprocess.ts";
-import { until } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "wireguard-go", "nsenter");
 if (skip) console.log(`networks of a process that is killed: not tried, ${skip}`);

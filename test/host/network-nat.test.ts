@@ -2,6 +2,7 @@
  * Tunnels with the default pool of private addresses: peers see the host's address instead of the edge's, and are configured only from
  * the API's peer configuration. No peer has a route to an edge's own address.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -12,11 +13,12 @@ import type { Tunnel, TunnelInput, TunnelStatus } from "@brume/api/vpn.ts";
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance } from "../support/netnslab.ts";
+import { until } from "../support/waituntil.ts";
 import { createFarEnd, type FarEnd, startWireguard } from "./farend.ts";
 import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startIn } from "./spaceprocess.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { until, type VpnFixture } from "./vpnfixture.ts";
+import { type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
 if (skip) console.log(`tunnels behind NAT: not tried, ${skip}`);

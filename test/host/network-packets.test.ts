@@ -2,6 +2,7 @@
  * Networks through the API with real packets: two public networks and a private one, packets between their servers and the internet,
  * and the API's counters and states compared with what the packets did.
  */
+
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,10 +13,10 @@ import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance, keyOf } from "../support/netnslab.ts";
+import { until } from "../support/waituntil.ts";
 import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startEndpoint } from "./spaceprocess.ts";
 import { bucketsOf, passes, startTransfer } from "./transfer.ts";
-import { until } from "./vpnfixture.ts";
 
 if (hindrance !== null) console.log(`networks through the API: not tried, ${hindrance}`);
 

@@ -2,6 +2,7 @@
  * Tunnels through the API with independent peers: strongSwan, Libreswan and wireguard-go, each configured only from the API's peer
  * configuration.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -13,11 +14,12 @@ import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { hindrance } from "../support/netnslab.ts";
+import { until } from "../support/waituntil.ts";
 import { createFarEnd, type FarEnd, noLibreswan, startLibreswan, startWireguard } from "./farend.ts";
 import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startIn } from "./spaceprocess.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
-import { until, type VpnFixture } from "./vpnfixture.ts";
+import { type VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
 if (skip) console.log(`tunnels through the API: not tried, ${skip}`);

@@ -2,6 +2,7 @@
  * The Debian package as an operator uses it: installed, started by the command lines of its systemd units with their capabilities, upgraded
  * while a server runs, removed and purged. The host is a copy of this one: its files with all writes in memory, in namespaces of its own.
  */
+
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +13,8 @@ import { after, before, describe, test } from "node:test";
 import { tagOf } from "../../service/src/drivers/router/model/name.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { parseUnit, type Unit } from "../support/systemdunit.ts";
-import { hindrance as serverHindrance, until } from "./serverhost.ts";
+import { until } from "../support/waituntil.ts";
+import { hindrance as serverHindrance } from "./serverhost.ts";
 
 const hindrance =
   serverHindrance ?? (whyNot("dpkg", "dpkg-deb", "unshare", "nsenter", "setpriv", "userdel", "dig") || null);

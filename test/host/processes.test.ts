@@ -3,6 +3,7 @@
  * ends. A guest, started from an uploaded image, runs and is pinged all the time. The installation begins as one process, as an earlier
  * release left it.
  */
+
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
@@ -13,10 +14,11 @@ import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
 import { readAccount } from "../../service/src/launch/account.ts";
 import { whyNot } from "../support/hindrance.ts";
+import { until } from "../support/waituntil.ts";
 import { bootMark, makeBootDisk } from "./bootdisk.ts";
 import { tellConsoleStories } from "./consolestory.ts";
 import { halvesOf, startPing } from "./halves.ts";
-import { createServerHost, type ServerHost, hindrance as serverHindrance, until } from "./serverhost.ts";
+import { createServerHost, type ServerHost, hindrance as serverHindrance } from "./serverhost.ts";
 import { tellUploadStory, uploadDisk } from "./uploadstory.ts";
 
 const hindrance = serverHindrance ?? (whyNot("grub-mkimage", "debugfs") || null);

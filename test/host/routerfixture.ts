@@ -32,7 +32,7 @@ import { createLab, type Guest, type Lab } from "../support/netnslab.ts";
 import { image, port } from "../support/networkspec.ts";
 import { newServerRow } from "../support/rows.ts";
 import { simulatedHost, simulateGuests } from "../support/testservice.ts";
-import { until } from "./vpnfixture.ts";
+import { until } from "../support/waituntil.ts";
 
 /** The fields of a network that its servers need. */
 type Subnet = { readonly CIDR: string; readonly Gateway: string } & Partial<Pick<PublicNetwork, "CIDR6" | "Gateway6">>;

@@ -2,12 +2,14 @@
  * Copies and rebuilds of a real server, checked from inside the guest: servers from a copy or an image have the files and a new
  * identity, a rebuild is the same server without the files, and a backup restores them.
  */
+
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
-import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces, until } from "./serverhost.ts";
+import { until } from "../support/waituntil.ts";
+import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`copies of servers: not tried, ${hindrance}`);
 

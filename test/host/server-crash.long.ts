@@ -2,6 +2,7 @@
  * Real servers after crashes of VMs, of the service and of the host. Servers that were on are started again, those that were off stay
  * off, and after a kill at any moment the host has exactly what the API shows.
  */
+
 import assert from "node:assert/strict";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +15,8 @@ import { ApiError } from "@brume/api/transport.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { kernelName } from "../../service/src/drivers/machine/disk/disk.ts";
 import { namespaceOf, portOf } from "../../service/src/drivers/router/model/name.ts";
-import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces, until } from "./serverhost.ts";
+import { until } from "../support/waituntil.ts";
+import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`servers on a failing host: not tried, ${hindrance}`);
 

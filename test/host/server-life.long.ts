@@ -2,10 +2,12 @@
  * One real server through the API, from creation to deletion: its settings are checked inside the guest, on the serial line and in the
  * metrics; it is resized while it runs, shut down, powers itself off, and its files outlive every power cycle.
  */
+
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
-import { createServerHost, hindrance, type ServerHost, type Traces, until } from "./serverhost.ts";
+import { until } from "../support/waituntil.ts";
+import { createServerHost, hindrance, type ServerHost, type Traces } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`a server's life: not tried, ${hindrance}`);
 

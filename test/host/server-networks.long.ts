@@ -2,11 +2,13 @@
  * Real servers in networks: a group created and deleted atomically, NICs added and removed while the guests run, addresses by DHCP and
  * from the seed, an isolated private network, and a public one behind its firewall.
  */
+
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Batch } from "@brume/api/batch.ts";
 import type { Server } from "@brume/api/server.ts";
-import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces, until } from "./serverhost.ts";
+import { until } from "../support/waituntil.ts";
+import { actionTimeout, createServerHost, hindrance, type ServerHost, type Traces } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`servers in networks: not tried, ${hindrance}`);
 

@@ -8,7 +8,6 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Action } from "@brume/api/action.ts";
 import type { Client } from "@brume/api/client.ts";
 import type { Server } from "@brume/api/server.ts";
@@ -24,6 +23,7 @@ import { whyNot } from "../support/hindrance.ts";
 import { copyAccelerator, findCapabilities } from "../support/machinelab.ts";
 import { createLab, type Lab, hindrance as labHindrance } from "../support/netnslab.ts";
 import { createProcess, type Process } from "../support/process.ts";
+import { until } from "../support/waituntil.ts";
 import { createKey, type Key } from "./imageguest.ts";
 import { openProxy } from "./networkprocess.ts";
 import { pool } from "./routerfixture.ts";
@@ -98,21 +98,6 @@ export interface ServerHost {
   /** Returns everything that servers have or leave on the host. */
   traces(): Promise<Traces>;
   close(): Promise<void>;
-}
-
-/** Polls until the result is true or defined; throws after `ms` milliseconds. */
-export async function until<T>(
-  what: string,
-  poll: () => Promise<T | undefined | null | false>,
-  ms = actionTimeout,
-): Promise<T> {
-  let last: unknown;
-  for (const end = Date.now() + ms; Date.now() < end; await sleep(200)) {
-    const value = await poll();
-    if (value !== undefined && value !== null && value !== false) return value;
-    last = value;
-  }
-  throw new Error(`not within ${ms} ms: ${what} (${String(last)})`);
 }
 
 /** Addresses in rules; the address of a block itself is not counted. */

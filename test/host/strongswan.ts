@@ -1,8 +1,10 @@
 /** Test fixture: an independent strongSwan at the peer, with its own daemon, configured by `swanctl` from the peer configuration. */
+
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { until, type VpnFixture } from "./vpnfixture.ts";
+import { until } from "../support/waituntil.ts";
+import { type VpnFixture } from "./vpnfixture.ts";
 
 export interface FarStrongswan {
   /** Replaces the whole configuration: swanctl.conf(5). */

@@ -2,6 +2,7 @@
  * The certificate of the API with two processes: only root may read its own files, and the supervisor sends them again when they change. The
  * control plane orders and renews one from an authority as a service in one process does.
  */
+
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +17,8 @@ import { copyAccelerator } from "../support/machinelab.ts";
 import { createProcess } from "../support/process.ts";
 import { triesAll } from "../support/random.ts";
 import { createPairs, writePair } from "../support/tlsfiles.ts";
-import { hindrance as serverHindrance, until } from "./serverhost.ts";
+import { until } from "../support/waituntil.ts";
+import { hindrance as serverHindrance } from "./serverhost.ts";
 
 const hindrance = serverHindrance ?? (whyNot("unshare", "nsenter", "openssl") || null);
 if (hindrance !== null) console.log(`the certificate of two processes: not tried, ${hindrance}`);

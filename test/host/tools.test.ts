@@ -2,6 +2,7 @@
  * What the programs of the agent that read no foreign input may do, read from /proc while they run. Those that configure networks have two
  * capabilities, of which the filter of system calls leaves one only to enter namespaces, a read-only root, and no process of the host.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import {
@@ -26,7 +27,7 @@ import { importFile } from "../../service/src/drivers/machine/image/import.ts";
 import { confineTools } from "../../service/src/drivers/router/linux/toolroot.ts";
 import { guard } from "../support/guard.ts";
 import { whyNot } from "../support/hindrance.ts";
-import { until } from "./vpnfixture.ts";
+import { until } from "../support/waituntil.ts";
 
 const skip = whyNot("ip", "nft", "tc", "sysctl", "perl");
 

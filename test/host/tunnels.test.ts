@@ -2,6 +2,7 @@
  * Tunnels of complete networks: two networks of one driver, connected over the host by IPsec and then by WireGuard, with their firewalls
  * and guards. Packets to the other network go through the tunnel or are dropped.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -22,7 +23,7 @@ import { createWireguard } from "../../service/src/drivers/router/wireguard/wire
 import { whyNot } from "../support/hindrance.ts";
 import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
 import { firewall, image, port, rule } from "../support/networkspec.ts";
-import { until } from "./vpnfixture.ts";
+import { until } from "../support/waituntil.ts";
 
 const skip = hindrance ?? whyNot("ip", "nft", "charon-systemd", "wireguard-go", "ping");
 

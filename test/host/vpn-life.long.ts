@@ -1,6 +1,7 @@
 /**
  * Tunnels survive changes of other tunnels, restarts and crashes of the service and of charon, and peers that disappear and return.
  */
+
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -8,8 +9,8 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
+import { until } from "../support/waituntil.ts";
 import { createIpsecFixture, farText, type IpsecFixture, second, skip, tunnel } from "./ipsecfixture.ts";
-import { until } from "./vpnfixture.ts";
 
 describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
   let at: IpsecFixture;

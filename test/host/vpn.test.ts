@@ -2,6 +2,7 @@
  * IPsec with an independent peer: the driver's charon, a strongSwan that is configured from the API's peer configuration, and real
  * packets between the servers behind both.
  */
+
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,8 +11,8 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import type { IpsecTunnel, TunnelFault } from "../../service/src/drivers/router/interface.ts";
 import { connectVici, text } from "../../service/src/drivers/router/ipsec/vici.ts";
 import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
+import { until } from "../support/waituntil.ts";
 import { createIpsecFixture, farText, type IpsecFixture, key, second, skip, tunnel } from "./ipsecfixture.ts";
-import { until } from "./vpnfixture.ts";
 
 describe("IPsec against an independent strongSwan", { skip, concurrency: false }, () => {
   let at: IpsecFixture;

@@ -5,28 +5,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Edge } from "../../service/src/drivers/router/ipsec/ipsec.ts";
 import { guard } from "../support/guard.ts";
-
-/**
- * Polls until there is a result; throws after `limit` milliseconds, with the description. The pauses grow: most polls start programs, whose
- * processor time is missing elsewhere.
- */
-export async function until<T>(
-  what: string,
-  poll: () => Promise<T | null | undefined | false>,
-  limit = 120_000,
-): Promise<T> {
-  const end = Date.now() + limit;
-  for (let pause = 20; Date.now() < end; pause = Math.min(1.5 * pause, 250)) {
-    const found = await poll();
-    if (found) return found;
-    await sleep(pause);
-  }
-  throw new Error(`did not happen within ${limit} ms: ${what}`);
-}
 
 export interface Site {
   /** The edge, and the server behind it. */

@@ -2,6 +2,7 @@
  * The two implementations of the WireGuard device, the kernel and a program, pass the same tests: their configuration and status must be
  * the same. If the kernel has no WireGuard, its interface, wg(8), is tested with a device of the program.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -12,7 +13,8 @@ import { createKernel, createUserspace, type DeviceKind } from "../../service/sr
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { wireguardTunnel } from "../support/tunnelspec.ts";
-import { createVpnFixture, until, type VpnFixture } from "./vpnfixture.ts";
+import { until } from "../support/waituntil.ts";
+import { createVpnFixture, type VpnFixture } from "./vpnfixture.ts";
 
 const unable = whyNot("ip", "wg", "wireguard-go", "ping");
 

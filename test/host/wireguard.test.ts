@@ -2,6 +2,7 @@
  * WireGuard with an independent peer: the driver's device, a wireguard-go that is configured from the API's peer configuration, and real
  * packets between the servers behind both.
  */
+
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +18,8 @@ import { hexOf, requestDevice } from "../../service/src/drivers/router/wireguard
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { wireguardTunnel } from "../support/tunnelspec.ts";
-import { createVpnFixture, until, type VpnFixture } from "./vpnfixture.ts";
+import { until } from "../support/waituntil.ts";
+import { createVpnFixture, type VpnFixture } from "./vpnfixture.ts";
 
 const skip = whyNot("ip", "wireguard-go", "ping");
 

@@ -21,9 +21,9 @@ import type { PowerEvent } from "../../service/src/drivers/machine/interface.ts"
 import { createSim, type SimulatedMachines } from "../../service/src/drivers/machine/sim/sim.ts";
 import { createSim as createRouter, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
 import { type AgentLab, createAgentLab, description, withSimulated } from "../support/agentlab.ts";
-import { machine, until } from "../support/machinelab.ts";
+import { machine } from "../support/machinelab.ts";
 import { image, port } from "../support/networkspec.ts";
-import { waitUntil } from "../support/waituntil.ts";
+import { until, waitUntil } from "../support/waituntil.ts";
 
 const isCode =
   (code: AgentErrorCode, text = /./) =>
@@ -302,7 +302,7 @@ describe("connection", () => {
     serial.write("x");
     assert.notEqual(await echo, "");
     sim.kill(1);
-    await until("the end is reported", async () => events.length === 2, 2);
+    await until("the end is reported", async () => events.length === 2);
     assert.deepEqual([events[1]?.id, events[1]?.exit?.reason], [1, "died"]);
     serial.destroy();
     await assert.rejects(consoles.openSerial(1), /off/);
@@ -325,18 +325,18 @@ describe("connection", () => {
       await client.machines.ensureRunning(machine({ id }));
     }
     await lab.server.close();
-    await until("the loss is noticed", async () => !client.isUp(), 5);
+    await until("the loss is noticed", async () => !client.isUp());
     await assert.rejects(client.machines.observe(), isCode("away"));
     sim.kill(1);
     await sim.ensureRunning(machine({ id: 2, boot: 2 }));
     const options = { drivers, description: description(), release: "next", log: silentLog };
     const again = createAgent(options);
     await again.listenUnix(lab.place.socket);
-    await until("it is back", async () => returns.length === 1, 5);
+    await until("it is back", async () => returns.length === 1);
     assert.deepEqual(returns, [true]);
     assert.deepEqual(events, ["1.1 start", "2.1 start", "3.1 start", "1.1 died", "2.2 start"]);
     sim.kill(3);
-    await until("the next event arrives", async () => events.length === 6, 5);
+    await until("the next event arrives", async () => events.length === 6);
     assert.equal((await client.machines.observe()).machines.length, 3);
     assert.equal(events.length, 6);
     await lab.close();

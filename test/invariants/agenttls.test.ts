@@ -1,4 +1,5 @@
 /** TLS between control plane and host agent: only certificates of the installation's authority, in their role, and not revoked. */
+
 import assert from "node:assert/strict";
 import { request } from "node:https";
 import { connect } from "node:net";
@@ -11,7 +12,8 @@ import { silentLog } from "../../service/src/base/log.ts";
 import { createSim } from "../../service/src/drivers/machine/sim/sim.ts";
 import { type AgentLab, createAgentLab } from "../support/agentlab.ts";
 import { identities } from "../support/authority.ts";
-import { machine, until } from "../support/machinelab.ts";
+import { machine } from "../support/machinelab.ts";
+import { until } from "../support/waituntil.ts";
 
 describe("an agent behind TLS", () => {
   const { agentAfterLoss, control, lost, otherAgent, stranger } = identities();
@@ -89,7 +91,7 @@ describe("an agent behind TLS", () => {
     let isEnded = false;
     serial.on("close", () => (isEnded = true));
     lab.server.renewTls(agentAfterLoss);
-    await until("the console has ended", async () => isEnded, 5);
+    await until("the console has ended", async () => isEnded);
     await refused(before.machines.observe(), /revoked|ECONNRESET|EPIPE|alert/i);
     await refused(connectAs(lost), /revoked|ECONNRESET|EPIPE|alert/i);
     before.close();

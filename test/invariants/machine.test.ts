@@ -2,12 +2,14 @@
  * Conformance suite of the machine driver interface: repeated calls, starts, ownership of disks, and complete removal. Every driver runs
  * it; the real driver runs real guests.
  */
+
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import type { MachineSpec, PowerEvent } from "../../service/src/drivers/machine/interface.ts";
 import type { QemuDriver } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { drivers, type Subject } from "../support/machinedrivers.ts";
-import { imageName, machine, statusOf, until, untilReady } from "../support/machinelab.ts";
+import { imageName, machine, statusOf, untilReady } from "../support/machinelab.ts";
+import { until } from "../support/waituntil.ts";
 
 for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
   if (hindrance !== null) console.log(`machine conformance, ${driver}: skipped, ${hindrance}`);
@@ -104,14 +106,14 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       await machines.ensureRunning(one);
       subject.freeze(1);
       const trouble = async () => (await status(1))?.trouble;
-      await until("its problem is reported", async () => (await trouble()) === "NotResponding", 30);
+      await until("its problem is reported", async () => (await trouble()) === "NotResponding");
       const silent = await status(1);
       assert.deepEqual([silent?.power, silent?.usage], ["running", null]);
       assert.equal(await machines.ensureRunning(one), null, "it is not started a second time");
       listen(await subject.reopen());
-      await until("its problem is reported again", async () => (await trouble()) === "NotResponding", 30);
+      await until("its problem is reported again", async () => (await trouble()) === "NotResponding");
       subject.thaw(1);
-      await until("it is found again", async () => ((await status(1))?.usage ?? null) !== null, 30);
+      await until("it is found again", async () => ((await status(1))?.usage ?? null) !== null);
       assert.equal(await trouble(), null);
       subject.freeze(1);
       const waiting = machines.apply({ ...one, memory: 512 }).catch(() => {});
@@ -279,7 +281,7 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       assert.equal(banner, "RFB 003.008\n");
       screen.destroy();
 
-      assert.equal(await machines.ensureStopped(1, "shutdown", AbortSignal.timeout(30_000)), true);
+      assert.equal(await machines.ensureStopped(1, "shutdown", AbortSignal.timeout(120_000)), true);
       const off = await status(1);
       assert.deepEqual([off?.power, off?.exit?.reason, off?.cpus, off?.usage], ["off", "guest", 0, null]);
       await assert.rejects(machines.openSerial(1), /off/);
@@ -318,7 +320,7 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       const one = await made();
       await machines.ensureRunning(one);
       subject.kill(1);
-      await until("the exit is reported", async () => powerEvents.length === 2, 5);
+      await until("the exit is reported", async () => powerEvents.length === 2);
       assert.deepEqual([powerEvents[1]?.id, powerEvents[1]?.boot, powerEvents[1]?.exit?.reason], [1, 1, "died"]);
       assert.deepEqual([(await status(1))?.power, (await status(1))?.exit?.reason], ["off", "died"]);
       await machines.ensureRunning(one);

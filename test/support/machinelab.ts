@@ -8,15 +8,15 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, describe } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { type GuestImage, readImage } from "../../service/src/drivers/machine/image/manifest.ts";
-import type { MachineSpec, MachineStatus, Machines } from "../../service/src/drivers/machine/interface.ts";
+import type { Consoles, MachineSpec, MachineStatus, Machines } from "../../service/src/drivers/machine/interface.ts";
 import { detectMachine, type MachineCapabilities } from "../../service/src/drivers/machine/qemu/detect.ts";
 import { findProcesses } from "../../service/src/drivers/machine/qemu/process.ts";
 import { openQemu, type QemuDriver, type QemuOptions } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { guard } from "./guard.ts";
 import { whyNot } from "./hindrance.ts";
+import { until } from "./waituntil.ts";
 
 /** Images that the set-up has built. */
 const built = resolve(import.meta.dirname, "../../.engines/images");
@@ -202,14 +202,14 @@ export const machine = (spec: Partial<MachineSpec> = {}): MachineSpec => {
 export const statusOf = async (machines: Machines, id: number): Promise<MachineStatus | undefined> =>
   (await machines.observe()).machines.find((one) => one.id === id);
 
-/** Polls until the condition is true. */
-export async function until<Value>(what: string, ask: () => Promise<Value | undefined | false>, seconds = 60) {
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(50)) {
-    const value = await ask();
-    if (value !== undefined && value !== false) return value;
-  }
-  throw new Error(`the condition did not become true: ${what}`);
+/** Waits until the guest has booted. A guest that does not boot fails the test with its state and the end of its log. */
+export async function untilReady(machines: Machines & Pick<Consoles, "readLog">, id: number): Promise<void> {
+  const isReady = async () => (await statusOf(machines, id))?.stage === "ready";
+  await until(`server ${id} is ready`, isReady).catch(async (error: unknown) => {
+    const log = await machines.readLog(id, { tail: 20 });
+    const state = JSON.stringify(await statusOf(machines, id));
+    throw new Error(`server ${id} did not boot; its state is ${state}, and its log ends with:\n${log ?? ""}`, {
+      cause: error,
+    });
+  });
 }
-
-export const untilReady = (machines: Machines, id: number) =>
-  until(`server ${id} is ready`, async () => (await statusOf(machines, id))?.stage === "ready");
