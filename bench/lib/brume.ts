@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type Client, createClient } from "@brume/api/client.ts";
 import { query } from "../../test/support/dnsclient.ts";
-import { type Program, processorTime, start, untilReady } from "./process.ts";
+import { type Program, pin, processorTime, start, untilReady } from "./process.ts";
 
 export interface Brume {
   readonly url: string;
@@ -64,23 +64,30 @@ export async function startBrume(
   const [port, dnsPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const begun = performance.now();
-  const program = start([process.execPath, join(root, "service/dist/main.js")], {
-    NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
-    BRUME_CONFIG: "",
-    BRUME_DATA: folder,
-    BRUME_LISTEN: `127.0.0.1:${port}`,
-    BRUME_DNS_LISTEN: `127.0.0.1:${dnsPort}`,
-    BRUME_DNS_RESOLVERS: ",",
-    BRUME_LOG: "warn",
-    // Other benchmarks measure networks.
-    BRUME_SIMULATE: "1",
-    ...settings,
-  });
+  // It starts as for a user, with all cores; what is measured later has one.
+  const own = { isPinned: false };
+  const program = start(
+    [process.execPath, join(root, "service/dist/main.js")],
+    {
+      NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
+      BRUME_CONFIG: "",
+      BRUME_DATA: folder,
+      BRUME_LISTEN: `127.0.0.1:${port}`,
+      BRUME_DNS_LISTEN: `127.0.0.1:${dnsPort}`,
+      BRUME_DNS_RESOLVERS: ",",
+      BRUME_LOG: "warn",
+      // Other benchmarks measure networks.
+      BRUME_SIMULATE: "1",
+      ...settings,
+    },
+    own,
+  );
   const spent = () => ({ ms: performance.now() - begun, processor: processorTime(program.child.pid) });
   const answered = name === null ? { ms: Number.NaN, processor: Number.NaN } : untilAnswered(dnsPort, name).then(spent);
   await untilReady(`${url}/readyz`);
   const ready = spent();
   const dns = await answered;
+  pin(program.child.pid);
   const token = readFileSync(join(folder, "token"), "utf8").trim();
   return {
     url,

@@ -17,9 +17,18 @@ export interface Program {
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** Starts a program on core 0. Throws with its standard error if it ends before `stop`. */
-export function start(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
-  const [command = "", ...rest] = pinned(0, argv);
+/** Pins all threads of a process to core 0, if the host has two. */
+export function pin(pid: number | undefined): void {
+  if (cores > 1) spawnSync("taskset", ["--all-tasks", "--cpu-list", "--pid", "0", String(pid)]);
+}
+
+/** Starts a program, by default on core 0. Throws with its standard error if it ends before `stop`. */
+export function start(
+  argv: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  { isPinned = true } = {},
+): Program {
+  const [command = "", ...rest] = isPinned ? pinned(0, argv) : argv;
   const child = spawn(command, rest, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   child.stdout?.resume();

@@ -34,13 +34,14 @@ async function start(): Promise<void> {
     throw new Error(`"${role}" is not a part of the service: agent, control, config, or none for all`);
   if (config.processes === 2 && !config.simulate && process.platform === "linux" && process.getuid?.() === 0)
     return (await import("./launch/start.ts")).becomeSupervisor(config, environment, places);
-  const [{ startService }, { openHost }, { readTls }, { watchFiles }] = await Promise.all([
+  const log = createLog(config.logLevel);
+  const { openNameserver } = await import("./nameserver.ts");
+  const nameserver = openNameserver(config, config.dataFolder, log);
+  const [{ startService }, { readTls }, { watchFiles }] = await Promise.all([
     import("./start.ts"),
-    import("./host.ts"),
     import("./launch/tls.ts"),
     import("./launch/tlsfiles.ts"),
   ]);
-  const log = createLog(config.logLevel);
   const tls = config.tls && (await readTls(config.tls));
   return startService(config, {
     log,
@@ -54,7 +55,9 @@ async function start(): Promise<void> {
     },
     introduces: true,
     settings: showSettings(environment, places),
-    openHost: () => openHost(config, log),
+    nameserver,
+    // Loaded when it is called: DNS does not wait for the drivers of the host.
+    openHost: async () => (await import("./host.ts")).openHost(config, log),
   });
 }
 

@@ -20,22 +20,19 @@ import type { Config } from "./config.ts";
 import { createZonePublisher } from "./dns/publisher.ts";
 import { contentsVersion } from "./dns/savedzones.ts";
 import { listAllDomains } from "./dns/table.ts";
-import { createBuiltin } from "./drivers/nameserver/builtin/builtin.ts";
+import type { Nameserver } from "./drivers/nameserver/interface.ts";
 import { closedExcept, resolversFor } from "./drivers/router/model/closedaddresses.ts";
 import { createThreadSender } from "./drivers/webhook/thread.ts";
 import type { Host } from "./host.ts";
-import { withoutStorage } from "./http/diskspace.ts";
 import { openCertificate } from "./launch/certificate.ts";
 import type { KeyTexts } from "./launch/parent.ts";
 import { release } from "./release.ts";
 import { hintOfToken, startText } from "./starttext.ts";
 import { compactAtStart } from "./store/compact.ts";
-import { StorageError, type Store } from "./store/db.ts";
+import { StorageError, type Store, withoutStorage } from "./store/db.ts";
 import { migrate } from "./store/migrate.ts";
 import { databaseName, lockFile, openSqlite } from "./store/sqlite.ts";
 
-/** File of the saved zones. */
-const savedZonesName = "zones";
 /** Folder of the data that the command `brume` of this clone finds without settings. The control plane has another working folder. */
 const defaultData = fileURLToPath(new URL("../../data", import.meta.url));
 
@@ -55,6 +52,8 @@ export interface Surroundings {
   readonly introduces: boolean;
   /** The settings as clients of the API see them. */
   readonly settings: readonly ShownSetting[];
+  /** The name server, which `openNameserver` has started. */
+  readonly nameserver: Promise<Nameserver>;
   /** Opens the drivers, or connects to the agent. */
   readonly openHost: () => Promise<Host>;
 }
@@ -62,7 +61,7 @@ export interface Surroundings {
 /** Starts the service; resolves when it serves requests. SIGTERM and SIGINT then stop it and end the process. */
 export async function startService(
   config: Config,
-  { log, folder, tls, onTls, introduces, settings, openHost }: Surroundings,
+  { log, folder, tls, onTls, introduces, settings, nameserver: startingNameserver, openHost }: Surroundings,
 ): Promise<void> {
   limitHeap();
   releaseWhenIdle();
@@ -70,17 +69,6 @@ export async function startService(
   await mkdir(folder, { recursive: true, mode: 0o700 }).catch(throwNaming("BRUME_DATA"));
   const kept = config.token === null ? ensureSecretFile(folder, "token") : null;
 
-  // The thread starts while the database is opened.
-  const startingNameserver = createBuiltin({
-    ...config.dns.listen,
-    rateLimit: config.dns.rateLimit,
-    queryLimit: config.dns.queryLimit,
-    file: join(folder, savedZonesName),
-    transfer: config.dns.transfer,
-    log,
-  });
-  // An error of the database is reported first.
-  startingNameserver.catch(() => {});
   const database = join(folder, databaseName);
   const store =
     config.databaseUrl === null

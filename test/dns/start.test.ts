@@ -19,9 +19,12 @@ test("queries are answered before the engines of the host are ready", async () =
   const module = (path: string): string => JSON.stringify(new URL(`../../service/src/${path}`, import.meta.url));
   const program = `
     import { loadConfig } from ${module("config.ts")};
+    import { openNameserver } from ${module("nameserver.ts")};
     import { startService } from ${module("start.ts")};
+    const [config, folder, log] = [loadConfig(process.env), process.env.BRUME_DATA, () => {}];
+    const nameserver = openNameserver(config, folder, log);
     const openHost = () => new Promise(() => {});
-    await startService(loadConfig(process.env), { log() {}, folder: process.env.BRUME_DATA, tls: null, introduces: false, settings: [], openHost });
+    await startService(config, { log, folder, tls: null, introduces: false, settings: [], nameserver, openHost });
   `;
   const env = { ...process.env, BRUME_DATA: folder, BRUME_DNS_LISTEN: `127.0.0.1:${port}`, BRUME_DNS_RESOLVERS: "," };
   const file = join(folder, "program.mjs");

@@ -2,7 +2,6 @@
 import { statfs } from "node:fs/promises";
 import { Gauge, type Registry } from "prom-client";
 import type { Log } from "../base/log.ts";
-import { StorageError } from "../store/db.ts";
 
 /** The data disk and its low-water mark. */
 export interface DiskSettings {
@@ -67,12 +66,3 @@ export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; reg
     },
   };
 }
-
-/** Returns a log that lowers lines about a `StorageError` to `debug`, because the store logs its failure itself, once. */
-export const withoutStorage =
-  (log: Log): Log =>
-  (level, message, detail) =>
-    log(isStorageError(detail) ? "debug" : level, message, detail);
-
-const isStorageError = (detail: object | undefined): boolean =>
-  detail !== undefined && "error" in detail && detail.error instanceof StorageError;

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import type { Compilable, DeleteResult, Expression, InsertResult, Kysely, Selectable, UpdateResult } from "kysely";
 import { sql } from "kysely";
+import type { Log } from "../base/log.ts";
 import { statementsOf } from "./journal.ts";
 import type { Tables } from "./schema.ts";
 import type { DatabaseKind, Journal, Row } from "./session.ts";
@@ -341,3 +342,12 @@ export function prepareList<P extends object, V>() {
     };
   };
 }
+
+/** Returns a log that lowers lines about a `StorageError` to `debug`, because the store logs its failure itself, once. */
+export const withoutStorage =
+  (log: Log): Log =>
+  (level, message, detail) =>
+    log(isStorageError(detail) ? "debug" : level, message, detail);
+
+const isStorageError = (detail: object | undefined): boolean =>
+  detail !== undefined && "error" in detail && detail.error instanceof StorageError;

@@ -2,10 +2,12 @@
  * The thread of the name server: sockets and zones only, so that a slow database or a busy API never delays a query. The main thread sends
  * zone changes as bytes; they are applied in slices, between which queries are served.
  */
+
 import { randomInt } from "node:crypto";
 import type { Socket } from "node:dgram";
-import { type AddressInfo, isIPv6, type Server, SocketAddress } from "node:net";
+import { type AddressInfo, type Server, SocketAddress } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
+import { isVersion6 } from "../../../base/address.ts";
 import { systemClock } from "../../../base/clock.ts";
 import type { Log } from "../../../base/log.ts";
 import { createLimiter, type Limiter, QUERY_SLIP } from "../answer/ratelimit.ts";
@@ -101,15 +103,15 @@ async function openNotifier(
 ): Promise<Notifier | null> {
   if (targets.length === 0) return null;
   const sockets = new Map<boolean, Socket>();
-  for (const v6 of new Set(targets.map((target) => isIPv6(target.host)))) {
-    const source = v6 === isIPv6(host) ? host : v6 ? "::" : "0.0.0.0";
+  for (const v6 of new Set(targets.map((target) => isVersion6(target.host)))) {
+    const source = v6 === isVersion6(host) ? host : v6 ? "::" : "0.0.0.0";
     const socket = openUdp(source);
     await bindUdp(socket, { address: source, port: 0 });
     sockets.set(v6, socket);
   }
   const notifier = createNotifier(
     targets,
-    (message, target) => sockets.get(isIPv6(target.host))?.send(message, target.port, target.host),
+    (message, target) => sockets.get(isVersion6(target.host))?.send(message, target.port, target.host),
     systemClock,
     () => randomInt(2 ** 16),
     log,
@@ -164,7 +166,7 @@ async function serve(
   const keys = new Map(options.transfer.keys.map(createKey).map((key) => [key.name, key]));
   const targets: Target[] = options.transfer.notify.map(({ host, port, key }) => ({
     // In the notation of the sockets.
-    host: new SocketAddress({ address: host, family: isIPv6(host) ? "ipv6" : "ipv4" }).address,
+    host: new SocketAddress({ address: host, family: isVersion6(host) ? "ipv6" : "ipv4" }).address,
     port,
     key: keyOf(keys, key),
   }));

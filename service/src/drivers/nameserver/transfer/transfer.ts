@@ -2,8 +2,8 @@
  * Zone transfers to secondaries (AXFR, RFC 5936): access control and the sequence of messages. A transfer reads a snapshot of the zone, so
  * that it contains one serial regardless of its duration.
  */
-import { BlockList, isIPv6 } from "node:net";
-import { plainAddress } from "../../../base/address.ts";
+import { BlockList } from "node:net";
+import { isVersion6, plainAddress } from "../../../base/address.ts";
 import { soaOf } from "../answer/answer.ts";
 import { entriesOf, type Snapshot, snapshotOf } from "../builtin/table.ts";
 import { type Authority, SET_HEADER, u32, type Zone } from "../builtin/zone.ts";
@@ -18,13 +18,13 @@ export function createAccess(addresses: readonly string[]): (address: string) =>
   const list = new BlockList();
   for (const entry of addresses) {
     const [address = "", prefix] = entry.split("/");
-    const family = isIPv6(address) ? "ipv6" : "ipv4";
+    const family = isVersion6(address) ? "ipv6" : "ipv4";
     if (prefix === undefined) list.addAddress(address, family);
     else list.addSubnet(address, Number(prefix), family);
   }
   return (address) => {
     const plain = plainAddress(address).split("%")[0] as string;
-    return list.check(plain, isIPv6(plain) ? "ipv6" : "ipv4");
+    return list.check(plain, isVersion6(plain) ? "ipv6" : "ipv4");
   };
 }
 

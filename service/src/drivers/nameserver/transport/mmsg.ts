@@ -4,11 +4,10 @@
  * little-endian 64-bit CPUs.
  */
 import { closeSync } from "node:fs";
-import { isIPv6 } from "node:net";
 import { endianness } from "node:os";
 import { getSystemErrorName } from "node:util";
 import ipaddr from "ipaddr.js";
-import { type Family, networkAt } from "../../../base/address.ts";
+import { type Family, isVersion6, networkAt } from "../../../base/address.ts";
 import { type Client, isLoopback } from "../answer/ratelimit.ts";
 import { hashEnd, hashOn } from "../builtin/table.ts";
 
@@ -107,7 +106,7 @@ export async function loadMmsg(): Promise<Mmsg> {
 
   return {
     bind(host, port) {
-      const fd = socket(isIPv6(host) ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      const fd = socket(isVersion6(host) ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
       if (fd < 0) throw error("socket", host, port);
       const name = sockaddr(host, port);
       if (bind(fd, name, name.length) === 0) return fd;

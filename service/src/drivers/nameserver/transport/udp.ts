@@ -3,8 +3,9 @@
  * delivers the first datagram, and all that wait behind it share one system call; numeric addresses are not resolved, and the clock is not
  * read for every packet.
  */
+
 import { type BindOptions, createSocket, type Socket } from "node:dgram";
-import { isIPv6 } from "node:net";
+import { isVersion6 } from "../../../base/address.ts";
 import { clientAt } from "../answer/ratelimit.ts";
 import type { Responder } from "../answer/responder.ts";
 import type { Latency } from "../builtin/latency.ts";
@@ -19,7 +20,7 @@ const SLICE_MS = 2;
 /** Creates a socket of the address's family, not bound. */
 export function openUdp(host: string): Socket {
   return createSocket({
-    type: isIPv6(host) ? "udp6" : "udp4",
+    type: isVersion6(host) ? "udp6" : "udp4",
     recvBufferSize: SOCKET_BUFFER,
     sendBufferSize: SOCKET_BUFFER,
     // The default lookup of dgram takes as long as a complete response.
