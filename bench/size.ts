@@ -107,6 +107,8 @@ async function at(scale: number): Promise<Figures> {
       return cost;
     };
     const idle = await measure("nothing for 10 s", () => wait(10_000));
+    /** Returns the processor time without what the prober and the background cost in this time. */
+    const ownTime = ({ processor, ms }: Cost<unknown>): number => processor - (idle.processor / idle.ms) * ms;
 
     const measured = new Map<string, Cost<Response>>();
     for (const { name, path, headers } of reads)
@@ -140,7 +142,7 @@ async function at(scale: number): Promise<Figures> {
         await after?.();
       });
       times.set(`${name}: response`, medianOf(took));
-      times.set(`${name}: processor time`, cost.processor / count);
+      times.set(`${name}: processor time`, ownTime(cost) / count);
     };
     const created: number[] = [];
     const post = async (path: string, body: object) => {
@@ -239,8 +241,7 @@ async function at(scale: number): Promise<Figures> {
       memory,
       reads: measured,
       changes: times,
-      // Without what the prober and the background cost in this time.
-      list: (list.processor - (idle.processor / idle.ms) * list.ms) / count,
+      list: ownTime(list) / count,
       bare,
       firewall: firewall.result,
       waits,
