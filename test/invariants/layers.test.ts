@@ -239,7 +239,7 @@ const layers: readonly Layer[] = [
   },
   {
     name: "the composition root",
-    modules: /^service\/src\/(main|start|starttext|host|release|launch\/.+)\.ts$/,
+    modules: /^service\/src\/(main|start|starttext|host|nameserver|release|launch\/.+)\.ts$/,
     may: () => true,
   },
   {
