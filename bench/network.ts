@@ -6,7 +6,6 @@
  * Rule sets: bare nft and the API alternate for many rounds and the best round of each counts, because other work of the host only adds
  * time; medians would compare that work. The bare one replaces a live table by the text that the service renders.
  */
-
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";

@@ -4,7 +4,6 @@
  *
  *     node bench/vpn.ts
  */
-
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

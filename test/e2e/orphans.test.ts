@@ -2,7 +2,6 @@
  * Orphans: servers, images and snapshots on the host that the database does not contain, as after a restore. They are kept and switched
  * off, and their ids are not used again, until an operator adopts or removes them.
  */
-
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Orphan } from "@brume/api/orphan.ts";

@@ -2,7 +2,6 @@
  * Networks and tunnels while the agent and the control plane are killed, stopped and upgraded under load: pings through two tunnels lose no
  * packet, and every change that the API has confirmed exists once. The tunnels are up before the installation becomes two processes.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";

@@ -1,5 +1,4 @@
 /** `npm run backup -- FOLDER --with-disks` as an operator runs it, twice, and the restore as docs/operate.md describes it. */
-
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import {

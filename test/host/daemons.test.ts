@@ -2,7 +2,6 @@
  * What the daemons of a network may do, read from /proc: dnsmasq, charon and wireguard-go see their own files only, have few capabilities
  * and a filter of system calls, and cannot send a signal to another process of the host.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";

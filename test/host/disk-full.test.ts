@@ -1,5 +1,4 @@
 /** A guest is paused without data loss when the host's disk is full, this is reported, and it resumes when there is space. */
-
 import assert from "node:assert/strict";
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";

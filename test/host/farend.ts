@@ -2,7 +2,6 @@
  * Test fixture: the peer of a tunnel, run by another operator. It is a namespace that is reached over the lab's host, with a server
  * behind it and one of three independent programs, configured from the peer configuration of the API.
  */
-
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";

@@ -2,7 +2,6 @@
  * The Debian image, booted by BIOS: cloud-init applies Brume's seed with a customer's user data, and a copy of its disk becomes another
  * server. Build the image first; it takes a minute: `npm run image -- debian-12 --images .engines/images`.
  */
-
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -2,7 +2,6 @@
  * The tiny Linux image under QEMU, without Brume: a first boot with all settings that the seed can contain, changes of NICs and disks
  * while it runs, the power button, and a copy of its disk that must become another server.
  */
-
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,5 +1,4 @@
 /** Test fixture of the IPsec tests: a driver, a peer with an independent strongSwan, and two tunnels between them. */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";

@@ -2,7 +2,6 @@
  * Guests cannot reach the host. Guests of public and shared networks send packets to every address of the host, to link-local
  * addresses of both families and to the metadata service of the host's cloud; counters behind all rules record what arrives.
  */
-
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";

@@ -3,7 +3,6 @@
  * the kernel. Without it, the test checks the exchange until Libreswan has accepted both proposals and the key, and the kernel
  * rejects the tunnel.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

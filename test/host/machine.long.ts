@@ -2,7 +2,6 @@
  * Real servers of the QEMU driver: confined, isolated from each other, and longer-lived than the service. The
  * properties of every machine driver are tested in test/invariants/machine.test.ts.
  */
-
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -2,7 +2,6 @@
  * Drift: an operator breaks networks by hand. The service detects and reports it and repairs the network; packets, leases and tunnels
  * then work as before.
  */
-
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

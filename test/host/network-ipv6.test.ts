@@ -1,5 +1,4 @@
 /** The operator enables IPv6 while networks exist and servers run: their IPv6 addresses work at once, and IPv4 is not interrupted. */
-
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hindrance } from "../support/netnslab.ts";

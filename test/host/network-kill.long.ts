@@ -2,7 +2,6 @@
  * The service process with real networks, stopped and killed: a deleted network leaves nothing on the host, a kill at any moment leaves
  * nothing incomplete for ever, and an unchanged network never loses a packet.
  */
-
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -2,7 +2,6 @@
  * Tunnels with the default pool of private addresses: peers see the host's address instead of the edge's, and are configured only from
  * the API's peer configuration. No peer has a route to an edge's own address.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";

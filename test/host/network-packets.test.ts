@@ -2,7 +2,6 @@
  * Networks through the API with real packets: two public networks and a private one, packets between their servers and the internet,
  * and the API's counters and states compared with what the packets did.
  */
-
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -2,7 +2,6 @@
  * Tunnels through the API with independent peers: strongSwan, Libreswan and wireguard-go, each configured only from the API's peer
  * configuration.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";

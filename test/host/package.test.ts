@@ -2,7 +2,6 @@
  * The Debian package as an operator uses it: installed, started by the command lines of its systemd units with their capabilities, upgraded
  * while a server runs, removed and purged. The host is a copy of this one: its files with all writes in memory, in namespaces of its own.
  */
-
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -3,7 +3,6 @@
  * ends. A guest, started from an uploaded image, runs and is pinged all the time. The installation begins as one process, as an earlier
  * release left it.
  */
-
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";

@@ -2,7 +2,6 @@
  * Copies and rebuilds of a real server, checked from inside the guest: servers from a copy or an image have the files and a new
  * identity, a rebuild is the same server without the files, and a backup restores them.
  */
-
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -2,7 +2,6 @@
  * Real servers after crashes of VMs, of the service and of the host. Servers that were on are started again, those that were off stay
  * off, and after a kill at any moment the host has exactly what the API shows.
  */
-
 import assert from "node:assert/strict";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

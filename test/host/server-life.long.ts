@@ -2,7 +2,6 @@
  * One real server through the API, from creation to deletion: its settings are checked inside the guest, on the serial line and in the
  * metrics; it is resized while it runs, shut down, powers itself off, and its files outlive every power cycle.
  */
-
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";

@@ -2,7 +2,6 @@
  * Real servers in networks: a group created and deleted atomically, NICs added and removed while the guests run, addresses by DHCP and
  * from the seed, an isolated private network, and a public one behind its firewall.
  */
-
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Batch } from "@brume/api/batch.ts";

@@ -1,5 +1,4 @@
 /** Test fixture: an independent strongSwan at the peer, with its own daemon, configured by `swanctl` from the peer configuration. */
-
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exec } from "../../service/src/drivers/exec.ts";

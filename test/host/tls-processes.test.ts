@@ -2,7 +2,6 @@
  * The certificate of the API with two processes: only root may read its own files, and the supervisor sends them again when they change. The
  * control plane orders and renews one from an authority as a service in one process does.
  */
-
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

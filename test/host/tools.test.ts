@@ -2,7 +2,6 @@
  * What the programs of the agent that read no foreign input may do, read from /proc while they run. Those that configure networks have two
  * capabilities, of which the filter of system calls leaves one only to enter namespaces, a read-only root, and no process of the host.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import {

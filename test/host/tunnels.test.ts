@@ -2,7 +2,6 @@
  * Tunnels of complete networks: two networks of one driver, connected over the host by IPsec and then by WireGuard, with their firewalls
  * and guards. Packets to the other network go through the tunnel or are dropped.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";

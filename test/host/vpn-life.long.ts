@@ -1,7 +1,6 @@
 /**
  * Tunnels survive changes of other tunnels, restarts and crashes of the service and of charon, and peers that disappear and return.
  */
-
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -2,7 +2,6 @@
  * IPsec with an independent peer: the driver's charon, a strongSwan that is configured from the API's peer configuration, and real
  * packets between the servers behind both.
  */
-
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -2,7 +2,6 @@
  * The two implementations of the WireGuard device, the kernel and a program, pass the same tests: their configuration and status must be
  * the same. If the kernel has no WireGuard, its interface, wg(8), is tested with a device of the program.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";

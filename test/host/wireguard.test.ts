@@ -2,7 +2,6 @@
  * WireGuard with an independent peer: the driver's device, a wireguard-go that is configured from the API's peer configuration, and real
  * packets between the servers behind both.
  */
-
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,4 @@
 /** TLS between control plane and host agent: only certificates of the installation's authority, in their role, and not revoked. */
-
 import assert from "node:assert/strict";
 import { request } from "node:https";
 import { connect } from "node:net";

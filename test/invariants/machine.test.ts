@@ -2,7 +2,6 @@
  * Conformance suite of the machine driver interface: repeated calls, starts, ownership of disks, and complete removal. Every driver runs
  * it; the real driver runs real guests.
  */
-
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import type { MachineSpec, PowerEvent } from "../../service/src/drivers/machine/interface.ts";

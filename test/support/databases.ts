@@ -148,10 +148,14 @@ async function createOnServer(migrated: boolean): Promise<{ address: string; rem
   const folder = await startServer();
   const name = `test_${randomBytes(6).toString("hex")}`;
   const template = migrated ? await createTemplate(folder) : "template0";
-  // A copy of the files costs a quarter of the default strategy, which writes all pages to the log too.
-  // A copy of the files costs a quarter of the default strategy, which writes all pages to the log too.
-  await execute(folder, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
+  await execute(folder, `CREATE DATABASE ${name} TEMPLATE ${template} ${strategyOf(folder)}`);
   return { address: urlOf(folder, name), remove: () => execute(folder, `DROP DATABASE ${name} WITH (FORCE)`) };
+}
+
+/** Returns how a template is copied. A copy of its files, which PostgreSQL 14 makes by itself, costs a quarter of what 15 does. */
+function strategyOf(folder: string): string {
+  const version = Number(readFileSync(join(folder, "data/PG_VERSION"), "utf8"));
+  return version < 15 ? "" : "STRATEGY FILE_COPY";
 }
 
 const urlOf = (folder: string, name: string): string => `postgresql://postgres@/${name}?host=${folder}`;

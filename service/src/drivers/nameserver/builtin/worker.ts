@@ -2,7 +2,6 @@
  * The thread of the name server: sockets and zones only, so that a slow database or a busy API never delays a query. The main thread sends
  * zone changes as bytes; they are applied in slices, between which queries are served.
  */
-
 import { randomInt } from "node:crypto";
 import type { Socket } from "node:dgram";
 import { type AddressInfo, type Server, SocketAddress } from "node:net";

@@ -3,7 +3,6 @@
  * delivers the first datagram, and all that wait behind it share one system call; numeric addresses are not resolved, and the clock is not
  * read for every packet.
  */
-
 import { type BindOptions, createSocket, type Socket } from "node:dgram";
 import { isVersion6 } from "../../../base/address.ts";
 import { clientAt } from "../answer/ratelimit.ts";
