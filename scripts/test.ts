@@ -116,9 +116,9 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
     child.kill(signal);
   });
 
-/** Returns the command lines of programs that write to one of these outputs. */
-function writersTo(outputs: readonly string[]): string[] {
-  const numbers = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+/** Returns the command lines of programs that write to one of these outputs, without the processes of the run, which may still be ending. */
+function writersTo(outputs: readonly string[], own: readonly string[]): string[] {
+  const numbers = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && !own.includes(name));
   return numbers.flatMap((pid) => {
     try {
       const isWriter = [1, 2].some((fd) => outputs.includes(readlinkSync(`/proc/${pid}/fd/${fd}`)));
@@ -138,7 +138,7 @@ const watch = setInterval(
     if (Date.now() - since < grace) return;
     clearInterval(watch);
     const outputs = names.flatMap((name) => readFileSync(join(ended, name), "utf8").split("\n"));
-    console.error(`All files have ended, but these programs keep the output open: ${writersTo(outputs).join("; ")}`);
+    console.error(`All files have ended, but these programs keep the output open: ${writersTo(outputs, names).join("; ")}`);
     child.kill("SIGTERM");
   },
   Math.min(grace, 1000),

@@ -45,9 +45,12 @@ test("a guest on a full disk is paused, and resumes with free space", { skip: hi
   const one = machine();
   await machines.ensureDisk(one, { image: imageName });
   assert.equal(await machines.ensureRunning(one), null);
-  // Before the guest's kernel writes to its disk for the first time.
+  // Before the guest's kernel writes to its disk for the first time. On a busy host, filling takes longer than the guest's boot.
+  const pid = lab.pidOf(1) ?? assert.fail("the VM does not run");
+  process.kill(pid, "SIGSTOP");
   const filler = join(folder, "filler");
   fill(filler);
+  process.kill(pid, "SIGCONT");
   const paused = await until("it is paused", async () => {
     const status = await statusOf(machines, 1);
     return status?.trouble === "IoError" && status;
