@@ -138,7 +138,9 @@ const watch = setInterval(
     if (Date.now() - since < grace) return;
     clearInterval(watch);
     const outputs = names.flatMap((name) => readFileSync(join(ended, name), "utf8").split("\n"));
-    console.error(`All files have ended, but these programs keep the output open: ${writersTo(outputs, names).join("; ")}`);
+    console.error(
+      `All files have ended, but these programs keep the output open: ${writersTo(outputs, names).join("; ")}`,
+    );
     child.kill("SIGTERM");
   },
   Math.min(grace, 1000),
