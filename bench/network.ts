@@ -20,7 +20,7 @@ import { createFarEnd, type FarEnd } from "../test/host/farend.ts";
 import { createRouterFixture, type RouterFixture } from "../test/host/routerfixture.ts";
 import { startIn } from "../test/host/spaceprocess.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
-import { type VpnFixture } from "../test/host/vpnfixture.ts";
+import type { VpnFixture } from "../test/host/vpnfixture.ts";
 import { whyNot } from "../test/support/hindrance.ts";
 import { hindrance } from "../test/support/netnslab.ts";
 import { image } from "../test/support/networkspec.ts";

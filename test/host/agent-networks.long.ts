@@ -15,7 +15,7 @@ import { halvesOf, startPing } from "./halves.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
 import type { Server } from "./routerfixture.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { type VpnFixture } from "./vpnfixture.ts";
+import type { VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go", "nsenter", "ping");
 if (skip) console.log(`networks of a killed agent: not tried, ${skip}`);

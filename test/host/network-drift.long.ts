@@ -15,7 +15,7 @@ import { until } from "../support/waituntil.ts";
 import { createFarEnd, type FarEnd } from "./farend.ts";
 import { createRouterFixture, createServer, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { type VpnFixture } from "./vpnfixture.ts";
+import type { VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go", "busybox");
 if (skip) console.log(`networks broken by hand: not tried, ${skip}`);

@@ -17,7 +17,7 @@ import { createFarEnd, type FarEnd, startWireguard } from "./farend.ts";
 import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startIn } from "./spaceprocess.ts";
 import { startStrongswan } from "./strongswan.ts";
-import { type VpnFixture } from "./vpnfixture.ts";
+import type { VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
 if (skip) console.log(`tunnels behind NAT: not tried, ${skip}`);

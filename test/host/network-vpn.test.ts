@@ -18,7 +18,7 @@ import { createFarEnd, type FarEnd, noLibreswan, startLibreswan, startWireguard 
 import { createRouterFixture, type RouterFixture, type Server } from "./routerfixture.ts";
 import { startIn } from "./spaceprocess.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
-import { type VpnFixture } from "./vpnfixture.ts";
+import type { VpnFixture } from "./vpnfixture.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
 if (skip) console.log(`tunnels through the API: not tried, ${skip}`);

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { until } from "../support/waituntil.ts";
-import { type VpnFixture } from "./vpnfixture.ts";
+import type { VpnFixture } from "./vpnfixture.ts";
 
 export interface FarStrongswan {
   /** Replaces the whole configuration: swanctl.conf(5). */

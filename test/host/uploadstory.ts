@@ -12,7 +12,7 @@ import type { Image } from "@brume/api/catalog.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { createCommandLine } from "../support/commandline.ts";
 import { until, waitUntil } from "../support/waituntil.ts";
-import { type ServerHost } from "./serverhost.ts";
+import type { ServerHost } from "./serverhost.ts";
 
 /** What the story kills: each resolves when another process of its kind runs. */
 export interface Victims {

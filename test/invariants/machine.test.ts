@@ -315,7 +315,7 @@ for (const [driver, { start, hindrance, only }] of Object.entries(drivers)) {
       await assert.rejects(machines.ensureOnlyDisk(1, 2));
     });
 
-    test("an unexpected exit is reported within seconds, and the server can be started again", async () => {
+    test("an unexpected exit is reported, and the server can be started again", async () => {
       const one = await made();
       await machines.ensureRunning(one);
       subject.kill(1);
