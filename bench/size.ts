@@ -49,6 +49,14 @@ const reads = [
   { name: "100 public networks", path: "/publicnetwork?limit=100", headers: {} },
 ] as const;
 
+/** Pages whose cost does not grow. A tenth of the events has the first type, none the second. */
+const pages = [
+  ["100 events", "limit=100"],
+  ["newest 100 events", "limit=100&newest=true"],
+  ["100 events of a type", "limit=100&type=network.changed"],
+  ["events of a type that has none", "limit=100&type=disk.low"],
+] as const;
+
 interface Figures {
   readonly startMs: number;
   readonly dnsMs: number;
@@ -144,6 +152,8 @@ async function at(scale: number): Promise<Figures> {
       times.set(`${name}: response`, medianOf(took));
       times.set(`${name}: processor time`, ownTime(cost) / count);
     };
+    for (const [name, query] of pages)
+      await repeated(name, 200, async () => (await send(brume, "GET", `/event?${query}`, { headers: uncached })).ms);
     const created: number[] = [];
     const post = async (path: string, body: object) => {
       const response = await send(brume, "POST", path, { body, headers: json });

@@ -192,7 +192,10 @@ export const headers: Readonly<Record<string, Json>> = {
   "X-Request-Id": header("Id of the request: the client's own value if it sent one, else a new one."),
   ETag: header("Version of the object. It changes exactly when a field that a client can set changes."),
   Link: header('`<path?...&cursor=...>; rel="next"`: the next page. Absent on the last page.'),
-  "X-Total-Count": header("Number of objects that match the filters, on all pages.", { type: "integer", minimum: 0 }),
+  "X-Total-Count": header(
+    "Number of objects that match the filters, on all pages. Of events, at most 10000 are counted.",
+    { type: "integer", minimum: 0 },
+  ),
   "Preference-Applied": header("The preferences of `Prefer` that were applied."),
   "Idempotency-Replayed": header("`true`: this is the stored response to the first request.", { const: "true" }),
   "X-Dry-Run": header("`true`: nothing was changed.", { const: "true" }),

@@ -53,8 +53,16 @@ export type EventResource = keyof typeof eventResources;
 export const eventResourceNames = Object.keys(eventResources) as EventResource[];
 /** All values of `Type`, such as `record.created`. */
 export const eventTypes = eventResourceNames.flatMap((kind) => [...eventResources[kind].types]);
+/** Most matching events that `X-Total-Count` of the list counts. */
+export const mostCounted = 10_000;
 /** A value of `eventTypes`. */
 export type EventType = (typeof eventResources)[EventResource]["types"][number];
+
+/** Returns the types that fit one of the words: a type, or the beginning of types with `*` at its end (`server.*`). */
+export const fittingTypes = (words: readonly string[]): EventType[] =>
+  eventTypes.filter((type) =>
+    words.some((word) => (word.endsWith("*") ? type.startsWith(word.slice(0, -1)) : type === word)),
+  );
 
 /** An event: one change of an object. */
 export const Event = object("Event", "One change of an object.", {
@@ -89,7 +97,7 @@ export const eventOperations = operations({
     observes: true,
     summary: "List events, oldest first, or stream them",
     description:
-      "With `Accept: text/event-stream` the response is a stream; `Last-Event-ID` or `after` resumes it without gaps or duplicates. Otherwise it is an array of at most `limit` events (default 100).",
+      "With `Accept: text/event-stream` the response is a stream; `Last-Event-ID` or `after` resumes it without gaps or duplicates. Otherwise it is an array of at most `limit` events (default 100). `X-Total-Count` counts at most 10000 events.",
     query: listQuery({
       type: wordsFilter(eventTypes, {
         "x-prefix": true,

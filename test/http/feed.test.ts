@@ -4,6 +4,8 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { mostCounted } from "@brume/api/event.ts";
+import { append } from "../../service/src/engine/event.ts";
 import { databases } from "../support/databases.ts";
 import { dial, type Line } from "../support/httpsocket.ts";
 import { createCaller, type Library, openLibrary, read, tokenOf } from "./fixture.ts";
@@ -253,5 +255,26 @@ for (const kind of databases)
       assert.doesNotMatch(head, /chunked/);
       assert.match(head, /Connection: close/);
       await line.until("retry: 2000\n\n");
+    });
+
+    test("a list counts at most 10,000 events, and returns those after them", async () => {
+      const event = { type: "record.created", date: 0, project: 1, resource: "record", parent: 3, data: "{}" } as const;
+      const added = Array.from({ length: mostCounted + 50 }, (_, index) => ({ ...event, id: index + 1 }));
+      const start = await newest();
+      await library.store.write((tx) => append(tx, added));
+      for (const token of ["a", "d"]) {
+        const page = await list(`?type=record.*&after=${start}&limit=3`, token);
+        assert.deepEqual(
+          [page.headers.get("X-Total-Count"), page.json.map(({ ResourceID }) => ResourceID)],
+          [String(mostCounted), [1, 2, 3]],
+        );
+        const last = await list(`?newest=true&after=${start}&limit=2`, token);
+        assert.deepEqual(
+          last.json.map(({ ResourceID }) => ResourceID),
+          [mostCounted + 50, mostCounted + 49],
+        );
+        const few = await list(`?after=${start + mostCounted}`, token);
+        assert.equal(few.headers.get("X-Total-Count"), "50");
+      }
     });
   });

@@ -87,6 +87,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
 const consoleTexts = under("console/src/texts", "api/src/errors.ts");
 const consoleParts = (...names: string[]) => under(...names.map((name) => `console/src/${name}`));
 
+const events = under(`${s}/engine/event.ts`, `${s}/engine/eventquery.ts`);
 const accountRules = under(`${s}/account/model/rules.ts`);
 /** Modules of a feature that run in the background and may import the whole engine. */
 const background =
@@ -161,7 +162,7 @@ const layers: readonly Layer[] = [
       apiFiles,
       base,
       storeDb,
-      under(`${s}/engine/event.ts`),
+      events,
       isNode,
       packages("typebox", "kysely", "prom-client", "ws"),
     ),
@@ -217,11 +218,7 @@ const layers: readonly Layer[] = [
         driverModels,
       );
       if (background.test(module)) return oneOf(shared, neighbours, under(`${s}/engine`))(to);
-      return oneOf(
-        shared,
-        neighbours,
-        under(`${s}/http`, `${s}/engine/task.ts`, `${s}/engine/event.ts`, `${s}/engine/flow.ts`),
-      )(to);
+      return oneOf(shared, neighbours, events, under(`${s}/http`, `${s}/engine/task.ts`, `${s}/engine/flow.ts`))(to);
     },
   },
   { name: "TLS of the API", modules: /^service\/src\/tls\//, may: tlsParts },

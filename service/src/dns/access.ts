@@ -4,7 +4,7 @@
  */
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
 import { ApiError } from "../base/error.ts";
-import type { EventRow } from "../engine/event.ts";
+import type { EventRow } from "../engine/eventquery.ts";
 import type { Caller } from "../http/handler.ts";
 import type { Reader } from "../store/db.ts";
 import { readOwner } from "./model/name.ts";

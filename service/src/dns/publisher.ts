@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
 import { createSerialQueue } from "../base/serialqueue.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/interface.ts";
-import { newestEventId } from "../engine/event.ts";
+import { newestEventId } from "../engine/eventquery.ts";
 import type { Store } from "../store/db.ts";
 import { listChangedDomains } from "./changetable.ts";
 import { isDamage } from "./readable.ts";

@@ -3,24 +3,17 @@
  * their ids. A reader that has seen an id never finds a smaller one later: the table is a journal (`store/journal.ts`).
  */
 
-import type { Expression, ExpressionBuilder, Selectable, SqlBool } from "kysely";
-import { sql } from "kysely";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { createTurn } from "../base/turn.ts";
 import { journal, type Reader, type Tx } from "../store/db.ts";
-import type { EventTable } from "../store/schema/infrastructure.ts";
-import type { Tables } from "../store/schema.ts";
 import type { Alarm } from "./alarm.ts";
 import { createAlarm } from "./alarm.ts";
 import type { ObservedStore } from "./commit.ts";
 import { notifyTopic } from "./commit.ts";
+import { type EventFilter, type EventRange, type EventRow, findEvents, newestEventId } from "./eventquery.ts";
 import type { Reconciler } from "./flow.ts";
 import { defineReconciler } from "./flow.ts";
 import type { PruneTime } from "./prunetime.ts";
-
-/** A row of the table `event`. */
-export type EventRow = Selectable<EventTable>;
 
 /** An event to append. */
 export interface NewEvent {
@@ -74,12 +67,6 @@ export function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   return Promise.resolve();
 }
 
-/** Returns the id of the newest event; 0 if there is none. The newest event is never pruned. */
-export async function newestEventId(db: Reader): Promise<number> {
-  const row = await db.selectFrom("event").select("id").orderBy("id", "desc").limit(1).executeTakeFirst();
-  return row?.id ?? 0;
-}
-
 /** Returns the newest event without its data, or that with an id; undefined: there is none. */
 export const findEvent = (db: Reader, id?: number): Promise<Omit<EventRow, "data"> | undefined> =>
   db
@@ -90,25 +77,13 @@ export const findEvent = (db: Reader, id?: number): Promise<Omit<EventRow, "data
     .limit(1)
     .executeTakeFirst();
 
-/** Which events a client requests and may read. All conditions must match; an absent field matches every event. */
-export interface EventFilter {
-  readonly project: number;
-  /** Types, or prefixes that end with `*` (`server.*`). */
-  readonly types?: readonly string[];
-  readonly resources?: readonly { readonly resource: string; readonly id: number }[];
-  /** Kinds of resource that the client may read. */
-  readonly kinds?: readonly string[];
-  /** Only this domain and its records. */
-  readonly domain?: number;
-}
-
 /** Read access to the events, and notification of new ones. */
 export interface Feed {
   /**
-   * Returns up to `limit` events with ids above `after`, oldest first. If it returns fewer than `limit`, a stream may continue after
-   * the id that `newest` returned *before* this call, so that it never reads an event twice.
+   * Returns up to `limit` events of the range. If it returns fewer than `limit`, a stream may continue after the id that `newest`
+   * returned *before* this call, so that it never reads an event twice.
    */
-  after(filter: EventFilter, after: number, limit: number): Promise<EventRow[]>;
+  find(filter: EventFilter, range: EventRange, limit: number): Promise<EventRow[]>;
   /** Returns the id of the oldest stored event, 0 if there was none yet. If `after` + 1 is below it, events in between were pruned. */
   oldest(): Promise<number>;
   /** Returns the id of the newest event, 0 if there was none yet. */
@@ -196,27 +171,7 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
 
   const stop = store.onCommit("event", notify);
   return {
-    async after(filter, after, limit) {
-      const select = (from: number, to: number, most: number) =>
-        store.read
-          .selectFrom("event")
-          .selectAll()
-          .where("id", ">", from)
-          .where("id", "<=", to)
-          .where("project_id", "=", filter.project)
-          .where((row) => row.and(conditions(row, filter)))
-          .orderBy("id")
-          .limit(most)
-          .execute();
-      // Resources have an index; other conditions may match few of many events, which are read in parts.
-      if (filter.resources !== undefined) return select(after, Number.MAX_SAFE_INTEGER, limit);
-      const rows: EventRow[] = [];
-      for await (const { from, to } of eventWindows(store.read, after)) {
-        rows.push(...(await select(from, to, limit - rows.length)));
-        if (rows.length >= limit) break;
-      }
-      return rows;
-    },
+    find: (filter, range, limit) => findEvents(store.read, filter, range, limit),
     async oldest() {
       const row = await store.read.selectFrom("event").select("id").orderBy("id").limit(1).executeTakeFirst();
       return row?.id ?? 0;
@@ -242,54 +197,6 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
       listeners.clear();
     },
   };
-}
-
-/** Ids of one query over events: searching them takes less than a slice. */
-const windowSize = 5000;
-
-/**
- * Yields ranges of ids above `after` (from, excluded, to, included) that together contain all events, in order. Other work runs between
- * two ranges. The last one has no end, so that it contains the newest events.
- */
-export async function* eventWindows(db: Reader, after: number): AsyncGenerator<{ from: number; to: number }> {
-  const edge = async (direction: "asc" | "desc") =>
-    (await db.selectFrom("event").select("id").orderBy("id", direction).limit(1).executeTakeFirst())?.id ?? 0;
-  const last = await edge("desc");
-  const turn = createTurn();
-  for (let from = Math.max(after, (await edge("asc")) - 1); ; from += windowSize) {
-    const isLast = from + windowSize >= last;
-    yield { from, to: isLast ? Number.MAX_SAFE_INTEGER : from + windowSize };
-    if (isLast) return;
-    if (turn.isOver()) await turn.next();
-  }
-}
-
-function conditions(row: ExpressionBuilder<Tables, "event">, filter: EventFilter): Expression<SqlBool>[] {
-  const { types, resources, kinds, domain } = filter;
-  const all: Expression<SqlBool>[] = [];
-  if (types !== undefined) all.push(typesFit(row, types));
-  if (resources !== undefined) {
-    all.push(row.or(resources.map((each) => row.and({ resource: each.resource, resource_id: each.id }))));
-  }
-  if (kinds !== undefined) all.push(row.or(kinds.map((kind) => row("resource", "=", kind))));
-  if (domain !== undefined) {
-    const itself = row.and({ resource: "domain", resource_id: domain });
-    all.push(row.or([itself, row.and({ resource: "record", parent_id: domain })]));
-  }
-  return all;
-}
-
-/** Returns whether the text can be a type or prefix. Others match no event, and some of them are not valid text in a database. */
-const isName = (type: string): boolean => /^[a-z.]*\*?$/.test(type);
-
-/** Returns the condition that the event's type matches one of the types or prefixes (`server.*`). */
-export const typesFit = (row: ExpressionBuilder<Tables, "event">, types: readonly string[]): Expression<SqlBool> =>
-  row.or(types.filter(isName).map((type) => typeFits(row, type)));
-
-function typeFits(row: ExpressionBuilder<Tables, "event">, type: string): Expression<SqlBool> {
-  if (!type.endsWith("*")) return row("type", "=", type);
-  const beginning = type.slice(0, -1);
-  return sql<SqlBool>`substr(type, 1, ${sql.lit(beginning.length)}) = ${beginning}`;
 }
 
 /** Returns the reconciler that prunes events. `time`: time that ages are measured against; `period`: milliseconds between runs. */

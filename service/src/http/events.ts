@@ -3,10 +3,19 @@
  * The DNS feature supplies the filter for restricted tokens.
  */
 import { formatDate } from "@brume/api/common.ts";
-import { type Event, type eventOperations, eventResourceNames, eventResources } from "@brume/api/event.ts";
+import {
+  type Event,
+  type eventOperations,
+  eventResourceNames,
+  eventResources,
+  eventTypes,
+  fittingTypes,
+  mostCounted,
+} from "@brume/api/event.ts";
 import { grants, type Query } from "@brume/api/operation.ts";
 import { ApiError, fieldError } from "../base/error.ts";
-import { type EventFilter, type EventRow, eventWindows, type Feed } from "../engine/event.ts";
+import type { Feed } from "../engine/event.ts";
+import { countEvents, type EventFilter, type EventRange, type EventRow } from "../engine/eventquery.ts";
 import type { Reader } from "../store/db.ts";
 import type { Caller, ListHandler, Page } from "./handler.ts";
 import { defaultLimit } from "./list.ts";
@@ -40,14 +49,13 @@ const words = (text: string): string[] =>
 
 /** Returns the filter for the events that the caller may see and the query selects. Throws `query_invalid`. */
 export function filterOf(caller: Caller, query: EventQuery): EventFilter {
-  const resources = query.resource === undefined ? undefined : words(query.resource).map(readResource);
-  const kinds = eventResourceNames.filter((kind) => grants(caller.scopes, eventResources[kind].scope));
+  const readable = eventResourceNames.filter((kind) => grants(caller.scopes, eventResources[kind].scope));
+  const fitting = fittingTypes(query.type === undefined ? ["*"] : words(query.type.toLowerCase()));
+  const types = readable.flatMap((kind) => eventResources[kind].types.filter((type) => fitting.includes(type)));
   return {
     project: caller.projectId,
-    // Without this condition, events are counted from an index.
-    ...(kinds.length < eventResourceNames.length && { kinds }),
-    ...(query.type !== undefined && { types: words(query.type.toLowerCase()) }),
-    ...(resources !== undefined && { resources }),
+    ...(types.length < eventTypes.length && { types }),
+    ...(query.resource !== undefined && { resources: [...new Set(words(query.resource))].map(readResource) }),
     ...(caller.restriction !== null && { domain: caller.restriction.domainId }),
   };
 }
@@ -73,62 +81,34 @@ function readResource(text: string): { resource: string; id: number } {
 /** Rows per query if all rows must be filtered. */
 const batch = 500;
 
-/** Returns the number of matching events, for a token without restriction. */
-async function countEvents(db: Reader, filter: EventFilter, after: number): Promise<number> {
-  if (filter.resources !== undefined) return countWithin(db, filter, after, Number.MAX_SAFE_INTEGER);
-  let sum = 0;
-  for await (const { from, to } of eventWindows(db, after)) sum += await countWithin(db, filter, from, to);
-  return sum;
-}
-
-/** Returns the number of matching events with ids above `from`, up to `to`. */
-async function countWithin(db: Reader, filter: EventFilter, from: number, to: number): Promise<number> {
-  const { project, kinds, types, resources } = filter;
-  let query = db.selectFrom("event").where("project_id", "=", project).where("id", ">", from).where("id", "<=", to);
-  if (kinds !== undefined) query = query.where((row) => row.or(kinds.map((kind) => row("resource", "=", kind))));
-  if (types !== undefined)
-    query = query.where((row) =>
-      row.or(
-        types.map((type) =>
-          type.endsWith("*")
-            ? row(row.fn<string>("substr", ["type", row.lit(1), row.lit(type.length - 1)]), "=", type.slice(0, -1))
-            : row("type", "=", type),
-        ),
-      ),
-    );
-  if (resources !== undefined)
-    query = query.where((row) =>
-      row.or(resources.map((each) => row.and({ resource: each.resource, resource_id: each.id }))),
-    );
-  const row = await query.select((all) => all.fn.countAll<number>().as("count")).executeTakeFirstOrThrow();
-  return row.count;
-}
-
 /** Creates the handler of `GET /event` without a stream. */
 export function createEventList(feed: Feed, filterEvent: FilterEvent): ListHandler<typeof eventOperations.listEvents> {
-  /** Reads all matching events, because `filterEvent` cannot run in SQL. Only for restricted tokens, which see one domain. */
-  async function readFiltered(caller: Caller, filter: EventFilter, after: number): Promise<EventRow[]> {
-    const visible: EventRow[] = [];
-    for (let last = after; ; ) {
-      const rows = await feed.after(filter, last, batch);
+  /** Yields what a restricted token may see of matching events. `filterEvent` cannot run in SQL. */
+  async function* visible(caller: Caller, filter: EventFilter, range: EventRange): AsyncGenerator<EventRow> {
+    for (let next = range; ; ) {
+      const rows = await feed.find(filter, next, batch);
       for (const row of rows) {
         const part = filterEvent(caller, row);
-        if (part !== null) visible.push(part);
+        if (part !== null) yield part;
       }
-      if (rows.length < batch) return visible;
-      last = rows[batch - 1]?.id ?? last;
+      const last = rows[batch - 1];
+      if (last === undefined) return;
+      next = range.newest === true ? { ...next, before: last.id } : { ...next, after: last.id };
     }
   }
 
-  /** Reads the newest `limit` events after `start`, newest first: searches ever larger ranges below the newest event. */
-  async function readNewest(db: Reader, filter: EventFilter, start: number, limit: number): Promise<EventRow[]> {
-    const end = await feed.newest();
-    for (let size = 4 * limit; ; size *= 4) {
-      const from = Math.max(start, end - size);
-      const count = await countEvents(db, filter, from);
-      if (count < limit && from > start) continue;
-      return (await feed.after(filter, from, count)).slice(-limit).reverse();
-    }
+  async function find(caller: Caller, filter: EventFilter, range: EventRange, limit: number): Promise<EventRow[]> {
+    if (caller.restriction === null) return feed.find(filter, range, limit);
+    const rows: EventRow[] = [];
+    for await (const row of visible(caller, filter, range)) if (rows.push(row) === limit) break;
+    return rows;
+  }
+
+  async function count(db: Reader, caller: Caller, filter: EventFilter, after: number): Promise<number> {
+    if (caller.restriction === null) return countEvents(db, filter, after, mostCounted);
+    let sum = 0;
+    for await (const _ of visible(caller, filter, { after })) if (++sum === mostCounted) break;
+    return sum;
   }
 
   return {
@@ -137,20 +117,17 @@ export function createEventList(feed: Feed, filterEvent: FilterEvent): ListHandl
       const limit = query.limit ?? defaultLimit;
       const start = query.after ?? 0;
       const position = query.cursor === undefined ? start : Math.max(start, decodeCursor(query.cursor).id);
-      const filtered = caller.restriction === null ? null : await readFiltered(caller, filter, start);
-      const total = filtered?.length ?? (await countEvents(db, filter, start));
-      if (query.newest === true) {
-        if (query.cursor !== undefined) throw queryError("cursor", "cursor cannot be given with newest.");
-        const newest = filtered?.slice(-limit).reverse() ?? (await readNewest(db, filter, start, limit));
-        return { items: newest.map((row) => JSON.parse(printEvent(row)) as Event), total, next: null };
-      }
-      const rows = filtered?.filter((row) => row.id > position) ?? (await feed.after(filter, position, limit + 1));
+      const newest = query.newest === true;
+      if (newest && query.cursor !== undefined) throw queryError("cursor", "cursor cannot be given with newest.");
+      const total = await count(db, caller, filter, start);
+      const rows = await find(caller, filter, { after: position, newest }, limit + 1);
       const items = rows.slice(0, limit);
       const last = items.at(-1);
+      const hasNext = !newest && rows.length > limit && last !== undefined;
       return {
         items: items.map((row) => JSON.parse(printEvent(row)) as Event),
         total,
-        next: rows.length > limit && last !== undefined ? encodeCursor({ id: last.id }) : null,
+        next: hasNext ? encodeCursor({ id: last.id }) : null,
       };
     },
   };

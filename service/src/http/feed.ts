@@ -6,7 +6,8 @@
 import type { Clock } from "../base/clock.ts";
 import { ApiError } from "../base/error.ts";
 import type { Log } from "../base/log.ts";
-import type { EventFilter, EventRow, Feed } from "../engine/event.ts";
+import type { Feed } from "../engine/event.ts";
+import type { EventFilter, EventRow } from "../engine/eventquery.ts";
 import { type EventQuery, type FilterEvent, filterOf, printEvent } from "./events.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Caller } from "./handler.ts";
@@ -177,7 +178,7 @@ function follow(
     while (!ended) {
       hasNews = false;
       const newest = await feed.newest();
-      const rows = await feed.after(filter, last, batch);
+      const rows = await feed.find(filter, { after: last }, batch);
       // The event of its deletion wakes the streams of a token. Checked after reading, so that this event is not sent.
       await authenticate(token, address);
       for (const row of rows) {

@@ -1,29 +1,28 @@
 /** SQL that reads the events of a webhook and creates a delivery for each. */
 import { type ExpressionBuilder, sql } from "kysely";
-import { typesFit } from "../engine/event.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
 import type { DeliveryRow } from "./table.ts";
 
 /** Events of one project with ids above `after` up to `until`. */
-export interface EventRange {
+export interface EnqueueRange {
   readonly project: number;
-  /** Event types, `prefix.*` allowed; null: all. */
+  /** Null: all. */
   readonly types: readonly string[] | null;
   readonly after: number;
   readonly until: number;
 }
 
-const inRange = (row: ExpressionBuilder<Tables, "event">, { project, types, after, until }: EventRange) =>
+const inRange = (row: ExpressionBuilder<Tables, "event">, { project, types, after, until }: EnqueueRange) =>
   row.and([
     row("event.project_id", "=", project),
     row("event.id", ">", after),
     row("event.id", "<=", until),
-    ...(types === null ? [] : [typesFit(row, types)]),
+    ...(types === null ? [] : [row.or(types.map((type) => row("event.type", "=", type)))]),
   ]);
 
 /** Returns the ids of the first events of the range, at most `limit`. */
-export async function findEvents(db: Reader, range: EventRange, limit: number): Promise<number[]> {
+export async function findEventIds(db: Reader, range: EnqueueRange, limit: number): Promise<number[]> {
   const query = db.selectFrom("event").select("id");
   const rows = await query
     .where((row) => inRange(row, range))
@@ -37,7 +36,7 @@ export async function findEvents(db: Reader, range: EventRange, limit: number): 
 export async function insertDeliveries(
   tx: Tx,
   webhook: number,
-  range: EventRange,
+  range: EnqueueRange,
   now: number,
 ): Promise<DeliveryRow[]> {
   const rows = await tx

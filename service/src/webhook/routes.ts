@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Sender } from "../drivers/webhook/interface.ts";
-import { newestEventId } from "../engine/event.ts";
+import { newestEventId } from "../engine/eventquery.ts";
 import type { Reconciler } from "../engine/flow.ts";
 import { requestReconcile } from "../engine/task.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";

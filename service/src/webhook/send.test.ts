@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Answer } from "../drivers/webhook/interface.ts";
-import type { EventRow } from "../engine/event.ts";
+import type { EventRow } from "../engine/eventquery.ts";
 import { createQueue, findDue } from "./model/queue.ts";
 import { createSends } from "./send.ts";
 import type { DeliveryRow, WebhookRow } from "./table.ts";

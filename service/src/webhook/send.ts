@@ -9,7 +9,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Answer, Sender } from "../drivers/webhook/interface.ts";
-import type { EventRow } from "../engine/event.ts";
+import type { EventRow } from "../engine/eventquery.ts";
 import type { Queue } from "./model/queue.ts";
 import type { Result } from "./outcome.ts";
 import type { DeliveryRow, WebhookRow } from "./table.ts";

@@ -8,14 +8,16 @@
  * finds what can be sent; `send.ts` sends it meanwhile. Rounds take at most half of the time, so that the API remains responsive.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { fittingTypes } from "@brume/api/event.ts";
 import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Sender } from "../drivers/webhook/interface.ts";
 import { hideCommit, type ObservedStore } from "../engine/commit.ts";
-import type { EventRow, Feed } from "../engine/event.ts";
+import type { Feed } from "../engine/event.ts";
+import type { EventRow } from "../engine/eventquery.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
-import { type EventRange, findEvents, insertDeliveries } from "./enqueue.ts";
+import { type EnqueueRange, findEventIds, insertDeliveries } from "./enqueue.ts";
 import { createQueue, findDue, isQuiet, type Queue } from "./model/queue.ts";
 import { everyType, maxWaiting } from "./model/rules.ts";
 import { type Recorded, type Report, type Result, record } from "./outcome.ts";
@@ -67,7 +69,7 @@ const day = 24 * 3_600_000;
 /** What one webhook enqueues in this round: the events of the range, or none if it is null; then its cursor is advanced. */
 interface Enqueue {
   readonly webhook: number;
-  readonly range: EventRange | null;
+  readonly range: EnqueueRange | null;
   readonly cursor: number;
   /** First event that was deleted before it was enqueued (up to `cursor`), or null. */
   readonly lostFrom: number | null;
@@ -123,8 +125,9 @@ export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
     const limit = capacityOf(queue);
     const types = JSON.parse(webhook.types) as string[];
     const until = Math.min(newest, after + maxScanned);
-    const range = { project: webhook.project_id, types: types.includes(everyType) ? null : types, after, until };
-    const ids = await findEvents(store.read, range, limit);
+    const selected = types.includes(everyType) ? null : fittingTypes(types);
+    const range = { project: webhook.project_id, types: selected, after, until };
+    const ids = await findEventIds(store.read, range, limit);
     const last = ids.at(-1);
     const cursor = ids.length === limit && last !== undefined ? last : until;
     if (last !== undefined) return { webhook: webhook.id, range: { ...range, until: last }, cursor, lostFrom: null };
