@@ -8,7 +8,7 @@ import { ApiError, ConnectionError, isPassing } from "./transport.ts";
 
 /** Content of a file: a `File` or `Blob`, or a stream from its beginning. */
 export type UploadSource = Blob | AsyncIterable<Uint8Array>;
-/** The image to create, or the id of one whose upload continues. `Size` is needed for a stream. */
+/** The image to create, or the id of one whose upload continues. A stream needs `Size`, and must have exactly so many bytes. */
 export type UploadTarget = Body<typeof imageOperations.createImage> | { readonly ID: number };
 
 /** Options of `uploadImage`. */
@@ -46,18 +46,33 @@ const defaultPatience = 600_000;
 interface Reader {
   /** Bytes of the source; null: unknown. */
   readonly size: number | null;
-  take(from: number, length: number): Promise<Blob | Uint8Array<ArrayBuffer>>;
+  /** `isLast`: the source must end after this part. Throws `TypeError` if the source has less or more bytes. */
+  take(from: number, length: number, isLast: boolean): Promise<Blob | Uint8Array<ArrayBuffer>>;
+  /** Ends a stream before its end. */
+  close(): Promise<void>;
 }
 
 function openSource(source: UploadSource): Reader {
   if (source instanceof Blob)
-    return { size: source.size, take: async (from, length) => source.slice(from, from + length) };
+    return {
+      size: source.size,
+      take: async (from, length) => source.slice(from, from + length),
+      close: async () => {},
+    };
   const parts = source[Symbol.asyncIterator]();
   let start = 0;
   let held = new Uint8Array(0);
+  /** Reads on, and returns true if no byte follows. */
+  async function isAtEnd(): Promise<boolean> {
+    for (;;) {
+      const next: IteratorResult<Uint8Array, unknown> = await parts.next();
+      if (next.done === true) return true;
+      if (next.value.length > 0) return false;
+    }
+  }
   return {
     size: null,
-    async take(from, length) {
+    async take(from, length, isLast) {
       if (from < start) throw new TypeError("the stream cannot be read again from an earlier position");
       const chunks = [held];
       let end = start + held.length;
@@ -77,7 +92,12 @@ function openSource(source: UploadSource): Reader {
       }
       held = held.subarray(from - start);
       start = from;
+      if (isLast && (held.length > length || !(await isAtEnd())))
+        throw new TypeError(`the stream has more than ${from + length} bytes`);
       return held.subarray(0, length);
+    },
+    async close() {
+      await parts.return?.();
     },
   };
 }
@@ -89,14 +109,28 @@ const isInterruption = (error: unknown): boolean =>
     error.code !== "no_capacity" &&
     (isPassing(error) || error.status === 408 || error.code === "upload_conflict"));
 
-/** Uploads the file. Resolves to the image when all content was received; it is then checked and converted. */
+/** Uploads the file, and closes a stream. Resolves to the image when all content was received; it is then checked and converted. */
 export async function uploadFile(
   calls: UploadCalls,
   target: UploadTarget,
   source: UploadSource,
-  { onProgress, signal, patience = defaultPatience }: UploadOptions = {},
+  options: UploadOptions = {},
 ): Promise<Image> {
   const reader = openSource(source);
+  try {
+    return await send(calls, target, reader, options);
+  } finally {
+    // An error of the upload is not replaced by one of the end of its source.
+    await reader.close().catch(() => undefined);
+  }
+}
+
+async function send(
+  calls: UploadCalls,
+  target: UploadTarget,
+  reader: Reader,
+  { onProgress, signal, patience = defaultPatience }: UploadOptions,
+): Promise<Image> {
   let image = await begin(calls, target, reader, signal);
   let size: number = sizes.first;
   let failures = 0;
@@ -109,7 +143,7 @@ export async function uploadFile(
     signal?.throwIfAborted();
     try {
       const length = Math.min(size, whole - from);
-      const part = await reader.take(from, length);
+      const part = await reader.take(from, length, from + length === whole);
       const begun = calls.now();
       image = await calls.write(id, part, `bytes ${from}-${from + length - 1}/${whole}`, signal);
       const took = calls.now() - begun;
