@@ -275,12 +275,21 @@ test("waitFor reads until the condition is true", async () => {
 
 test("waiting ends at its timeout, and the error contains the last state of the object", async () => {
   const newServer = { ...examples.readRecord?.answer, State: "New" };
-  const { client } = script([json(newServer), json(newServer)]);
+  const { client, slept } = script([json(newServer), json(newServer), json(newServer)]);
   await assert.rejects(client.waitFor("readRecord", { path: { id: 8 } }, { timeout: 200 }), (error) => {
     assert.ok(error instanceof WaitError);
     assert.deepEqual(error.last, newServer);
     return true;
   });
+  assert.deepEqual(slept, [100, 100]);
+});
+
+test("waiting reads once more at its timeout", async () => {
+  const record = examples.readRecord?.answer;
+  const newRecord = { ...record, State: "New" };
+  const { client, slept } = script([json(newRecord), json(newRecord), json(record)]);
+  assert.deepEqual(await client.waitFor("readRecord", { path: { id: 8 } }, { timeout: 200 }), record);
+  assert.deepEqual(slept, [100, 100]);
 });
 
 test("waitFor reports the progress of an action until it has ended", async () => {

@@ -64,7 +64,7 @@ export interface WaitClock {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** Reads an object repeatedly until `until` returns true, and returns it. Throws `WaitError` after `timeout`. */
+/** Reads an object repeatedly until `until` returns true, and returns it. Reads a last time at `timeout`, then throws `WaitError`. */
 export async function waitUntil<A>(
   what: string,
   read: () => Promise<A>,
@@ -81,8 +81,9 @@ export async function waitUntil<A>(
       shown = text;
     }
     if (until(answer)) return answer;
-    if (now() + pause > end) throw new WaitError(what, timeout, answer);
-    await sleep(pause, signal);
+    const left = end - now();
+    if (left <= 0) throw new WaitError(what, timeout, answer);
+    await sleep(Math.min(pause, left), signal);
   }
 }
 
