@@ -103,6 +103,10 @@ test("a file changes nothing that it does not name, and takes over objects with 
     "Domains:\n  - Name: OWN.example.\n    Records:\n      - { Type: a, Name: own.example., IP: 192.0.2.1 }\n";
   const wrong = await planOf(file(text));
   assert.match(wrong.err, /cloud\.yaml:4:17: .*Type must be one of A, AAAA/);
+  const number = await planOf(file(text.replace("Type: a", "Type: 5")));
+  assert.match(number.err, /cloud\.yaml:4:17: .*Type must be one of A, AAAA[^.]*\.\n/);
+  const missing = await planOf(file(text.replace("Type: a, ", "")));
+  assert.match(missing.err, /Type must be one of A, AAAA[^.]*\. It is missing\.\n/);
   const plain = text.replace("Type: a", "Type: A");
   await requireNothing(file(plain));
   const labelled = `Label: one\n${plain}`;

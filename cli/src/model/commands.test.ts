@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { contract } from "@brume/api/contract.ts";
 import { allCommands } from "../run.ts";
 import { closest, distance } from "./closest.ts";
-import { kindOfMissing } from "./kinds.ts";
+import { type Kind, kindOfField, kindOfMissing, listHint } from "./kinds.ts";
 import { flagsOf, parseLine, usageOf } from "./parse.ts";
 import { parseValue, UsageError } from "./values.ts";
 import { fields, flags, nouns, synonyms, words } from "./wording.ts";
@@ -35,6 +35,17 @@ test("every required field of a request is an argument or a flag, and flags of a
     for (const field of body?.required ?? [])
       assert.ok(taken.includes(field) || command.body?.[field] !== undefined, `${command.words.join(" ")}: ${field}`);
   }
+});
+
+test("the list of each kind has a command, and networks without a kind have two", () => {
+  const known = new Set(commands.map((command) => `brume ${command.words.join(" ")}`));
+  const kinds = new Set<Kind>([...Object.values(kindOfMissing), ...Object.values(kindOfField)]);
+  const named = [...kinds].flatMap((kind) => listHint(kind).match(/brume [a-z-]+ [a-z]+/g) ?? [kind]);
+  assert.deepEqual(
+    named.filter((one) => !known.has(one)),
+    [],
+  );
+  assert.equal(listHint("any-network"), "brume network list and brume public-network list show all of them.");
 });
 
 test("words of other command lines lead to commands that exist", () => {

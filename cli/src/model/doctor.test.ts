@@ -29,4 +29,7 @@ test("a certificate is a problem when its last days have come, in proportion if 
   const judge = (valid: number, left: number) => judgeCertificate(0, valid * day, (valid - left) * day).State;
   assert.deepEqual([judge(90, 30), judge(90, 13), judge(90, -1)], ["ok", "problem", "problem"]);
   assert.deepEqual([judge(6, 2), judge(6, 0.5), judge(365, 20)], ["ok", "problem", "ok"]);
+  const detail = (left: number) => judgeCertificate(0, 90 * day, (90 - left) * day).Detail;
+  assert.equal(detail(2.5), "The certificate expires in 2 days.");
+  assert.equal(detail(-2.5), "The certificate has expired.");
 });

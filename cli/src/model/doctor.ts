@@ -49,9 +49,14 @@ const day = 86_400_000;
 
 /** Judges how long a certificate is still valid; times in ms since 1970. A short one is renewed when a third of its time is left. */
 export function judgeCertificate(from: number, to: number, now: number): Finding {
-  const detail = `The certificate expires in ${Math.floor((to - now) / day)} days.`;
+  const detail =
+    to <= now ? "The certificate has expired." : `The certificate expires in ${Math.floor((to - now) / day)} days.`;
   if (to - now >= Math.min(14 * day, (to - from) / 6)) return ok("Certificate", detail);
-  return problem("Certificate", detail, "Renew it: the service reads changed files of BRUME_TLS_CERT by itself.");
+  return problem(
+    "Certificate",
+    detail,
+    "Renew the files of BRUME_TLS_CERT; the service reads them again by itself. For a certificate of an authority see docs/certificates.md.",
+  );
 }
 
 /** Judges whether the running service is that of the installed code. `started` and `changed` in ms since 1970; null: unknown. */

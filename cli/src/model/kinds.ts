@@ -49,11 +49,12 @@ export const kindOfField: Readonly<Record<string, Kind>> = {
   ProjectID: "project",
 };
 
-/** Returns the sentence with the command that lists a kind. `parent`: the domain of a record, the network of a tunnel. */
+/** Returns the sentence with the commands that list a kind. `parent`: the domain of a record, the network of a tunnel. */
 export function listHint(kind: Kind, parent?: string | number): string {
   if (kind === "record") return `brume record list ${parent ?? "DOMAIN"} shows all of them.`;
   if (kind === "tunnel") return `brume vpn status ${parent ?? "NETWORK"} shows all of them.`;
-  return kind === "id" ? "" : `brume ${kind === "any-network" ? "network" : kind} list shows all of them.`;
+  if (kind === "any-network") return "brume network list and brume public-network list show all of them.";
+  return kind === "id" ? "" : `brume ${kind} list shows all of them.`;
 }
 
 /** How a kind is listed. */

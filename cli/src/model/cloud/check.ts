@@ -48,13 +48,11 @@ function choose(forms: readonly Shape[], value: unknown, path: Path): Shape | Pr
   }
   const types = forms.map(({ properties }) => properties?.["Type"]?.const ?? "");
   const index = types.findIndex((one) => one === value["Type"]);
-  const given = typeof value["Type"] === "string" ? suggest(value["Type"], types) : "It is missing.";
-  return (
-    forms[index] ?? {
-      path: value["Type"] === undefined ? path : [...path, "Type"],
-      message: `${field([...path, "Type"])} must be one of ${types.join(", ")}. ${given}`.trim(),
-    }
-  );
+  if (forms[index] !== undefined) return forms[index];
+  const message = `${field([...path, "Type"])} must be one of ${types.join(", ")}.`;
+  if (value["Type"] === undefined) return { path, message: `${message} It is missing.` };
+  const hint = typeof value["Type"] === "string" ? suggest(value["Type"], types) : "";
+  return { path: [...path, "Type"], message: `${message} ${hint}`.trim() };
 }
 
 function checkText(shape: Shape, value: string, path: Path): Problem[] {
