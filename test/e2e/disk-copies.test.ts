@@ -7,15 +7,19 @@ import { createServerApiFixture } from "../support/serverapifixture.ts";
 onSqlite("disk copies", (harness) => {
   const fixture = createServerApiFixture(harness);
 
-  test("can be created of a server that is on or off, and are removed together", async () => {
+  test("can be created of a server that is on or off, and removed; the audit has each request", async () => {
     const { ID: ServerID } = await fixture.server();
     // A simulated server has no folder.
     assert.deepEqual(await harness.client.createDiskCopy({ body: { ServerID } }), { ServerID, Folder: null });
     await fixture.act(ServerID, { Type: "PowerOff" });
     assert.deepEqual(await harness.client.createDiskCopy({ body: { ServerID } }), { ServerID, Folder: null });
     await harness.client.deleteDiskCopies({});
-    const rows = await harness.client.listAudit({ query: { limit: 10 } });
-    assert.ok(rows.some(({ Operation }) => Operation === "createDiskCopy"));
+    const audit = await harness.client.listAudit({ query: { limit: 10 } });
+    const own = audit.filter(({ Operation }) => Operation.includes("DiskCop"));
+    assert.deepEqual(
+      own.map(({ Operation, Status }) => `${Operation} ${Status}`),
+      ["deleteDiskCopies 200", "createDiskCopy 200", "createDiskCopy 200"],
+    );
   });
 
   test("need an existing server, a working driver and the scope", async () => {
@@ -29,5 +33,8 @@ onSqlite("disk copies", (harness) => {
     await harness.client.createDiskCopy({ body: { ServerID } }, { dryRun: true });
     const response = await harness.request("POST /disk-copy", { ServerID });
     assert.equal(response.code, "engine_unavailable", response.text);
+    harness.brume.machines.fail("releaseDisks", 1);
+    await harness.client.deleteDiskCopies({}, { dryRun: true });
+    await refused(harness.client.deleteDiskCopies({}), "engine_unavailable");
   });
 });

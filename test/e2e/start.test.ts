@@ -51,7 +51,9 @@ async function start(folder: string, options: { terminal?: boolean; token?: stri
     env,
     printed: () => printed,
     async end() {
-      const [, pid = ""] = /"pid":(\d+),"msg":"ready"|"pid":(\d+)/.exec(printed) ?? [];
+      const [, pid] = /"pid":(\d+),"msg":"ready"/.exec(printed) ?? [];
+      // The process 0 would be the group of this process.
+      assert.ok(pid, printed);
       const ended = once(child, "close");
       process.kill(Number(pid), "SIGTERM");
       await ended;

@@ -18,7 +18,7 @@ import { bootMark, makeBootDisk } from "./bootdisk.ts";
 import { tellConsoleStories } from "./consolestory.ts";
 import { halvesOf, startPing } from "./halves.ts";
 import { createServerHost, type ServerHost, hindrance as serverHindrance } from "./serverhost.ts";
-import { tellUploadStory, uploadDisk } from "./uploadstory.ts";
+import { checkInterruptedUpload, uploadDisk } from "./uploadkills.ts";
 
 const hindrance = serverHindrance ?? (whyNot("grub-mkimage", "debugfs") || null);
 if (hindrance !== null) console.log(`the two processes of the service: not tried, ${hindrance}`);
@@ -119,7 +119,7 @@ describe("two processes", { skip: hindrance ?? false, concurrency: false }, () =
       });
       await answers();
     };
-    await tellUploadStory(host, disk, { killAgent: () => kill(agent), killControl: () => kill(control) });
+    await checkInterruptedUpload(host, disk, { killAgent: () => kill(agent), killControl: () => kill(control) });
     await assertWell("after-uploads");
   });
 
