@@ -58,8 +58,8 @@ export const waitFors = ["Power", "Ssh", "Guest"] as const;
 /** Condition that completes a boot. */
 export type WaitFor = (typeof waitFors)[number];
 
-/** Server state as the rules see it: `Active` as on or off, or one of the other states. */
-export type ServerStanding = "on" | "off" | "Blocked" | "Deleting" | "Failed";
+/** The server state that decides whether an action is allowed: `on` or `off` for `Active`, otherwise the state. */
+export type EffectiveState = "on" | "off" | "Blocked" | "Deleting" | "Failed";
 
 /**
  * What happens to an action in a state. `run`: it is queued and runs; `same`: it is queued and completes without a change; `no`: it is
@@ -73,7 +73,7 @@ export type ServerRequest = Exclude<ActionType, "Create"> | "Image";
 const onlyActive = { on: "run", off: "run", Blocked: "no", Deleting: "no", Failed: "no" } as const;
 
 /** By request and by the state that the server will have when the action starts; `New` counts as on. */
-export const actionVerdicts: Readonly<Record<ServerRequest, Readonly<Record<ServerStanding, ActionVerdict>>>> = {
+export const actionVerdicts: Readonly<Record<ServerRequest, Readonly<Record<EffectiveState, ActionVerdict>>>> = {
   PowerOn: { ...onlyActive, on: "same" },
   PowerOff: { ...onlyActive, off: "same" },
   PowerReboot: { ...onlyActive, off: "no" },
@@ -101,7 +101,7 @@ export const cancelable: readonly ActionType[] = [
 ];
 
 /** State of the server after a completed action. A type that is absent leaves the state unchanged. */
-export const actionOutcomes: Readonly<Partial<Record<ActionType, ServerStanding>>> = {
+export const actionOutcomes: Readonly<Partial<Record<ActionType, EffectiveState>>> = {
   Create: "on",
   Copy: "on",
   Rebuild: "on",

@@ -1,4 +1,4 @@
-/** Converts names of objects to ids. A text of digits is an id, unless an object has it as its name. */
+/** Converts names of objects to ids. A text of at most ten digits is an id, also if an object has it as its name. */
 import type { Client } from "@brume/api/client.ts";
 import { closest } from "./model/closest.ts";
 import { type Kind, type Listing, listHint, listings } from "./model/kinds.ts";

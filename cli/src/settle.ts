@@ -74,6 +74,7 @@ async function waitForGroup(wait: Wait, answer: Row): Promise<unknown> {
     };
     ended.push(await waitForServer({ ...wait, progress: counted }, ID));
   }
+  // Groups have no read. Each creation has completed, so the group is `Active` (docs/spec.md#server-group-states).
   return { ...answer, State: "Active", Servers: ended };
 }
 

@@ -59,7 +59,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await page.reload();
       const input = page.getByLabel("Choose the same file to continue");
       await input.setInputFiles(fileOf(randomBytes(3_000_000)));
-      await page.getByText("This is another file").waitFor();
+      await page.getByText("This file differs").waitFor();
       release();
       await page.getByLabel("Choose the same file to continue").setInputFiles(fileOf(disk));
       await page.getByRole("row", { name: /^mine Failed/ }).waitFor();

@@ -1,6 +1,7 @@
 /**
- * How many round trips to PostgreSQL a request costs. Each waits for the network, and the next commit waits for all of them. A new one in a
- * change here fails: send the statement together with others, without awaiting its result (`send`, `reserveEarly`, `Promise.all`).
+ * How many round trips to PostgreSQL a request costs. Each waits for the network, and the next commit waits for all of them. If a
+ * change adds a round trip, this test fails. Send the statement together with others, without awaiting its result (`send`, `reserveEarly`,
+ * `Promise.all`).
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -69,12 +70,12 @@ onPostgres("round trips of a request", (harness) => {
       // The first request may read what the service then keeps.
       await act(body);
       const all: Sent[] = [];
-      const isOver = () => all.every((sent) => sent.trips > trips);
-      for (let tried = 0; tried < tries && isOver(); tried++) {
+      const exceeds = () => all.every((sent) => sent.trips > trips);
+      for (let tried = 0; tried < tries && exceeds(); tried++) {
         while (!(await isIdle())) await sleep(20);
         all.push(...(await listSent(`insert into "${table}"`, () => act(body))));
       }
       const [least] = all.sort((one, other) => one.trips - other.trips);
-      assert.ok(!isOver(), `${least?.trips} round trips, which begin with ${least?.starts.join("\n")}`);
+      assert.ok(!exceeds(), `${least?.trips} round trips, which begin with ${least?.starts.join("\n")}`);
     });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chart, formatMetrics } from "./metrics.ts";
 
-test("a chart has one letter per step, and a blank where nothing was measured", () => {
+test("a chart has one character per step, and a blank where nothing was measured", () => {
   assert.equal(chart([0, 50, null, 100]), "▁▅ █");
   assert.equal(chart([0, 0]), "▁▁");
   assert.equal(chart([null]), " ");

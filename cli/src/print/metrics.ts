@@ -4,8 +4,8 @@ import { align, cell } from "./table.ts";
 
 const units = ["B", "kB", "MB", "GB", "TB"];
 const bars = "▁▂▃▄▅▆▇█";
-/** Width of a chart in letters. */
-const mostBars = 40;
+/** Width of a chart in characters. */
+const chartWidth = 40;
 
 /** Returns bytes per second with a unit: `1.5 MB/s`. */
 export function rate(bytes: number | null): string {
@@ -38,17 +38,17 @@ const rows: readonly (readonly [
 const meanOf = (values: readonly number[]) =>
   values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** Returns one letter per step, or per several steps: its height is the mean, relative to the maximum. No measurement is a blank. */
-export function chart(series: readonly (number | null)[], most: number = mostBars): string {
+/** Returns one character per step, or per several steps: its height is the mean, relative to the maximum. No measurement is a blank. */
+export function chart(series: readonly (number | null)[], most: number = chartWidth): string {
   const known = series.filter((value) => value !== null);
   const top = Math.max(...known, 0);
   const size = Math.max(1, Math.ceil(series.length / most));
-  const letters: string[] = [];
+  const characters: string[] = [];
   for (let start = 0; start < series.length; start += size) {
     const mean = meanOf(series.slice(start, start + size).filter((value) => value !== null));
-    letters.push(mean === null ? " " : (bars[top === 0 ? 0 : Math.round((mean / top) * (bars.length - 1))] ?? " "));
+    characters.push(mean === null ? " " : (bars[top === 0 ? 0 : Math.round((mean / top) * (bars.length - 1))] ?? " "));
   }
-  return letters.join("");
+  return characters.join("");
 }
 
 /** Returns a table with the last value, mean and maximum of each series, and its chart from the earliest to the last time. */

@@ -1,5 +1,5 @@
 /** What servers and actions look like: states, steps, and which action is possible now, from the state table of the contract. */
-import { type Action, actionVerdicts, type ServerRequest, type ServerStanding } from "@brume/api/action.ts";
+import { type Action, actionVerdicts, type EffectiveState, type ServerRequest } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
 import type { Texts } from "../texts/en.ts";
 import type { Format } from "../texts/format.ts";
@@ -18,7 +18,7 @@ export function serverState(server: Server, t: Texts): { readonly tone: Tone; re
   return { tone: State === "Failed" ? "bad" : "warn", word: words[State] };
 }
 
-const standingOf = ({ State, IsPowerOn }: Server): ServerStanding => {
+const effectiveState = ({ State, IsPowerOn }: Server): EffectiveState => {
   if (State === "Active") return IsPowerOn ? "on" : "off";
   if (State === "New") return "on";
   return State === "NeedMoney" ? "Blocked" : State;
@@ -26,7 +26,7 @@ const standingOf = ({ State, IsPowerOn }: Server): ServerStanding => {
 
 /** Returns why the request would be rejected now, or would change nothing; undefined: it is possible. */
 export function whyNot(server: Server, request: ServerRequest, t: Texts): string | undefined {
-  const verdict = actionVerdicts[request][standingOf(server)];
+  const verdict = actionVerdicts[request][effectiveState(server)];
   if (request === "Delete" && server.IsProtected) return t.server.deleteProtected;
   return verdict === "no" || verdict === "same" || verdict === "done"
     ? t.servers.notNow(serverState(server, t).word)

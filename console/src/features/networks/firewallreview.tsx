@@ -1,4 +1,4 @@
-/** Shows what would change by a dry run, and applies it: for good, or until a confirmation is missing. */
+/** Shows by a dry run what the new rules change. Applies them permanently, or until the time for their confirmation has passed. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
@@ -51,7 +51,7 @@ export function FirewallReview({ id, base, set, onClose, onDone }: ReviewProps) 
     },
     {
       done: (made) => (made === null ? undefined : within === null ? t.firewall.applied : t.firewall.appliedOnTrial),
-      // Rules on trial have their own way back.
+      // Rules on trial are restored by the service.
       undo: (made) =>
         made === null || within !== null
           ? undefined

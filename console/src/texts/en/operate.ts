@@ -60,7 +60,7 @@ export const operate = {
     resume: "Continue",
     resumeOf: (name: string) => `Continue ${name}`,
     sameFile: "Choose the same file to continue",
-    otherFile: "This is another file than the one whose upload was begun.",
+    otherFile: "This file differs from the one whose upload was started.",
   },
   audit: {
     about: "Every requested change, accepted or rejected, with its token and address. Newest first.",
@@ -82,7 +82,8 @@ export const operate = {
     about: "Each event is sent to these addresses, signed and in order.",
     create: "Add webhook",
     url: "Address",
-    urlHint: "Gets a POST for each event, and accepts it by a status of 200 to 299 within 10 seconds.",
+    urlHint:
+      "The address receives a POST for each event. It accepts an event with a status of 200 to 299 within 10 seconds.",
     types: "Events",
     allTypes: "All events are sent. Select kinds to send only those.",
     someTypes: "Only events of these kinds are sent.",

@@ -10,8 +10,8 @@ import {
   actionTypes,
   actionVerdicts,
   cancelable,
+  type EffectiveState,
   type ServerRequest,
-  type ServerStanding,
 } from "@brume/api/action.ts";
 import { ApiError } from "../../base/error.ts";
 
@@ -34,16 +34,16 @@ const types = new Map(actionTypes.map((type) => [flowName(type), type]));
 export const actionTypeOf = (flow: string): ActionType | null => types.get(flow) ?? null;
 
 /** Returns the state of the server after all tasks of the queue have succeeded. */
-export function stateAfter(server: ServerState, queue: Queue): ServerStanding {
+export function stateAfter(server: ServerState, queue: Queue): EffectiveState {
   const { state, is_on } = server;
-  const now: ServerStanding = state === "New" ? "on" : state === "Active" ? (is_on === 1 ? "on" : "off") : state;
+  const now: EffectiveState = state === "New" ? "on" : state === "Active" ? (is_on === 1 ? "on" : "off") : state;
   return queue.reduce((state, { name }) => {
     const type = actionTypeOf(name);
     return (type === null ? undefined : actionOutcomes[type]) ?? state;
   }, now);
 }
 
-const words: Readonly<Record<ServerStanding, string>> = {
+const words: Readonly<Record<EffectiveState, string>> = {
   on: "Active and on",
   off: "Active and off",
   Blocked: "Blocked",
