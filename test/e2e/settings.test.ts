@@ -37,9 +37,23 @@ test("descriptions name documents without Markdown", async () => {
   for (const [name, text] of about) assert.doesNotMatch(text, /\]\(|\*\*/, name);
 });
 
-test("the console has a Russian meaning of every setting, with the same code and documents", async () => {
+test("descriptions show the range of an integer, except of a choice of two", async () => {
+  const all = await brume.client.listSettings({});
+  const about = new Map(all.map(({ Variable, Description }) => [Variable, Description]));
+  assert.match(about.get("BRUME_CPU_OVERCOMMIT") ?? "", /\. Range: 1 to 64$/);
+  assert.match(about.get("BRUME_WIREGUARD_PORT") ?? "", /\. Range: 1024 to 65535$/);
+  assert.match(about.get("BRUME_SERVER_PACKETS") ?? "", /\. Range: 100 to 100,000,000$/);
+  assert.doesNotMatch(about.get("BRUME_PROCESSES") ?? "", /Range/);
+});
+
+test("the console has a Russian meaning of every setting, with the same code, documents and ranges", async () => {
   const marks = (text: string): string[] => [...text.matchAll(/`[^`]+`|docs\/\w+\.md/g)].map(([mark]) => mark).sort();
+  const rangeOf = (text: string): string[] =>
+    (/(?:Range|Диапазон): (.*)$/.exec(text)?.[1]?.split(/ to | до /) ?? []).map((end) => end.replaceAll(/\D/g, ""));
   assert.deepEqual(Object.keys(settingMeanings), settingNames);
-  for (const { Variable, Description } of await brume.client.listSettings({}))
-    assert.deepEqual(marks(settingMeanings[Variable] ?? ""), marks(Description), Variable);
+  for (const { Variable, Description } of await brume.client.listSettings({})) {
+    const meaning = settingMeanings[Variable] ?? "";
+    assert.deepEqual(marks(meaning), marks(Description), Variable);
+    assert.deepEqual(rangeOf(meaning), rangeOf(Description), Variable);
+  }
 });

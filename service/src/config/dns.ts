@@ -50,6 +50,8 @@ function readName(value: string): string | null {
 
 const keyName = (value: string): string => value.toLowerCase().replace(/\.$/, "");
 
+const algorithms: readonly string[] = ["hmac-sha1", "hmac-sha256", "hmac-sha384", "hmac-sha512"];
+
 /**
  * Parses a key as in `kdig -y`, `hmac-sha256:transfer.brume:c2VjcmV0`, with an optional fourth part that restricts it to zones and
  * projects: `example.com+example.org+project/7`.
@@ -59,11 +61,11 @@ function parseKey(setting: string, value: string): TransferKey {
   const items = scope?.split("+") ?? [];
   const groups = items.flatMap((item) => /^project\/([1-9]\d{0,8})$/.exec(item)?.[1] ?? []).map(Number);
   const zones = items.filter((item) => !item.includes("/")).flatMap((item) => readName(item) ?? []);
-  const isKey = algorithm && name && secret && /^hmac-sha(1|256|384|512)$/.test(algorithm) && rest.length === 0;
+  const isKey = algorithm && name && secret && algorithms.includes(algorithm) && rest.length === 0;
   if (!isKey || zones.length + groups.length < items.length)
     throw new ConfigError(
       setting,
-      "hmac-sha256:NAME:BASE64, or hmac-sha256:NAME:BASE64:example.com+project/7 for some zones only, several with commas",
+      `ALGORITHM:NAME:BASE64 with ALGORITHM one of ${algorithms.join(", ")}, or ALGORITHM:NAME:BASE64:example.com+project/7 for some zones only, several with commas`,
       null,
     );
   return { algorithm, name: keyName(name), secret, only: scope === undefined ? null : { zones, groups } };
@@ -103,8 +105,8 @@ export function readDns({ read, readInteger }: Settings): DnsConfig {
   return {
     listen: parseEndpoint("BRUME_DNS_LISTEN", read("BRUME_DNS_LISTEN")),
     names,
-    rateLimit: readInteger("BRUME_DNS_RATE_LIMIT", 1_000_000),
-    queryLimit: readInteger("BRUME_DNS_QUERY_LIMIT", 10_000_000),
+    rateLimit: readInteger("BRUME_DNS_RATE_LIMIT"),
+    queryLimit: readInteger("BRUME_DNS_QUERY_LIMIT"),
     transfer: {
       addresses: parseList(read("BRUME_DNS_TRANSFER") ?? "").map((item) => checkBlock("BRUME_DNS_TRANSFER", item)),
       keys,

@@ -96,15 +96,15 @@ export function readNetwork({ read, readInteger, isSet }: Settings, locations: n
     ],
     nat,
     publicAddress,
-    wireguardPort: readInteger("BRUME_WIREGUARD_PORT", 65_535, 1024),
+    wireguardPort: readInteger("BRUME_WIREGUARD_PORT"),
     forwarders: parseList(read("BRUME_GUEST_DNS") ?? "").map((item) => {
       if (isIP(item)) return item;
       throw new ConfigError("BRUME_GUEST_DNS", "addresses of name servers with commas", item);
     }),
     limits: {
-      network: readInteger("BRUME_NETWORK_CONNECTIONS", 10_000_000, 100),
-      server: readInteger("BRUME_SERVER_CONNECTIONS", 10_000_000, 100),
-      packets: readInteger("BRUME_SERVER_PACKETS", 100_000_000, 100),
+      network: readInteger("BRUME_NETWORK_CONNECTIONS"),
+      server: readInteger("BRUME_SERVER_CONNECTIONS"),
+      packets: readInteger("BRUME_SERVER_PACKETS"),
     },
     opened: parseList(read("BRUME_GUEST_REACH") ?? "").map((item) => checkBlock("BRUME_GUEST_REACH", item)),
   };

@@ -1,7 +1,7 @@
 /** The output of `brume config`, and of the operation that lists settings: each with its value and source. */
 import { basename } from "node:path";
 import type { Sources } from "./file.ts";
-import { keyOf, type SettingName, settingNames, settings } from "./settings.ts";
+import { describeSetting, keyOf, type SettingName, settingNames, settings } from "./settings.ts";
 import type { Environment } from "./value.ts";
 
 /** A setting with its source: `default`, `variable`, or the line of the file. */
@@ -66,7 +66,7 @@ const plain = (text: string): string =>
 /** Returns all settings. Values of secrets, and paths of the host, are hidden. The service reads every setting when it starts. */
 export function showSettings(environment: Environment, places: SetPlaces): ShownSetting[] {
   return settingNames.map((name, index) => {
-    const { value = null, absent = null, secret = false, path = false, unit = "", meaning } = settings[name];
+    const { value = null, absent = null, secret = false, path = false, unit = "" } = settings[name];
     const place = places[name];
     const isSet = place !== undefined;
     const IsHidden = isSet && (secret || path);
@@ -82,7 +82,7 @@ export function showSettings(environment: Environment, places: SetPlaces): Shown
       Source: isSet ? (place === "" ? "Variable" : "File") : "Default",
       Place: place || null,
       NeedsRestart: true,
-      Description: plain(meaning),
+      Description: plain(describeSetting(name)),
     };
   });
 }

@@ -15,13 +15,15 @@ export interface Setting {
   readonly path?: true;
   /** Unit of the value. */
   readonly unit?: string;
+  /** The value is an integer from the first to the second number. */
+  readonly range?: readonly [least: number, most: number];
   readonly meaning: string;
 }
 
 const table = {
   BRUME_LISTEN: {
     value: "127.0.0.1:8080",
-    meaning: "address and port of the API",
+    meaning: "address and port of the API; a port alone means 127.0.0.1",
   },
   BRUME_TLS_CERT: {
     path: true,
@@ -72,26 +74,29 @@ const table = {
   },
   BRUME_LENIENT_HTTP: {
     value: "0",
+    range: [0, 1],
     meaning: "`1`: header lines may end with a bare LF",
   },
   BRUME_DNS_LISTEN: {
     value: "127.0.0.1:5353",
-    meaning: "address and port of the name server, UDP and TCP",
+    meaning: "address and port of the name server, UDP and TCP; a port alone means 127.0.0.1",
   },
   BRUME_DNS_NAMES: {
     value: "ns1.brume.internal",
     meaning:
-      "names in the automatic NS set. A domain counts as delegated when its parent zone names these. With a hidden primary, set the names of the public secondaries",
+      "names in the automatic NS set, 1 to 13. A domain counts as delegated when its parent zone names these. With a hidden primary, set the names of the public secondaries",
   },
   BRUME_DNS_RATE_LIMIT: {
     value: "200",
     unit: "responses/s",
+    range: [0, 1_000_000],
     meaning:
       "limit of equal responses to one /24 or /56; further ones are dropped or truncated. `0`: no limit. Loopback addresses have no limit",
   },
   BRUME_DNS_QUERY_LIMIT: {
     value: "20000",
     unit: "queries/s",
+    range: [0, 10_000_000],
     meaning:
       "limit of queries over UDP from one /24 or /56. Each 16th further query gets a truncated response, so that a real client can retry over TCP. The others are dropped. `0`: no limit. Loopback addresses have no limit",
   },
@@ -101,7 +106,7 @@ const table = {
   BRUME_DNS_TRANSFER_KEYS: {
     secret: true,
     meaning:
-      "TSIG keys that may transfer zones, `hmac-sha256:NAME:BASE64`. To limit a key to some zones, append them: `hmac-sha256:NAME:BASE64:example.com+example.org+project/7` (zone names, and all zones of a project)",
+      "TSIG keys that may transfer zones, `ALGORITHM:NAME:BASE64`. `ALGORITHM` is one of `hmac-sha1`, `hmac-sha256`, `hmac-sha384` and `hmac-sha512`. To limit a key to some zones, append them: `hmac-sha256:NAME:BASE64:example.com+example.org+project/7` (zone names, and all zones of a project)",
   },
   BRUME_DNS_NOTIFY: {
     meaning:
@@ -122,7 +127,7 @@ const table = {
   BRUME_PUBLIC_POOL: {
     value: "10.64.0.0/16",
     meaning:
-      "address blocks for public networks and for the addresses of their edge routers. Private blocks are translated to the host's address when packets leave the host (`BRUME_NAT`)",
+      "address blocks of /8 to /28 for public networks and for the addresses of their edge routers. Private blocks are translated to the host's address when packets leave the host (`BRUME_NAT`)",
   },
   BRUME_PUBLIC_POOL6: {
     meaning:
@@ -131,12 +136,12 @@ const table = {
   BRUME_SHARED_POOL: {
     absent: "`10.63.0.0/16`",
     meaning:
-      "block of the shared network, one per location. By default further locations get the next blocks outside the public pools: `10.65.0.0/16`, …",
+      "block of /8 to /29 for the shared network, one per location. By default further locations get the next blocks outside the public pools: `10.65.0.0/16`, …",
   },
   BRUME_NAT: {
     value: "always",
     meaning:
-      "when packets of a network with private addresses leave the host with the host's address. `always`; `outside-private`: only to destinations that are not private, for pools that the private networks around the host can route to; `never`: the pool is routed everywhere. Networks with public addresses are never translated",
+      "when packets of a network with private addresses leave the host with the host's address. `always`; `outside-private`: only to destinations that are not private (private: `10.0.0.0/8`, `100.64.0.0/10`, `169.254.0.0/16`, `172.16.0.0/12`, `192.168.0.0/16`), for pools that the private networks around the host can route to; `never`: the pool is routed everywhere. Networks with public addresses are never translated",
   },
   BRUME_PUBLIC_ADDRESS: {
     absent: "the host's",
@@ -145,6 +150,7 @@ const table = {
   },
   BRUME_WIREGUARD_PORT: {
     value: "51820",
+    range: [1024, 65_535],
     meaning: "UDP port of the first network with WireGuard; each further network gets the next free port",
   },
   BRUME_GUEST_DNS: {
@@ -161,18 +167,21 @@ const table = {
   BRUME_NETWORK_CONNECTIONS: {
     value: "65536",
     unit: "connections",
+    range: [100, 10_000_000],
     meaning:
       "limit of connections per network, at most a quarter of the host's table; see [Limits of a guest](#limits-of-a-guest)",
   },
   BRUME_SERVER_CONNECTIONS: {
     value: "16384",
     unit: "connections",
+    range: [100, 10_000_000],
     meaning:
       "limit of live connections per server in one network, IPv4 and IPv6 together; at most a quarter of the network's",
   },
   BRUME_SERVER_PACKETS: {
     value: "200000",
     unit: "packets/s",
+    range: [100, 100_000_000],
     meaning: "limit of packets that a server sends into one network",
   },
   BRUME_BACKUPS: {
@@ -182,28 +191,32 @@ const table = {
   BRUME_UPLOAD_HOURS: {
     value: "24",
     unit: "hours",
-    meaning:
-      "time that an upload of an image waits for more content, 1 to 168; then the image is deleted with what has arrived",
+    range: [1, 168],
+    meaning: "time that an upload of an image waits for more content; then the image is deleted with what has arrived",
   },
   BRUME_CPU_OVERCOMMIT: {
     value: "8",
     unit: "vCPUs per core",
+    range: [1, 64],
     meaning: "CPU overcommit ratio: vCPUs that may be allocated per core of the host",
   },
   BRUME_DISK_IOPS: {
     value: "20000",
     unit: "operations/s",
+    range: [0, 100_000_000],
     meaning:
       "limit of reads and writes of a server's disk; `0`: no limit. A change applies to running servers at the next start of the service",
   },
   BRUME_DISK_BANDWIDTH: {
     value: "1000",
     unit: "MB/s",
+    range: [0, 1_000_000],
     meaning: "limit of what a server's disk reads and writes; `0`: no limit. Applies in the same way",
   },
   BRUME_DISK_LOW: {
     value: "1000",
     unit: "MB",
+    range: [0, 100_000_000],
     meaning:
       "if less is free on the disk of the data folder, `/readyz`, `/metrics` and the log report a low disk; `0`: never",
   },
@@ -213,16 +226,19 @@ const table = {
   },
   BRUME_PROCESSES: {
     value: "2",
+    range: [1, 2],
     meaning:
       "as root, with real engines: `2`: an agent that drives the host, and a control plane that serves clients as the user `brume` without rights (see [security.md](security.md)). `1`: one process as root. Without root and with `BRUME_SIMULATE` it is always one process",
   },
   BRUME_SIMULATE: {
     value: "0",
+    range: [0, 1],
     meaning:
       "`1`: simulate servers and networks. No guest runs and no packet flows; the API behaves the same. DNS is real",
   },
   BRUME_REQUIRE_ENGINES: {
     value: "0",
+    range: [0, 1],
     meaning:
       "`1`: the service starts only if VMs and networks are real. Without it, a host that cannot run them gets simulated ones",
   },
@@ -235,6 +251,10 @@ const table = {
 type Table = typeof table;
 /** Names of the variables. */
 export type SettingName = keyof Table;
+/** Names of the settings that are integers. */
+export type IntegerName = {
+  [N in SettingName]: Table[N] extends { readonly range: readonly number[] } ? N : never;
+}[SettingName];
 /** Names of the settings that have a default. */
 export type DefaultName = { [N in SettingName]: Table[N] extends { readonly value: string } ? N : never }[SettingName];
 
@@ -246,12 +266,19 @@ export const settingNames = Object.keys(table) as SettingName[];
 /** Returns the key of the settings file: `BRUME_DNS_LISTEN` is `dns_listen`. */
 export const keyOf = (name: string): string => name.replace(/^BRUME_/, "").toLowerCase();
 
+/** Returns the meaning with the range. A setting with two values has no range: its meaning explains both. */
+export function describeSetting(name: SettingName): string {
+  const { meaning, range: [least, most] = [0, 1] } = settings[name];
+  const show = (limit: number) => limit.toLocaleString("en", { useGrouping: limit > 65_535 });
+  return most - least === 1 ? meaning : `${meaning}. Range: ${show(least)} to ${show(most)}`;
+}
+
 /** Returns the table of the reference in Markdown. */
 export function renderSettings(): string {
   const row = (name: SettingName) => {
-    const { value, absent = "none", unit, meaning } = settings[name];
+    const { value, absent = "none", unit } = settings[name];
     const shown = value === undefined ? absent : `\`${value}\``;
-    return `| \`${name}\` | ${unit === undefined ? shown : `${shown} ${unit}`} | ${meaning} |`;
+    return `| \`${name}\` | ${unit === undefined ? shown : `${shown} ${unit}`} | ${describeSetting(name)} |`;
   };
   return ["| setting | default | meaning |", "|---|---|---|", ...settingNames.map(row)].join("\n");
 }

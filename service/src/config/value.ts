@@ -1,6 +1,6 @@
 /** Reading of single settings: texts, integers, and values that several settings share, such as endpoints and blocks of addresses. */
 import { isIP, isIPv6 } from "node:net";
-import { type DefaultName, type SettingName, settings } from "./settings.ts";
+import { type DefaultName, type IntegerName, type SettingName, settings } from "./settings.ts";
 
 /** Host name or address, and port. */
 export interface Endpoint {
@@ -28,8 +28,8 @@ export interface Settings {
   /** Returns the trimmed value, or the default of the setting; undefined: it has neither. */
   read(name: DefaultName): string;
   read(name: SettingName): string | undefined;
-  /** Returns an integer from `minimum` (default 0) to `maximum`. */
-  readInteger(name: DefaultName, maximum: number, minimum?: number): number;
+  /** Returns an integer in the range of the setting. */
+  readInteger(name: IntegerName): number;
   /** Returns whether the setting has a value that is not its default. */
   isSet(name: SettingName): boolean;
   /** Returns the names of the environment that start with `BRUME_` and are no settings. */
@@ -46,10 +46,11 @@ export function createSettings(environment: Environment): Settings {
   return {
     read: read as Settings["read"],
     isSet: (name) => given(name) !== "",
-    readInteger(name, maximum, minimum = 0) {
+    readInteger(name) {
       const value = read(name) ?? "";
-      if (!/^\d{1,9}$/.test(value) || Number(value) > maximum || Number(value) < minimum)
-        throw new ConfigError(name, `an integer from ${minimum} to ${maximum}`, value);
+      const { range: [least, most] = [0, 0] } = settings[name];
+      if (!/^\d{1,9}$/.test(value) || Number(value) > most || Number(value) < least)
+        throw new ConfigError(name, `an integer from ${least} to ${most}`, value);
       return Number(value);
     },
     unread: () => Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !(name in settings)),
