@@ -1,5 +1,5 @@
 # A domain with records, and a server, with the provider for REST APIs (Mastercard/restapi).
-# BRUME_TOKEN: export TF_VAR_token="$(cat /var/lib/brume/token)"
+# Token: export TF_VAR_token="$(cat /var/lib/brume/token)"
 
 terraform {
   required_providers {
