@@ -54,6 +54,18 @@ test("dashboard and alerts name metrics and labels of /metrics", async () => {
   assert.deepEqual(lacking, []);
 });
 
+test("the how-to lists every metric of the service, and no other", async () => {
+  await brume.client.createServer({ body: { Name: "measured" } });
+  const shown = await brume.client.readMetrics({ query: { servers: true } });
+  const page = readFileSync(resolve(import.meta.dirname, "../../docs/how-to/monitoring.md"), "utf8");
+  const rows = page.split("\n").filter((line) => line.startsWith("| `brume_"));
+  const listed = rows.flatMap((row) =>
+    [...(row.split(" | ")[0] ?? "").matchAll(/`(brume_\w+)/g)].map(([, name = ""]) => name),
+  );
+  const present = [...shown.matchAll(/^# TYPE (brume_\w+)/gm)].map(([, name = ""]) => name);
+  assert.deepEqual(listed.sort(), [...new Set([...present, "brume_certificate_expiry_timestamp_seconds"])].sort());
+});
+
 test("the configuration of Prometheus uses the rules and a token file", () => {
   const config = parse(read("prometheus.yml")) as { rule_files: string[]; scrape_configs: { authorization: object }[] };
   assert.deepEqual(config.rule_files, ["alerts.yml"]);
