@@ -37,19 +37,20 @@ async function start(): Promise<void> {
   const log = createLog(config.logLevel);
   const { openNameserver } = await import("./nameserver.ts");
   const nameserver = openNameserver(config, config.dataFolder, log);
-  const [{ startService }, { readTls }, { watchFiles }] = await Promise.all([
+  const [{ startService }, { readTls }, { stampOf, watchFiles }] = await Promise.all([
     import("./start.ts"),
     import("./launch/tls.ts"),
     import("./launch/tlsfiles.ts"),
   ]);
+  const stamp = config.tls && stampOf(config.tls);
   const tls = config.tls && (await readTls(config.tls));
   return startService(config, {
     log,
     folder: config.dataFolder,
     tls,
     onTls(listener) {
-      if (config.tls !== null)
-        watchFiles(config.tls, listener, (reason) =>
+      if (config.tls !== null && stamp !== null)
+        watchFiles(config.tls, stamp, listener, (reason) =>
           log("warn", "The certificate of the API has changed and could not be read.", { reason }),
         );
     },

@@ -21,7 +21,7 @@ export interface Certificate {
   readonly check: CertificateCheck;
   /** Name of the API in URLs; null: its address. */
   readonly name: string | null;
-  /** Starts what keeps the certificate current, and the plain HTTP server. `port`: that of the API. */
+  /** Starts the renewer, the use of changed files, and the plain HTTP server. `port`: that of the API. */
   begin(service: Service, dns: Pick<ChallengeOptions, "zones" | "nameserver">, port: number): Promise<void>;
   /** Resolves when no order runs. */
   close(): Promise<void>;
@@ -81,8 +81,11 @@ export async function openCertificate(config: Config, options: CertificateOption
         void showPublic(pair);
       });
       options.onTls((pair) => {
+        const { certificate, key } = served.pair();
         try {
           served.replace(pair);
+          // Only permissions or the time of a file have changed.
+          if (pair.certificate === certificate && pair.key === key) return;
           log("info", "The API uses the changed certificate.", { names: served.info().names });
         } catch (error) {
           served.setProblem(`the changed files are not used: ${(error as Error).message}`);

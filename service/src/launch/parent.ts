@@ -1,7 +1,7 @@
 /**
- * The connection between the supervisor and a process that it started: file descriptor 3, a stream. The supervisor sends one line of JSON,
- * the settings that must not be in the environment or in a file that the process can read, and later lines when such settings change. The
- * process returns one line when it is ready.
+ * The connection between the supervisor and a process that it started: file descriptor 3, a stream. The supervisor sends one line of JSON
+ * with the settings that must not be in the environment or in a readable file. It sends further lines when such settings change. The process
+ * returns one line when it is ready.
  * The end of the stream means that the supervisor has ended, however it ended.
  */
 import { Socket } from "node:net";
@@ -45,7 +45,7 @@ export interface Parent<Settings> {
   readonly settings: Settings;
   /** Reports that the process is ready. */
   ready(): void;
-  /** Calls the listener with each later line, for example changed settings. */
+  /** Calls the listener with each later line, for example changed settings, also with those that have already arrived. */
   onMessage(listener: (message: unknown) => void): void;
 }
 
@@ -57,12 +57,19 @@ export function connectParent<Settings>(lost: () => void): Promise<Parent<Settin
   stream.on("close", lost);
   stream.on("end", lost);
   const lines = createInterface({ input: stream });
+  /** Lines that arrived before there was a listener: until the process is ready, a certificate may change. */
+  const early: string[] = [];
+  let take = (line: string): void => void early.push(line);
   lines.once("line", (line) => {
+    lines.on("line", (later) => take(later));
     try {
       resolve({
         settings: JSON.parse(line) as Settings,
         ready: () => void stream.write(`${readyLine}\n`),
-        onMessage: (listener) => void lines.on("line", (later) => listener(JSON.parse(later))),
+        onMessage(listener) {
+          take = (later) => listener(JSON.parse(later));
+          for (const later of early.splice(0)) take(later);
+        },
       });
     } catch (error) {
       reject(error);

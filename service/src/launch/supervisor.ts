@@ -12,7 +12,7 @@ import { createChildren, type StartRequest } from "../drivers/children.ts";
 import { confine, trial, trialText } from "./confine.ts";
 import { type AgentSettings, type ControlSettings, readyLine } from "./parent.ts";
 import type { Environment, Plan } from "./plan.ts";
-import { readFiles, watchFiles } from "./tlsfiles.ts";
+import { readFiles, stampOf, watchFiles } from "./tlsfiles.ts";
 
 /** Milliseconds before an ended process is started again: the first pause, which doubles each time, and the longest one. */
 const pauses = { first: 100, last: 30_000 };
@@ -184,6 +184,7 @@ process.on("SIGINT", onSignal);
 if (plan.tls !== null)
   watchFiles(
     plan.tls,
+    stampOf(plan.tls),
     (tls) => void (halves.control.child?.stdio[3] as Socket | undefined)?.write(`${JSON.stringify(tls)}\n`),
     (reason) => warn("The certificate of the API has changed and could not be read.", { reason }),
   );

@@ -16,19 +16,33 @@ export const readFiles = ({ certificate, key }: Pair): Pair => ({
   key: readFileSync(key, "utf8"),
 });
 
-/** Returns what changes with a file. */
-const stampOf = (path: string): string => {
-  const status = statSync(path, { throwIfNoEntry: false });
-  return status === undefined ? "" : `${status.ino} ${status.mtimeMs} ${status.size}`;
+/** Returns what changes with a file, its owner or its permissions. Of a file that cannot be reached, this is the code of the error. */
+const stampOfFile = (path: string): string => {
+  try {
+    const { ino, ctimeMs, size } = statSync(path);
+    return `${ino} ${ctimeMs} ${size}`;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? "";
+  }
 };
 
-/** Calls `take` with both texts after a change of a file, and `fail` with the reason if one cannot be read. */
-export function watchFiles(paths: Pair, take: (texts: Pair) => void, fail: (reason: string) => void): void {
-  const stamp = (): string => `${stampOf(paths.certificate)}\n${stampOf(paths.key)}`;
-  let taken = stamp();
-  let seen = taken;
+/** Returns what changes with the files. Never throws. */
+export const stampOf = ({ certificate, key }: Pair): string => `${stampOfFile(certificate)}\n${stampOfFile(key)}`;
+
+/**
+ * Calls `take` with both texts after a change of a file, and `fail` with the reason if one cannot be read. `stamp`: of the files that are in
+ * use, taken before they were read.
+ */
+export function watchFiles(
+  paths: Pair,
+  stamp: string,
+  take: (texts: Pair) => void,
+  fail: (reason: string) => void,
+): void {
+  let taken = stamp;
+  let seen = stamp;
   setInterval(() => {
-    const now = stamp();
+    const now = stampOf(paths);
     // Read when nothing has changed for one period: the files may be written one after the other.
     const isQuiet = now === seen;
     seen = now;
