@@ -193,6 +193,56 @@ test("a change before the acknowledgement arrives is announced again", () => {
   notifier.close();
 });
 
+test("changes while a NOTIFY is on its way are announced by one more", () => {
+  const { notifier, notifies, last } = open([a]);
+  notifier.changed(at(7));
+  pass(10);
+  notifier.changed(at(8));
+  pass(10);
+  notifier.changed(at(9));
+  pass(50);
+  assert.equal(notifies(a).length, 1);
+  notifier.receive(acknowledge(last()), a.host, a.port);
+  pass(20);
+  assert.equal(notifies(a).length, 2);
+  assert.equal(notifier.observe()[0]?.reachable, true);
+  notifier.close();
+});
+
+test("a secondary that only responds lags, also if its zone changes often", () => {
+  const { notifier, logged, probes, last } = open([a]);
+  notifier.noteClient(name, 6, "has", a.host, null);
+  for (let serial = 7; serial < 11; serial++) {
+    notifier.changed(at(serial));
+    pass(10);
+    notifier.receive(acknowledge(last()), a.host, a.port);
+    pass(510);
+    assert.equal(last(), probes(a).at(-1)?.message);
+    notifier.receive(showing(last(), 6), a.host, a.port);
+    pass(30_000);
+  }
+  assert.match(logged.join(), /^A secondary lags: [^,]*$/);
+  assert.ok((notifier.observe()[0]?.lag ?? 0) >= 120);
+  notifier.noteClient(name, 9, "has", a.host, null);
+  const { behind, lag = 99 } = notifier.observe()[0] ?? {};
+  assert.deepEqual([behind, lag < 40], [1, true], "an older serial is progress");
+  notifier.close();
+});
+
+test("a secondary that never responds stays behind, and is notified again after the next change", () => {
+  const { notifier, notifies } = open([a]);
+  notifier.changed(at(7));
+  pass(24 * 60 * minute);
+  const sent = notifies(a).length;
+  pass(60 * minute);
+  const { behind, lag = 0 } = notifier.observe()[0] ?? {};
+  assert.deepEqual([notifies(a).length, behind, lag >= 25 * 3600], [sent, 1, true]);
+  notifier.changed(at(8));
+  pass(1010);
+  assert.ok(notifies(a).length > sent);
+  notifier.close();
+});
+
 test("a lagging secondary is logged once with the reason, and again when it has caught up", () => {
   const { notifier, logged, last } = open([a]);
   notifier.changed(at(7));

@@ -12,7 +12,7 @@ import { nameOf, textOf } from "../wire/name.ts";
 import { createSecondary, findSecondary, type Job, type Secondary, type SecondaryState } from "./secondary.ts";
 import { inScope, type Signer, sign, type TsigKey, verify } from "./tsig.ts";
 
-/** First and longest pause, and the time after which notifications for a zone end; the secondary refreshes much earlier by itself. */
+/** First and longest pause, and the time after a change when its notifications end; the secondary refreshes much earlier by itself. */
 const PAUSE_MS = { first: 1000, most: 300_000 };
 const PATIENCE_MS = 24 * 3_600_000;
 /** Milliseconds from an acknowledgement to the SOA query. */
@@ -93,15 +93,15 @@ export function createNotifier(
   };
 
   const confirm = (secondary: Secondary, name: string, serial: number): void => {
-    if (!secondary.confirm(name, serial) || secondary.jobs.size > 0 || !secondary.isLate) return;
-    secondary.isLate = false;
+    if (!secondary.confirm(name, serial) || secondary.jobs.size > 0 || !secondary.isLagLogged) return;
+    secondary.isLagLogged = false;
     log("info", "A secondary has caught up", { secondary: secondary.address });
   };
 
   const watch = (secondary: Secondary, time: number): void => {
     const oldest = secondary.oldest();
-    if (secondary.isLate || oldest === null || time - oldest.since < LAG_MS) return;
-    secondary.isLate = true;
+    if (secondary.isLagLogged || oldest === null || time - oldest.since < LAG_MS) return;
+    secondary.isLagLogged = true;
     const isRefused = oldest.rcode !== null && oldest.rcode !== RCODE.NOERROR;
     const refusal = isRefused ? `it refuses NOTIFY with response code ${oldest.rcode}` : null;
     const reason = secondary.reachable
@@ -123,10 +123,8 @@ export function createNotifier(
     for (const secondary of secondaries) {
       let left = PORTION;
       for (const job of secondary.jobs.values()) {
-        if (time - job.since > PATIENCE_MS) {
-          secondary.jobs.delete(job.name);
-          continue;
-        }
+        // The secondary stays behind in metrics.
+        if (time - job.changed > PATIENCE_MS) continue;
         if (left > 0 && Math.min(job.probeDue, job.due) <= time) {
           left--;
           if (job.probeDue <= time) probe(secondary, job);

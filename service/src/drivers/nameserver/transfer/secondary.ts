@@ -45,11 +45,13 @@ export interface Secondary {
   /** Whether it responded to the last message; null: there was none yet. */
   reachable: boolean | null;
   respondedAt: number;
-  /** A warning that it lags was logged. */
-  isLate: boolean;
+  /** Whether a warning that it lags was logged. */
+  isLagLogged: boolean;
+  /** Records that the secondary must confirm this serial. `time` in ms. */
   expect(name: string, serial: number, time: number): void;
-  /** Records a confirmed serial. Returns whether the zone is up to date there. */
+  /** Records a confirmed serial. Returns whether this confirmed the last serial that was still unconfirmed. */
   confirm(name: string, serial: number): boolean;
+  /** Removes the zone. */
   forget(name: string): void;
   /** Returns the zone that has been unconfirmed for longest. */
   oldest(): Job | null;
@@ -79,7 +81,7 @@ export function createSecondary(target: SecondaryTarget): Secondary {
     confirmed,
     reachable: null,
     respondedAt: 0,
-    isLate: false,
+    isLagLogged: false,
     expect(name, serial, time) {
       const job = jobs.get(name);
       if (job === undefined) {
@@ -88,18 +90,19 @@ export function createSecondary(target: SecondaryTarget): Secondary {
         jobs.set(name, { name, serial, since: time, changed: time, ...notify, ...probe, queried: null });
         return;
       }
-      const isOnItsWay = job.tries > 0 && job.id >= 0;
+      const isOnItsWay = job.id >= 0;
       Object.assign(job, { serial, changed: time, tries: 0, probes: 0 });
       job.due = isOnItsWay ? Math.min(job.due, time + RETRY_MS) : time;
     },
     confirm(name, serial) {
       const known = confirmed.get(name);
-      if (known === undefined || isNewer(serial, known)) confirmed.set(name, serial);
+      const isProgress = known === undefined || isNewer(serial, known);
+      if (isProgress) confirmed.set(name, serial);
       const job = jobs.get(name);
       if (job === undefined) return false;
       const isAll = !isNewer(job.serial, serial);
       if (isAll) jobs.delete(name);
-      else job.since = job.changed;
+      else if (isProgress) job.since = job.changed;
       return isAll;
     },
     forget(name) {
@@ -120,7 +123,8 @@ export function createSecondary(target: SecondaryTarget): Secondary {
  */
 export function findSecondary(all: readonly Secondary[], address: string, key: TsigKey | null): Secondary | null {
   const here = all.filter(({ target }) => target.host === address);
-  const near = here.length > 0 ? here : key === null ? [] : all;
-  const found = near.length === 1 && here.length === 1 ? near : near.filter(({ target }) => target.key === key);
-  return found.length === 1 ? (found[0] as Secondary) : null;
+  if (here.length === 1) return here[0] ?? null;
+  const candidates = here.length > 0 || key === null ? here : all;
+  const found = candidates.filter(({ target }) => target.key === key);
+  return found.length === 1 ? (found[0] ?? null) : null;
 }
