@@ -4,6 +4,7 @@
  * memory and added to the same row once a second, so a client that loops costs neither commits nor rows.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { networkOf } from "../base/address.ts";
 import type { Log } from "../base/log.ts";
 import { StorageError, type Store, type Tx } from "../store/db.ts";
 import type { AuditRow } from "./handler.ts";
@@ -42,7 +43,7 @@ const longestGap = 10 * minute;
 const longestRow = 60 * minute;
 /** Requests of a row that are stored before their response is sent. A minute without requests resets the count. */
 const mostAwaited = 20;
-/** New rows per minute for one token or address, and for all unknown tokens together. Beyond that, rows contain less detail. */
+/** New rows per minute for one token or network of clients, and for all unknown tokens together. Beyond that, rows contain less detail. */
 const mostRows = { source: 30, unknown: 300 };
 /** Entries in memory, and rows to write while the database is not available. */
 const mostEntries = 5000;
@@ -58,10 +59,6 @@ const batch = 500;
 const sourceOf = ({ caller, address }: AuditRow): string =>
   caller === null ? `? ${networkOf(address)}` : `${caller.projectId} ${caller.tokenId}`;
 
-/** Returns the address, or the /64 of an IPv6 address. */
-const networkOf = (address: string): string =>
-  address.includes("::") || !address.includes(":") ? address : address.split(":").slice(0, 4).join(":");
-
 /** Creates the audit of rejected requests. */
 export function createRefusalLog(store: Store, audit: AuditTable, log: Log): RefusalLog {
   const entries = new Map<string, Entry>();
@@ -73,15 +70,15 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
   let next: Promise<void> | null = null;
   let timer: NodeJS.Timeout | null = null;
 
-  /** Takes one new row of the source for this minute. Returns false if there is none left. */
-  function takeRow(source: string, most: number, now: number): boolean {
+  /** Takes one new row of each source for this minute, up to its limit. Returns false, and takes none, if one has none left. */
+  function takeRow(limits: readonly (readonly [source: string, most: number])[], now: number): boolean {
     if (now - windowStart >= minute || now < windowStart) {
       windowStart = now;
       sources.clear();
     }
-    const used = sources.get(source) ?? 0;
-    if (used >= most) return false;
-    sources.set(source, used + 1);
+    const used = (source: string): number => sources.get(source) ?? 0;
+    if (limits.some(([source, most]) => used(source) >= most)) return false;
+    for (const [source] of limits) sources.set(source, used(source) + 1);
     return true;
   }
 
@@ -109,10 +106,10 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
     const now = row.date;
     const known = findEntry(exact, now);
     if (known !== undefined) return { entry: known, isNew: false };
-    const isUnknown = row.caller === null;
-    if (isUnknown && !takeRow("?", mostRows.unknown, now)) return coarse(`? ${kind}`, { ...row, address: "" });
-    if (takeRow(source, mostRows.source, now)) return { entry: open(exact, row), isNew: true };
-    return coarse(`${source} ${kind}`, row);
+    const own = [source, mostRows.source] as const;
+    const limits = row.caller === null ? ([own, ["?", mostRows.unknown]] as const) : [own];
+    if (takeRow(limits, now)) return { entry: open(exact, row), isNew: true };
+    return row.caller === null ? coarse(`? ${kind}`, { ...row, address: "" }) : coarse(`${source} ${kind}`, row);
   }
 
   function coarse(key: string, row: AuditRow): { entry: Entry; isNew: boolean } {
@@ -121,9 +118,8 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
     return { entry: open(key, { ...row, resource: null, resourceId: null }), isNew: true };
   }
 
-  async function writeBatch(): Promise<void> {
-    const entriesToWrite = [...dirty].slice(0, batch).map((entry) => ({ entry, more: entry.more, last: entry.last }));
-    if (entriesToWrite.length === 0) return;
+  async function writeBatch(part: readonly Entry[]): Promise<void> {
+    const entriesToWrite = part.map((entry) => ({ entry, more: entry.more, last: entry.last }));
     let ids: number[];
     try {
       ids = await store.write(async (tx) => {
@@ -150,7 +146,8 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
 
   async function writeAll(): Promise<void> {
     // Requests that are counted meanwhile are written next time.
-    for (let left = dirty.size; left > 0; left -= batch) await writeBatch();
+    const all = [...dirty];
+    for (let at = 0; at < all.length; at += batch) await writeBatch(all.slice(at, at + batch));
     if (lost > 0) log("error", "Rejected requests are missing in the audit: there were too many.", { rows: lost });
     lost = 0;
   }
