@@ -154,6 +154,9 @@ test("secrets with any characters replace their placeholders", () => {
   assert.ok(fill("fortigate", odd).includes('set psksecret "a\\"b\\\\c$&d0123456789"\n'));
   assert.ok(fill("mikrotik", odd).includes('secret="a\\"b\\\\c\\$&d0123456789" '));
   assert.ok(fill("cisco", odd).includes(`pre-shared-key ${odd.sharedKey}\n`));
+  const nested = { ...plain, sharedKey: "0123456789<SharedKey>" };
+  assert.ok(fill("mikrotik", nested).includes(`secret="${nested.sharedKey}" `));
+  assert.ok(fill("cisco", nested).includes(`pre-shared-key ${nested.sharedKey}\n`));
   // A key that resembles an encoded one is not decoded.
   assert.match(fill("strongswan", { ...plain, sharedKey: "0x12345678901234" }), /secret = 0s/);
   const [privateKey, presharedKey] = [Buffer.alloc(32, 5).toString("base64"), wireguard.presharedKey];

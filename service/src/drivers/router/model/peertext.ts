@@ -33,10 +33,13 @@ const isPlain = (key: string): boolean => /^[\w+/=.,:-]+$/.test(key) && !/^0[sxt
 export function fillSecrets(text: string, dialect: string, { sharedKey, privateKey }: Secrets): string {
   const key = sharedKey ?? "";
   const inQuotes = isPlain(key) ? `"${key}"` : (quoted[dialect] ?? encoded)(key);
-  return text
-    .replaceAll(`"${placeholder.sharedKey}"`, () => inQuotes)
-    .replaceAll(placeholder.sharedKey, () => key)
-    .replaceAll(placeholder.privateKey, () => privateKey ?? placeholder.privateKey);
+  const values: Readonly<Record<string, string>> = {
+    [`"${placeholder.sharedKey}"`]: inQuotes,
+    [placeholder.sharedKey]: key,
+    [placeholder.privateKey]: privateKey ?? placeholder.privateKey,
+  };
+  // In one pass: a key may contain a placeholder.
+  return text.replaceAll(/"<SharedKey>"|<SharedKey>|<private key>/g, (found) => values[found] ?? found);
 }
 
 /** Lifetimes of keys in seconds. */
