@@ -63,7 +63,7 @@ export function* decodeInTurns(bytes: Uint8Array, headers: BodyHeaders, strict: 
       ? ((yield* parseParts(text)) as JsonObject | undefined)
       : parsePlain(text);
   yield;
-  if (plain !== undefined && (yield* isWithin(plain, maxDepth))) return ofJson(plain, text);
+  if (plain !== undefined && (yield* isShallowInTurns(plain, maxDepth))) return ofJson(plain, text);
   return ofJson(yield* parseInTurns(text, true), null);
 }
 
@@ -121,27 +121,28 @@ function parsePlain(text: string): Json | undefined {
   }
 }
 
-/** Returns whether the value has at most so many levels, with a yield after each item of a list in an object. */
-function* isWithin(value: unknown, levels: number): Generator<void, boolean> {
-  if (!isJsonObject(value)) return isNarrow(value, levels);
+/** Returns whether the value has at most so many levels, with a yield after each field of an object and each item of a list in it. */
+function* isShallowInTurns(value: unknown, levels: number): Generator<void, boolean> {
+  if (!isJsonObject(value)) return isShallow(value, levels);
   for (const key in value) {
     const field: unknown = value[key];
     if (!isList(field)) {
-      if (!isNarrow(field, levels - 1)) return false;
+      if (!isShallow(field, levels - 1)) return false;
+      yield;
       continue;
     }
     for (const item of field) {
-      if (!isNarrow(item, levels - 2)) return false;
+      if (!isShallow(item, levels - 2)) return false;
       yield;
     }
   }
   return true;
 }
 
-function isNarrow(value: unknown, levels: number): boolean {
+function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   if (levels === 0) return false;
-  if (isList(value)) return value.every((item) => isNarrow(item, levels - 1));
-  for (const key in value) if (!isNarrow((value as JsonObject)[key], levels - 1)) return false;
+  if (isList(value)) return value.every((item) => isShallow(item, levels - 1));
+  for (const key in value) if (!isShallow((value as JsonObject)[key], levels - 1)) return false;
   return true;
 }

@@ -1,6 +1,6 @@
 /**
- * Parses long JSON with `JSON.parse`, but lists of an object in parts, so that the event loop can serve others in between: for a body of
- * megabytes `JSON.parse` takes a turn of tens of milliseconds. The scan here only finds the ends of parts; `JSON.parse` checks them.
+ * Parses the lists of a long JSON object in parts. `JSON.parse` of megabytes would block the event loop for tens of milliseconds. The scan
+ * here only finds the ends of parts; `JSON.parse` checks them.
  */
 
 /** Characters of a part: parsing them takes less than a millisecond. */

@@ -62,3 +62,11 @@ test("decoding a long body yields after each part of its lists, with the same re
     /more than 32 levels/,
   );
 });
+
+test("decoding a long object yields twice for each field: when it is parsed, and when its depth is checked", () => {
+  const fields = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`n${index}`, index]));
+  const text = JSON.stringify(fields);
+  const { yields, value } = run(decodeInTurns(Buffer.from(text), { contentType: "application/json" }, false));
+  assert.ok(yields > 20_000, `${yields} yields`);
+  assert.deepEqual(value.fields, fields);
+});
