@@ -10,8 +10,8 @@ import type { Log } from "../../../base/log.ts";
 import { createSerialQueue, type SerialQueue } from "../../../base/serialqueue.ts";
 import type { Exec } from "../../exec.ts";
 import type { IpsecTunnel, TunnelStatus } from "../interface.ts";
-import { type Calls, createCalls } from "../linux/calls.ts";
 import { createConfine } from "../linux/confine.ts";
+import { createInitiations, type Initiations } from "../linux/initiations.ts";
 import { type Charon, createCharon, program, programData } from "./charon.ts";
 import { createDiagnosis, type Finding } from "./diagnosis.ts";
 import { loadTunnels } from "./load.ts";
@@ -95,7 +95,7 @@ interface Net {
   /** Why charon of this network does not work, "" when it does. */
   failure: string;
   readonly charon: Charon;
-  readonly calls: Calls;
+  readonly initiations: Initiations;
   readonly histories: Map<number, TunnelHistory>;
   timer: NodeJS.Timeout | undefined;
   due: number;
@@ -155,7 +155,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
         if (history === undefined) continue;
         if (text(event, "up") === "yes") {
           Object.assign(history, { wasUp: true, establishedAt: history.establishedAt ?? now(), reason: null });
-          net.calls.over(id);
+          net.initiations.end(id);
         } else {
           Object.assign(history, stateWhileDown);
           schedule(net, 1000);
@@ -177,7 +177,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       unchecked: true,
       failure: "",
       histories: new Map(),
-      calls: createCalls(),
+      initiations: createInitiations(),
       timer: undefined,
       due: 0,
       queue: createSerialQueue(),
@@ -216,8 +216,8 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     if (!kernelEsp) await ensureBorrowed(exec, net.edge.namespace, borrowedAddresses(net.edge.gateway, blocks));
   };
 
-  const clear = async ({ charon, calls, edge }: Net): Promise<void> => {
-    calls.replace([]);
+  const clear = async ({ charon, initiations, edge }: Net): Promise<void> => {
+    initiations.replace([]);
     await charon.stop();
     await removeRoutes(exec, edge.namespace, routingTable);
     // The namespace may not exist any more.
@@ -235,12 +235,12 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       if (net.unchecked) await checkAddresses(net);
       const vici = await net.charon.connect();
       const { address } = net.edge;
-      const { histories, calls } = net;
+      const { histories, initiations } = net;
       await loadTunnels(vici, desired, address, {
         lookup,
         random,
         histories,
-        calls,
+        initiations,
         retryAfter,
         handshakeLimit,
         steady: () => performance.now(),

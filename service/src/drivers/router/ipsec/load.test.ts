@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ipsecTunnel } from "../../../../../test/support/tunnelspec.ts";
 import type { IpsecTunnel } from "../interface.ts";
-import { type Calls, createCalls } from "../linux/calls.ts";
+import { createInitiations, type Initiations } from "../linux/initiations.ts";
 import { loadTunnels } from "./load.ts";
 import { secretName } from "./state.ts";
 import { createTunnelHistory, noRefusals, type TunnelHistory } from "./status.ts";
@@ -36,14 +36,14 @@ function situation(desired: IpsecTunnel, children: Record<string, Message>) {
     onClose: () => {},
     close: () => {},
   };
-  const placed: Calls = { replace: (due) => due.forEach((call) => void call.place()), over: () => {} };
+  const initiations: Initiations = { replace: (due) => due.forEach(({ start }) => void start()), end: () => {} };
   const turn = (at: number): Promise<void> => {
     seconds = at;
     return loadTunnels(vici, [desired], edge, {
       lookup: async (host) => host,
       random: (bytes) => new Uint8Array(bytes),
       histories,
-      calls: placed,
+      initiations,
       retryAfter: 2000,
       handshakeLimit: 0,
       steady: () => seconds * 1000,
@@ -100,7 +100,7 @@ test("a peer that initiates and narrows is not contacted", async () => {
   assert.deepEqual(calls, []);
 });
 
-test("removed tunnels end after handshakes that begin while others are removed, and no further call starts", async () => {
+test("removed tunnels end after handshakes that begin while others are removed, and no further initiation starts", async () => {
   const ended: string[] = [];
   const started: number[] = [];
   // The handshake of tunnel 2 begins when tunnel 1 has ended, and lasts three reads. At the first, its peer has not responded.
@@ -110,14 +110,14 @@ test("removed tunnels end after handshakes that begin while others are removed, 
     const spi = reads === 1 ? "0000000000000000" : "1234567890abcdef";
     return isRunning ? [{ "t-2": { state: "CONNECTING", "responder-spi": spi } }] : [];
   };
-  const calls = createCalls();
+  const initiations = createInitiations();
   const vici: Vici = {
     call(command, message = {}) {
       if (command === "get-shared") return Promise.resolve({ keys: ["psk-1-a-b", "psk-2-a-b"] });
       if (command === "terminate") {
         ended.push(text(message, "ike"));
         if (text(message, "ike") === "t-2") assert.equal(reads, 4, "the handshake was in progress");
-        calls.over(9);
+        initiations.end(9);
       }
       return Promise.resolve({});
     },
@@ -129,18 +129,18 @@ test("removed tunnels end after handshakes that begin while others are removed, 
     onClose: () => {},
     close: () => {},
   };
-  const start = (tunnel: number) => ({ tunnel, place: () => Promise.resolve(started.push(tunnel)) });
-  calls.replace([start(9), start(8), start(1), start(2)]);
+  const initiationOf = (tunnel: number) => ({ tunnel, start: () => Promise.resolve(started.push(tunnel)) });
+  initiations.replace([9, 8, 1, 2].map(initiationOf));
   await loadTunnels(vici, [], "192.0.2.1", {
     lookup: () => Promise.reject(new Error("no name")),
     random: (bytes) => new Uint8Array(bytes),
     histories: new Map(),
-    calls,
+    initiations,
     retryAfter: 1000,
     handshakeLimit: Number.POSITIVE_INFINITY,
     steady: () => 0,
   });
-  calls.over(8);
+  initiations.end(8);
   assert.deepEqual(ended, ["t-1", "t-2"]);
   assert.deepEqual(started, [9, 8]);
 });
@@ -164,7 +164,7 @@ test("a removed tunnel ends although its handshake never ends", async () => {
     lookup: () => Promise.reject(new Error("no name")),
     random: (bytes) => new Uint8Array(bytes),
     histories: new Map(),
-    calls: createCalls(),
+    initiations: createInitiations(),
     retryAfter: 1000,
     handshakeLimit: 50,
     steady: () => 0,

@@ -4,7 +4,7 @@
  */
 import { isIPv4 } from "node:net";
 import type { IpsecTunnel } from "../interface.ts";
-import type { Call, Calls } from "../linux/calls.ts";
+import type { Initiation, Initiations } from "../linux/initiations.ts";
 import { awaitHandshakes, isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./state.ts";
 import { childrenMissing, childrenNarrowed, createTunnelHistory, type TunnelHistory } from "./status.ts";
 import { childrenOf, connectionName, renderConnection, renderSecret } from "./strongswan.ts";
@@ -17,7 +17,7 @@ export interface LoadOptions {
   readonly random: (bytes: number) => Uint8Array;
   /** Histories of the network's tunnels; a changed tunnel gets a new one. */
   readonly histories: Map<number, TunnelHistory>;
-  readonly calls: Calls;
+  readonly initiations: Initiations;
   /** Milliseconds until the first new attempt with a peer that refused our networks. */
   readonly retryAfter: number;
   /** Milliseconds that all removed tunnels together wait at most for handshakes in progress. */
@@ -68,19 +68,19 @@ async function load(vici: Vici, tunnel: IpsecTunnel, edgeAddress: string, addres
 }
 
 /**
- * Loads the desired tunnels (all enabled) and queues calls to the peers of those that are down. Resolves when charon has the configuration.
+ * Loads the desired tunnels (all enabled) and queues initiations of those that are down. Resolves when charon has the configuration.
  * Rejects with charon's error if it refused a tunnel, after all others are loaded.
  */
 export async function loadTunnels(
   vici: Vici,
   tunnels: readonly IpsecTunnel[],
   edgeAddress: string,
-  { lookup, random, histories, calls, retryAfter, handshakeLimit, steady }: LoadOptions,
+  { lookup, random, histories, initiations, retryAfter, handshakeLimit, steady }: LoadOptions,
 ): Promise<void> {
   const loaded = await readLoaded(vici);
   const associations = new Map(await readAssociations(vici));
   const refused: unknown[] = [];
-  const due: Call[] = [];
+  const due: Initiation[] = [];
   const historyOf = (id: number): TunnelHistory => {
     const history = histories.get(id) ?? createTunnelHistory();
     histories.set(id, history);
@@ -101,7 +101,7 @@ export async function loadTunnels(
     if (present !== undefined && isLoaded(present, tunnel, edgeAddress)) leaving.delete(tunnel.id);
   }
   // What is needed is queued again below; until then no new handshake begins.
-  if (leaving.size > 0) calls.replace([]);
+  if (leaving.size > 0) initiations.replace([]);
   const patience = { since: performance.now(), limit: handshakeLimit };
   for (const [id, { secrets }] of loaded) {
     if (tunnels.some((tunnel) => tunnel.id === id)) continue;
@@ -122,7 +122,7 @@ export async function loadTunnels(
     if (isRefused && (tunnel.peer === null || isBusy(up) || steady() < history.due)) continue;
     if (isRefused) {
       history.due = steady() + pauseAfter(history.refusals++, retryAfter);
-      calls.over(id);
+      initiations.end(id);
     }
     // A name is resolved for each new attempt, and only then.
     const address = await resolve(tunnel);
@@ -145,9 +145,9 @@ export async function loadTunnels(
       ...(associations.has(id) ? narrowed : []),
     ];
     const ike = connectionName(id);
-    const place = () => Promise.all(children.map((child) => vici.call("initiate", { ike, child, timeout: "-1" })));
-    due.push({ tunnel: id, place });
+    const start = () => Promise.all(children.map((child) => vici.call("initiate", { ike, child, timeout: "-1" })));
+    due.push({ tunnel: id, start });
   }
-  calls.replace(due);
+  initiations.replace(due);
   if (refused.length > 0) throw new AggregateError(refused, (refused[0] as Error).message);
 }
