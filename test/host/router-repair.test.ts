@@ -58,47 +58,48 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
   });
   after(() => lab.close());
 
-  const damages: Record<string, { readonly what: string | null; readonly harm: () => Promise<unknown> }> = {
-    "a rule taken out": {
+  const damages: Record<string, { readonly what: string | null; readonly damage: () => Promise<unknown> }> = {
+    "a rule deleted": {
       what: null,
-      harm: async () => {
+      damage: async () => {
         const listing = await lab.run(edge(), ["nft", "-a", "list", "chain", "inet", await table(), "forward"]);
         const [, handle = ""] = /ct state invalid.*handle (\d+)/.exec(listing) ?? [];
         return lab.run(edge(), ["nft", "delete", "rule", "inet", await table(), "forward", "handle", handle]);
       },
     },
-    "the rules put to sleep": {
+    "the table set dormant": {
       what: null,
-      harm: async () => lab.run(edge(), ["nft", `add table inet ${await table()} { flags dormant; }`]),
+      damage: async () => lab.run(edge(), ["nft", `add table inet ${await table()} { flags dormant; }`]),
     },
-    "all rules flushed": { what: "firewall", harm: () => lab.run(edge(), ["nft", "flush", "ruleset"]) },
-    "the bridge deleted": { what: "bridge", harm: () => lab.ip(edge(), ["link del br0"]) },
-    "the uplink deleted": { what: "uplink", harm: () => lab.ip(edge(), ["link del up0"]) },
-    "the uplink down": { what: "uplink", harm: () => lab.ip(lab.machine, [`link set b${lab.tag}u7 down`]) },
-    "a route deleted": { what: null, harm: () => lab.ip(lab.machine, ["route del 10.64.0.8/29"]) },
-    "the default route deleted": { what: null, harm: () => lab.ip(edge(), ["route del default"]) },
-    "the host's rules flushed": { what: "host guard", harm: () => lab.run(lab.machine, ["nft", "flush", "ruleset"]) },
-    "a rule of the host guard taken out": {
+    "all rules flushed": { what: "firewall", damage: () => lab.run(edge(), ["nft", "flush", "ruleset"]) },
+    "the bridge deleted": { what: "bridge", damage: () => lab.ip(edge(), ["link del br0"]) },
+    "the uplink deleted": { what: "uplink", damage: () => lab.ip(edge(), ["link del up0"]) },
+    "the uplink down": { what: "uplink", damage: () => lab.ip(lab.machine, [`link set b${lab.tag}u7 down`]) },
+    "a route deleted": { what: null, damage: () => lab.ip(lab.machine, ["route del 10.64.0.8/29"]) },
+    "the default route deleted": { what: null, damage: () => lab.ip(edge(), ["route del default"]) },
+    "the host's rules flushed": { what: "host guard", damage: () => lab.run(lab.machine, ["nft", "flush", "ruleset"]) },
+    "a rule of the host guard deleted": {
       what: "host guard",
-      harm: async () => {
+      damage: async () => {
         const listing = await lab.run(lab.machine, ["nft", "-a", "list", "chain", "inet", `brume_${lab.tag}`, "guest"]);
         const [, handle = ""] = /fib daddr type.*handle (\d+)/.exec(listing) ?? [];
         return lab.run(lab.machine, ["nft", "delete", "rule", "inet", `brume_${lab.tag}`, "guest", "handle", handle]);
       },
     },
-    "a limit removed": { what: null, harm: () => lab.run(edge(), ["tc", "qdisc", "del", "dev", "up0", "root"]) },
-    "dnsmasq killed": { what: "dhcp", harm: () => killAll() },
-    "the port taken off the bridge": {
+    "a limit removed": { what: null, damage: () => lab.run(edge(), ["tc", "qdisc", "del", "dev", "up0", "root"]) },
+    "dnsmasq killed": { what: "dhcp", damage: () => killAll() },
+    "the port removed from the bridge": {
       what: null,
-      harm: () => lab.ip(edge(), ["link set p1 nomaster", "link set p1 down"]),
+      damage: () => lab.ip(edge(), ["link set p1 nomaster", "link set p1 down"]),
     },
   };
-  for (const [name, { what, harm }] of Object.entries(damages))
+  for (const [name, { what, damage }] of Object.entries(damages))
     test(name, async () => {
-      await harm();
+      await damage();
       if (what !== null) assert.ok((await status()).missing.includes(what), (await status()).missing.join());
       assert.equal(await router.apply(spec), spec.generation);
       assert.equal((await status()).complete, true);
+      assert.match(await lab.run(edge(), ["ip", "route", "show", "default"]), /^default via /);
       assert.match(await lab.run(edge(), ["tc", "qdisc", "show", "dev", "up0"]), /tbf/);
       assert.match(await lab.run(lab.machine, ["nft", "list", "ruleset"]), /masquerade/);
       const rules = await lab.run(edge(), ["nft", "list", "table", "inet", await table()]);
