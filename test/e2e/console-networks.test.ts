@@ -202,7 +202,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       const apply = async () => {
         await page.getByRole("button", { name: "Delete rule 1" }).click();
         await page.getByRole("button", { name: "Review" }).click();
-        await page.getByLabel("Safety net").selectOption("none");
+        await page.getByLabel("Confirmation").selectOption("none");
         await page.getByRole("button", { name: "Apply" }).click();
         await page.getByText("The rules are applied", { exact: true }).last().waitFor();
       };
@@ -374,7 +374,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       [page, "Edge address"],
       [`${page}?tab=firewall`, "Otherwise"],
       [`${page}?tab=vpn`, "Algorithms"],
-      [`${page}?tab=settings`, "Danger zone"],
+      [`${page}?tab=settings`, "Delete shop"],
       [`/console/networks/private/${scene.privateNetwork}`, "172.16.5.0/24"],
     ] as const;
     await checkPages(fixture, pages, (path) => !/create=|settings|private/.test(path));

@@ -270,7 +270,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       assert.equal(await page.getByRole("button", { name: "Add image" }).count(), 0);
       await page.goto("/console/host");
       await page.getByText("Name server").waitFor();
-      assert.equal(await page.getByText("Disks without an owner").count(), 0);
+      assert.equal(await page.getByText("Orphans", { exact: true }).count(), 0);
       await page.goto("/console/activity/audit");
       await page.getByText("Sign in with a token that has the scope.").waitFor();
     });

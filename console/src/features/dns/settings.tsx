@@ -59,19 +59,19 @@ export function DomainSettings({ domain }: { domain: Domain }) {
           </div>
         </form>
       </Panel>
-      <DangerZone domain={domain} />
+      <Removal domain={domain} />
     </div>
   );
 }
 
-function DangerZone({ domain }: { domain: Domain }) {
+function Removal({ domain }: { domain: Domain }) {
   const t = useTexts();
   const go = useNavigate();
   const { client } = useData();
   const [isOpen, setOpen] = useState(false);
   const path = { id: domain.ID };
   return (
-    <Panel title={t.server.danger} kind="danger">
+    <Panel title={t.common.delete} kind="danger">
       <div className="stack tight">
         <h3>{t.records.deleteTitle(domain.Name)}</h3>
         <p className="muted">{t.records.deleteAbout}</p>

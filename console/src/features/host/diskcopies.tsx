@@ -19,6 +19,9 @@ export function Backup() {
     <Panel title={t.host.backup}>
       <div className="stack">
         <p className="muted">{t.host.backupAbout}</p>
+        <p className="muted small">{t.host.backupPackage}</p>
+        <Code text="brume-admin backup /var/backups/brume --with-disks" />
+        <p className="muted small">{t.host.backupClone}</p>
         <Code text="npm run backup -- /var/backups/brume --with-disks" />
         <p className="muted">{t.host.copiesAbout}</p>
         {folders.map((folder) => (

@@ -80,12 +80,12 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
           </div>
         </form>
       </Panel>
-      <DangerZone network={network} />
+      <Removal network={network} />
     </div>
   );
 }
 
-function DangerZone({ network }: { network: PublicNetwork | Network }) {
+function Removal({ network }: { network: PublicNetwork | Network }) {
   const t = useTexts();
   const go = useNavigate();
   const { client } = useData();
@@ -97,7 +97,7 @@ function DangerZone({ network }: { network: PublicNetwork | Network }) {
   const about = isPublic ? t.network.deleteAbout : t.network.deletePrivateAbout;
   const isUsed = LinkedServers.length > 0;
   return (
-    <Panel title={t.server.danger} kind="danger">
+    <Panel title={t.common.delete} kind="danger">
       <div className="stack tight">
         <h3>{t.network.deleteTitle(Name)}</h3>
         <p className="muted">{isUsed ? t.network.inUse : about}</p>

@@ -120,14 +120,14 @@ export function ServerSettings({ server }: { server: Server }) {
           </form>
         </Panel>
       </div>
-      <DangerZone server={server} />
+      <Removal server={server} />
     </div>
   );
 }
 
 const nameOf = (image: Image | undefined): string => image?.DisplayName || image?.Name || "";
 
-function DangerZone({ server }: { server: Server }) {
+function Removal({ server }: { server: Server }) {
   const t = useTexts();
   const { client } = useData();
   const images = useQuery(queriesOf(client).images()).data ?? [];

@@ -129,7 +129,8 @@ export const access = {
     project: "Project",
     ownProject: "this project",
     editProject: "Change project",
-    deleteProjectAbout: "It must not own servers, networks or domains. Its tokens are deleted with it.",
+    deleteProjectAbout:
+      "It must not own servers, networks, domains, SSH keys, images or webhooks. Its tokens are deleted with it.",
     block: "Block the project",
     blockAbout: "Its servers are powered off and changes are rejected.",
     limits: "Limits",

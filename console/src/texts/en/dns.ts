@@ -25,7 +25,7 @@ export const dns = {
     name: "Domain name",
     nameHint: "For example example.com. International names are accepted.",
     ip: "Address",
-    ipHint: "Optional: creates A records for the domain and www.",
+    ipHint: "Optional: creates an A or AAAA record for the domain itself.",
     zone: "Zone file",
     zoneHint: "Optional: paste, drop or select a zone file to take over its records.",
     migrate: "Take over the records from the present name servers",

@@ -65,7 +65,7 @@ export const firewall = {
     settings: (enabled: string, verdict: string) => `Firewall ${enabled}, otherwise ${verdict}`,
     on: "on",
     off: "off",
-    safety: "Safety net",
+    safety: "Confirmation",
     safetyHint: "If you lose access and cannot confirm in time, the previous rules return by themselves.",
     safeties: {
       s60: "Confirm within 1 minute, else roll back",

@@ -33,7 +33,7 @@ export const operate = {
     sources: { upload: "This computer", url: "An address", server: "A server", file: "A file on the host" },
     sourceAbout: {
       upload: "A qcow2 or raw disk is sent to the host, checked and converted. An interrupted upload continues.",
-      url: "The host downloads the file, checks its digest and converts it. An interrupted download continues.",
+      url: "The host downloads the file, checks its SHA-256 and converts it. An interrupted download continues.",
       server: "A snapshot of the disk. Host keys, passwords and logs of the guest are removed from it.",
       file: "The file is already in the import folder of the host.",
     },
@@ -45,7 +45,7 @@ export const operate = {
     started: (name: string) => `${name} is being added`,
     uploadFile: "Disk image",
     uploadHint: "Choose a file, or drop it here.",
-    reading: (percent: string) => `Computing the digest: ${percent} %`,
+    reading: (percent: string) => `Computing the SHA-256: ${percent} %`,
     digestOfFile: "Computed from the file. The host compares it after the upload.",
     uploading: {
       waiting: (percent: string) => `Waits for content: ${percent} %`,
@@ -87,7 +87,7 @@ export const operate = {
     types: "Events",
     allTypes: "All events are sent. Select kinds to send only those.",
     someTypes: "Only events of these kinds are sent.",
-    states: { Active: "Active", Failed: "Paused" },
+    states: { Active: "Active", Failed: "Failed" },
     error: "Last error",
     emptyTitle: "No webhooks yet",
     emptyAbout: "A webhook lets another program, such as a chat or an inventory, react to each change.",
@@ -123,6 +123,7 @@ export const operate = {
       disk: "Disk",
       router: "Networks",
       nameserver: "Name server",
+      certificate: "Certificate",
     } as Readonly<Record<string, string>>,
     passes: "passes",
     fails: "fails",
@@ -133,13 +134,16 @@ export const operate = {
     secure: "TLS",
     insecure: "None",
     insecureAbout:
-      "Passwords and tokens travel unencrypted. On a network, set BRUME_TLS_CERT and BRUME_TLS_KEY, or use a proxy with TLS.",
+      "Passwords and tokens travel unencrypted. On a network, set BRUME_TLS_DOMAIN, or BRUME_TLS_CERT and BRUME_TLS_KEY, or use a proxy with TLS.",
     machine: "Servers run on",
     router: "Networks run on",
     engines: { host: "this host", sim: "a simulation" },
     open: "open",
     backup: "Backup of the installation",
-    backupAbout: "On the host, this command stores the database, the keys and the disks of all servers while they run.",
+    backupAbout:
+      "As root on the host, this command stores the database, images and the disks of all servers while they run. It does not store the file key: keep a copy in another place.",
+    backupClone: "In a clone:",
+    backupPackage: "With the Debian package:",
     metrics: "Metrics for Prometheus",
     copiesAbout:
       "A disk copy is a folder on the host with the disks of one server as they are now. It uses space until all copies are deleted or the service starts.",
@@ -174,7 +178,7 @@ export const operate = {
       "Only the operator of the host can: in brume.toml or as a variable, which wins over the file. Check the settings, then restart the service. Running servers continue.",
   },
   orphans: {
-    title: "Disks without an owner",
+    title: "Orphans",
     about: "They are on the host, but not in the database, for example after a restore. They stay powered off.",
     none: "Every disk on the host belongs to a server or image.",
     kinds: { Server: "Server", Image: "Image", Snapshot: "Snapshot" },

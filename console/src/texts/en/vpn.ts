@@ -66,7 +66,7 @@ export const vpn = {
       IPsec: "Shows the configuration with the shared key.",
     },
     issued: "Copy or scan it now: the service does not store the private key and never shows it again.",
-    issuedIpsec: "This configuration contains the shared key. Send it on a safe way.",
+    issuedIpsec: "This configuration contains the shared key. Send it over an encrypted channel.",
     qr: "Configuration as QR code for the WireGuard app",
     download: "Download",
   },

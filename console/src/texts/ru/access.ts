@@ -39,7 +39,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
       project: "Проект",
       token: "Токен",
       session: "Сеанс",
-      orphan: "Бесхозный диск",
+      orphan: "Диск без владельца",
       disk: "Диск",
       certificate: "Сертификат",
       webhook: "Вебхук",
@@ -129,7 +129,8 @@ export const access: Pick<Texts, "activity" | "access"> = {
     project: "Проект",
     ownProject: "этот проект",
     editProject: "Изменить проект",
-    deleteProjectAbout: "В нём не должно быть серверов, сетей и доменов. Его токены удаляются вместе с ним.",
+    deleteProjectAbout:
+      "В нём не должно быть серверов, сетей, доменов, ключей SSH, образов и вебхуков. Его токены удаляются вместе с ним.",
     block: "Заблокировать проект",
     blockAbout: "Его серверы выключаются, изменения отклоняются.",
     limits: "Пределы",

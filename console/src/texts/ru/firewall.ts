@@ -70,7 +70,7 @@ export const firewall: Pick<Texts, "firewall"> = {
     settings: (enabled, verdict) => `Межсетевой экран ${enabled}, иначе ${verdict}`,
     on: "включён",
     off: "выключен",
-    safety: "Страховка",
+    safety: "Подтверждение",
     safetyHint: "Если вы потеряете доступ и не подтвердите вовремя, прежние правила вернутся сами.",
     safeties: {
       s60: "Подтвердить за 1 минуту, иначе откат",

@@ -34,7 +34,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     sources: { upload: "С этого компьютера", url: "По адресу", server: "С сервера", file: "Файл на хосте" },
     sourceAbout: {
       upload: "Диск qcow2 или raw отправляется на хост, проверяется и преобразуется. Прерванная отправка продолжится.",
-      url: "Хост скачает файл, проверит его хеш и преобразует. Прерванная загрузка продолжится.",
+      url: "Хост скачает файл, проверит его SHA-256 и преобразует. Прерванная загрузка продолжится.",
       server: "Снимок диска. Ключи хоста, пароли и журналы гостя из него удаляются.",
       file: "Файл уже лежит в папке импорта на хосте.",
     },
@@ -46,7 +46,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     started: (name) => `${name}: образ добавляется`,
     uploadFile: "Образ диска",
     uploadHint: "Выберите файл или перетащите его сюда.",
-    reading: (percent) => `Вычисляется хеш: ${percent} %`,
+    reading: (percent) => `Вычисляется SHA-256: ${percent} %`,
     digestOfFile: "Вычислен по файлу. Хост сравнит его после отправки.",
     uploading: {
       waiting: (percent) => `Ждёт файла: ${percent} %`,
@@ -88,7 +88,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     types: "События",
     allTypes: "Отправляются все события. Выберите виды, чтобы отправлять только их.",
     someTypes: "Отправляются события только этих видов.",
-    states: { Active: "Работает", Failed: "Остановлен" },
+    states: { Active: "Работает", Failed: "Ошибка" },
     error: "Последняя ошибка",
     emptyTitle: "Вебхуков пока нет",
     emptyAbout: "Вебхук позволяет другой программе, например чату или учёту, реагировать на каждое изменение.",
@@ -122,6 +122,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
       disk: "Диск",
       router: "Сети",
       nameserver: "Сервер имён",
+      certificate: "Сертификат",
     },
     passes: "проходит",
     fails: "не проходит",
@@ -132,13 +133,16 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     secure: "TLS",
     insecure: "Нет",
     insecureAbout:
-      "Пароли и токены передаются открыто. В сети задайте BRUME_TLS_CERT и BRUME_TLS_KEY или используйте прокси с TLS.",
+      "Пароли и токены передаются открыто. В сети задайте BRUME_TLS_DOMAIN либо BRUME_TLS_CERT и BRUME_TLS_KEY или используйте прокси с TLS.",
     machine: "Серверы работают на",
     router: "Сети работают на",
     engines: { host: "этом хосте", sim: "имитации" },
     open: "открыть",
     backup: "Резервная копия установки",
-    backupAbout: "На хосте эта команда сохраняет базу данных, ключи и диски всех серверов без их остановки.",
+    backupAbout:
+      "От root на хосте эта команда сохраняет базу данных, образы и диски всех серверов без их остановки. Файл key она не сохраняет: держите его копию в другом месте.",
+    backupClone: "В клоне:",
+    backupPackage: "С пакетом Debian:",
     metrics: "Метрики для Prometheus",
     copiesAbout:
       "Копия дисков — папка на хосте с дисками одного сервера в их нынешнем виде. Она занимает место, пока все копии не удалены или сервис не запущен заново.",
