@@ -8,7 +8,7 @@ import { type DnsConfig, readDns } from "./config/dns.ts";
 import { readSources, type Sources } from "./config/file.ts";
 import { type NetworkConfig, readNetwork } from "./config/network.ts";
 import { type Keep, parseKeep } from "./config/retention.ts";
-import { keyOf, type SettingName } from "./config/settings.ts";
+import { keyOf, type SettingName, settingNames } from "./config/settings.ts";
 import { checkRedirect, readTlsSettings, type TlsConfig } from "./config/tls.ts";
 import {
   ConfigError,
@@ -91,7 +91,10 @@ export function loadSettings(environment: Environment, sources: Sources = readSo
   } catch (error) {
     const place = error instanceof ConfigError ? sources.places.get(error.setting) : undefined;
     if (place === undefined || !(error instanceof ConfigError)) throw error;
-    throw new Error(`${place}: ${error.message.replace(error.setting, keyOf(error.setting))}`, { cause: error });
+    const text = error.message.replaceAll(/\bBRUME_[A-Z0-9_]+\b/g, (name) =>
+      (settingNames as readonly string[]).includes(name) ? keyOf(name) : name,
+    );
+    throw new Error(`${place}: ${text}`, { cause: error });
   }
 }
 

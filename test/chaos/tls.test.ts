@@ -186,8 +186,8 @@ test("invalid settings prevent the start with an error that names them", () => {
   const certificate = join(folder, "certificate.pem");
   const key = join(folder, "key.pem");
   const cases: [Readonly<Record<string, string>>, RegExp][] = [
-    [{ BRUME_TLS_CERT: certificate }, /BRUME_TLS_CERT and BRUME_TLS_KEY must be both files or neither/],
-    [{ BRUME_TLS_REDIRECT: "127.0.0.1:0" }, /BRUME_TLS_REDIRECT must be absent without TLS/],
+    [{ BRUME_TLS_CERT: certificate }, /BRUME_TLS_CERT and BRUME_TLS_KEY belong together\. Set both or neither\./],
+    [{ BRUME_TLS_REDIRECT: "127.0.0.1:0" }, /BRUME_TLS_REDIRECT needs TLS/],
     [{ BRUME_TLS_DOMAIN: "localhost" }, /BRUME_TLS_DOMAIN must be one to 100 domain names/],
     [{ BRUME_TLS_CERT: `${certificate}.old`, BRUME_TLS_KEY: key }, /: BRUME_TLS_CERT: ENOENT: .*certificate\.pem\.old/],
     [{ BRUME_TLS_CERT: certificate, BRUME_TLS_KEY: certificate }, /: BRUME_TLS_CERT and BRUME_TLS_KEY: /],

@@ -309,7 +309,10 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         const row = await getToken(tx, params.id);
         expect(tokenTag(row));
         if (row.is_admin === 1 && !(await table.hasOtherAdmin(tx, { token: row.id }, clock.now())))
-          throw new ApiError("last_admin_token", `Token ${row.id} is the only one left with account:admin.`);
+          throw new ApiError(
+            "last_admin_token",
+            `Token ${row.id} is the only one left with account:admin. Create another administrator token first.`,
+          );
         await table.deleteToken(tx, row.id);
         return forgetting({
           answer: undefined,

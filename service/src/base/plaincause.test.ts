@@ -47,7 +47,8 @@ test("a plain sentence stays as it is", () => {
     "the host already has a route to the network over another device: 10.64.0.0/16 dev eth1",
     "The peer agrees only to 10.1.0.0/24 on its side and 10.2.0.0/24 on ours.",
     "the host has no free disk space for server 7",
-    "There is not enough space on the host for the image.",
+    "There is not enough space on the host for the image. Delete images or backups, then repeat the request.",
+    "The host has 10 bytes of disk space for the 20 bytes of the image. Delete images or backups, then repeat the request.",
   ])
     assert.equal(plainCause(text, "request 1"), null, text);
 });

@@ -56,6 +56,13 @@ test("every error of a file names its line", () => {
     ["dns_listen = '1'\n[dns]\nlisten = '2'", /brume\.toml:[13]: dns_listen is set twice\.$/],
     ["nat = 'a'\nnat = 'b'", /brume\.toml:2:\d+: /],
     ["listen = ", /brume\.toml:1:\d+: /],
+    ["listen = 1\ntls_key = '/k.pem'", /brume\.toml:2: tls_cert and tls_key belong together\. Set both or neither\.$/],
+    ["tls_cert = '/c.pem'", /brume\.toml:1: tls_cert and tls_key belong together\. Set both or neither\.$/],
+    [
+      "tls_cert = '/c.pem'\ntls_key = '/k.pem'\ntls_domain = 'a.example'",
+      /brume\.toml:3: Set tls_domain or tls_cert, not both\.$/,
+    ],
+    ["tls_redirect = 80", /brume\.toml:1: tls_redirect needs TLS\. Set tls_domain or tls_cert, or remove it\.$/],
     ["locations = [{ a = 1 }]", /brume\.toml:1: locations must be a text/],
   ];
   for (const [text, expected] of cases) assert.throws(() => load(text), { message: expected }, text);

@@ -21,10 +21,9 @@ const dnsName = /^(?=.{1,253}$)(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\
 /** Throws if there is a redirect without TLS. Not for the control plane, which does not receive the paths of own files. */
 export function checkRedirect({ tls, acme, redirect }: TlsConfig): void {
   if (redirect !== null && tls === null && acme === null)
-    throw new ConfigError(
+    throw ConfigError.conflict(
       "BRUME_TLS_REDIRECT",
-      "absent without TLS: set BRUME_TLS_DOMAIN or BRUME_TLS_CERT",
-      `${redirect.host}:${redirect.port}`,
+      "BRUME_TLS_REDIRECT needs TLS. Set BRUME_TLS_DOMAIN or BRUME_TLS_CERT, or remove it.",
     );
 }
 
@@ -44,10 +43,13 @@ export function readTlsSettings({ read }: Settings): TlsConfig {
   const redirect = read("BRUME_TLS_REDIRECT");
   const directory = checkDirectory(read("BRUME_ACME_DIRECTORY"));
   if ((certificate === undefined) !== (key === undefined))
-    throw new ConfigError("BRUME_TLS_CERT and BRUME_TLS_KEY", "both files or neither", certificate ?? key ?? "");
+    throw ConfigError.conflict(
+      certificate === undefined ? "BRUME_TLS_KEY" : "BRUME_TLS_CERT",
+      "BRUME_TLS_CERT and BRUME_TLS_KEY belong together. Set both or neither.",
+    );
   const tls = certificate !== undefined && key !== undefined ? { certificate, key } : null;
   if (tls !== null && domain !== undefined)
-    throw new ConfigError("BRUME_TLS_DOMAIN", "absent beside BRUME_TLS_CERT, which is an own certificate", domain);
+    throw ConfigError.conflict("BRUME_TLS_DOMAIN", "Set BRUME_TLS_DOMAIN or BRUME_TLS_CERT, not both.");
   const names = parseList(domain ?? "").map((name) => name.toLowerCase().replace(/\.$/, ""));
   if (domain !== undefined && (names.length === 0 || names.length > 100 || !names.every((name) => dnsName.test(name))))
     throw new ConfigError("BRUME_TLS_DOMAIN", "one to 100 domain names such as cloud.example.com, with commas", domain);

@@ -21,6 +21,13 @@ export class ConfigError extends Error {
     this.name = "ConfigError";
     this.setting = name;
   }
+
+  /** Returns an error about settings that exclude or need each other. `name`: the setting whose line is named. */
+  static conflict(name: string, sentence: string): ConfigError {
+    const error = new ConfigError(name, "", null);
+    error.message = sentence;
+    return error;
+  }
 }
 
 /** Reads settings by name from the environment. */

@@ -29,7 +29,10 @@ export async function ensureRunning(context: FlowContext, machine: MachineSpec):
     () => readTail(context, id),
   );
   if (before === null) return null;
-  const overdue = stepErrorOf("boot_failed", `Server ${id}: timed out in the boot queue.`);
+  const overdue = stepErrorOf(
+    "boot_failed",
+    `Server ${id} waited ${longestQueue / 3_600_000} hours in the boot queue. Start fewer servers at once, then power it on.`,
+  );
   return {
     wait: pauseBehind(before),
     detail: `waits in the boot queue, ${before} before it`,

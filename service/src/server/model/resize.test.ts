@@ -51,7 +51,7 @@ test("only a plan that needs a restart is rejected with AllowRestart false", () 
   const refusal = (spec: ResizeInput, named: string) =>
     assert.throws(() => planResize({ ...spec, AllowRestart: false }, frame()), {
       code: "restart_needed",
-      message: `Server 17 is on and has to be restarted for ${named}.`,
+      message: `Server 17 is on and has to be restarted for ${named}. Allow it (AllowRestart), or power the server off first.`,
     });
   refusal({ CPU: 1 }, "CPU 1 (it has 2)");
   refusal({ RAM: 512, CPU: 4, HDD: 20 }, "RAM 512 (it has 1024)");

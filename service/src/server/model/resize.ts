@@ -121,7 +121,10 @@ export function planResize(spec: ResizeInput, { id, sizes, isOn, reach, minRam }
   ];
   const restart = isOn && causes.length > 0;
   if (restart && spec.AllowRestart === false)
-    throw new ApiError("restart_needed", `Server ${id} is on and has to be restarted for ${causes.join(" and ")}.`);
+    throw new ApiError(
+      "restart_needed",
+      `Server ${id} is on and has to be restarted for ${causes.join(" and ")}. Allow it (AllowRestart), or power the server off first.`,
+    );
   const needed: Readonly<Record<(typeof actionSteps.Resize)[number], boolean>> = {
     Stop: restart,
     Cpu: "cpu" in input || "fast" in input,

@@ -6,7 +6,7 @@ import { chown, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { type DiskTools, fileLimit, type ToolUse } from "../disk/tool.ts";
 import { type Disk, gigabyte } from "./header.ts";
-import { ImageError } from "./manifest.ts";
+import { ImageError, notEnoughSpace } from "./manifest.ts";
 
 /** Bytes of disk space that stay free. */
 const reserve = gigabyte;
@@ -51,8 +51,7 @@ export async function convertDisk(
     await tools.run(["qemu-img", "convert", "-q", "-O", "qcow2", "--image-opts", source, to], use);
   } catch (error) {
     signal?.throwIfAborted();
-    if (/too large|no space/i.test((error as Error).message))
-      throw new ImageError("full", "There is not enough space on the host for the image.", error);
+    if (/too large|no space/i.test((error as Error).message)) throw notEnoughSpace(null, error);
     throw new ImageError("unusable", "The image is damaged: it could not be read completely.", error);
   }
   if (process.getuid?.() === 0) await chown(join(folder, to), 0, 0);

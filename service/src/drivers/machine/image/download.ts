@@ -13,7 +13,7 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import ipaddr from "ipaddr.js";
-import { ImageError } from "./manifest.ts";
+import { ImageError, notEnoughSpace } from "./manifest.ts";
 
 /** Limits and progress of a download. */
 export interface DownloadOptions {
@@ -39,9 +39,6 @@ export function isPublicAddress(text: string): boolean {
 
 const refusePrivate = (host: string): ImageError =>
   new ImageError("address", `"${host}" has an address that is not of the public internet.`);
-
-const notEnoughSpace = (cause?: unknown): ImageError =>
-  new ImageError("full", "There is not enough space on the host for the image.", cause);
 
 const lookupAllowed =
   (allows: (address: string) => boolean): LookupFunction =>
@@ -134,7 +131,7 @@ async function retry<Result>(
     } catch (error) {
       options.signal?.throwIfAborted();
       if (error instanceof ImageError) throw error;
-      if ((error as NodeJS.ErrnoException).code === "ENOSPC") throw notEnoughSpace(error);
+      if ((error as NodeJS.ErrnoException).code === "ENOSPC") throw notEnoughSpace(null, error);
       if (await hasGrown()) attempts = 0;
       if (attempts + 1 >= maxAttempts)
         throw new ImageError("unreachable", `"${url.host}" could not be read: ${(error as Error).message}.`, error);
@@ -190,14 +187,14 @@ export async function downloadFile(url: URL, path: string, maxBytes: number, opt
     const length = Number(response.headers["content-length"] ?? Number.NaN);
     const total = Number.isNaN(length) ? null : start + length;
     let done = start;
-    if ((total ?? 0) > maxBytes) {
+    if (total !== null && total > maxBytes) {
       response.destroy();
-      throw notEnoughSpace();
+      throw notEnoughSpace({ needed: total, free: maxBytes });
     }
     const count = new Transform({
       transform(chunk: Buffer, _encoding, forward) {
         done += chunk.length;
-        if (done > maxBytes) return forward(notEnoughSpace());
+        if (done > maxBytes) return forward(notEnoughSpace(null));
         options.progress?.(done, total);
         forward(null, chunk);
       },

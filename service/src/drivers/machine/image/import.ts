@@ -15,7 +15,15 @@ import { convertDisk, findBoot } from "./convert.ts";
 import { type DownloadOptions, downloadFile, parseSource } from "./download.ts";
 import { downloadPrefix, openDraft, placeImage } from "./folder.ts";
 import { gigabyte } from "./header.ts";
-import { type GuestImage, ImageError, inspectDisk, isMissing, type Renewal, readImage } from "./manifest.ts";
+import {
+  type GuestImage,
+  ImageError,
+  inspectDisk,
+  isMissing,
+  notEnoughSpace,
+  type Renewal,
+  readImage,
+} from "./manifest.ts";
 
 /** Description of the image to create. */
 export interface ImportSource {
@@ -171,8 +179,8 @@ export async function importFile(
 ): Promise<GuestImage> {
   const { path, stats } = await findFile(folder, file);
   return inDraft(exec, images, spec.name, async (draft) => {
-    if (stats.blocks * 512 > (await freeSpace(draft)))
-      throw new ImageError("full", "There is not enough space on the host for the image.");
+    const [needed, free] = [stats.blocks * 512, await freeSpace(draft)];
+    if (needed > free) throw notEnoughSpace({ needed, free });
     const copy = join(draft, "foreign");
     // Other processes cannot change the copy; it shares blocks and keeps holes. The file may belong to any user.
     const rights = process.getuid?.() === 0 ? keepRights(["dac_read_search"]) : [];

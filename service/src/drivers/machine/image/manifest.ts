@@ -61,6 +61,15 @@ export class ImageError extends Error {
   }
 }
 
+/** Returns the error that the host has no space for an image. `bytes`: those that are needed and free, if they are known. */
+export function notEnoughSpace(bytes: { readonly needed: number; readonly free: number } | null, cause?: unknown) {
+  const reason =
+    bytes === null
+      ? "There is not enough space on the host for the image."
+      : `The host has ${bytes.free} bytes of disk space for the ${bytes.needed} bytes of the image.`;
+  return new ImageError("full", `${reason} Delete images or backups, then repeat the request.`, cause);
+}
+
 /** File name of the manifest. */
 export const manifestName = "image.json";
 

@@ -194,7 +194,7 @@ test("bad responses end in an error, not in a loop", async () => {
   served.set("forbidden", (_request, response) => void response.writeHead(403).end());
   await assert.rejects(get("forbidden"), isReason("unreachable", /403/));
   served.set("large", Buffer.alloc(2000));
-  await assert.rejects(get("large", 1000), isReason("full"));
+  await assert.rejects(get("large", 1000), isReason("full", /1000 bytes .* 2000 bytes .*Delete images/));
   served.set("endless", (_request, response) =>
     whileOpen(response.writeHead(200), () => response.write(Buffer.alloc(500))),
   );

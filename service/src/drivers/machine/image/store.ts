@@ -20,7 +20,15 @@ import {
   importUrl,
   type MakeOptions,
 } from "./import.ts";
-import { fileNames, type GuestImage, ImageError, type ImageList, listImages, readImage } from "./manifest.ts";
+import {
+  fileNames,
+  type GuestImage,
+  ImageError,
+  type ImageList,
+  listImages,
+  notEnoughSpace,
+  readImage,
+} from "./manifest.ts";
 
 /** Operations on the image folder. On failure they throw an `ImageError` or the reason of the signal, and leave no files. */
 export interface ImageStore {
@@ -67,8 +75,7 @@ interface Transfer {
 /** Throws an `ImageError` if the disk of the folder has no space for so many bytes. */
 async function requireSpace(folder: string, bytes: number): Promise<void> {
   const free = await freeSpace(folder);
-  if (bytes > free)
-    throw new ImageError("full", `The host has ${free} bytes of disk space for the ${bytes} bytes of the upload.`);
+  if (bytes > free) throw notEnoughSpace({ needed: bytes, free });
 }
 
 export function createImageStore(options: StoreOptions): ImageStore {
