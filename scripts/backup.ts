@@ -1,10 +1,10 @@
 /** `npm run backup -- FILE`: a copy of the running service's SQLite database; with `--with-disks` of disks and images too. */
 import { backup } from "../service/src/store/backup.ts";
 import { backUpAll } from "./backup-disks.ts";
-import { locate, megabytes, print, requireFile, run, show } from "./database.ts";
+import { callOf, locate, megabytes, print, requireFile, run, show } from "./database.ts";
 
-const usage = `npm run backup -- FILE [--from DATABASE] [--replace]
-npm run backup -- FOLDER --with-disks
+const usage = `${callOf("backup")} FILE [--from DATABASE] [--replace]
+${callOf("backup")} FOLDER --with-disks
   FILE        path of the copy; an existing file is kept unless --replace is given
   --from      the database file; default: the one in BRUME_DATA
   --with-disks  also images and disks, in a new folder in FOLDER; files that did not change since the last backup are hard links`;

@@ -6,8 +6,7 @@ import { locate, megabytes, print, requireFile } from "./database.ts";
 
 process.exitCode = 1;
 try {
-  if (process.argv.length > 2)
-    throw new Error("npm run compact takes no arguments: it rewrites the database of BRUME_DATA");
+  if (process.argv.length > 2) throw new Error("compact takes no arguments: it rewrites the database of BRUME_DATA");
   const location = locate(undefined);
   if (location.isPostgres) throw new Error(`${location.shown} is PostgreSQL, which frees space automatically`);
   requireFile(location);

@@ -52,6 +52,10 @@ const log: Log = (level, message) => {
   if (level !== "info") print(`${level}: ${message}`);
 };
 
+/** Returns how the user calls a command: `npm run` in a clone, `brume-admin` of the Debian package. */
+export const callOf = (command: string): string =>
+  process.env["CALLED_AS"] === undefined ? `npm run ${command} --` : `${process.env["CALLED_AS"]} ${command}`;
+
 export const print = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };

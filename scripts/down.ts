@@ -3,7 +3,7 @@
  * the data: disks, addresses and the database. The next start creates everything again and starts the servers that were on. Use it before
  * you move an installation, or at the end of a trial.
  */
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { systemClock } from "../service/src/base/clock.ts";
 import { createLog } from "../service/src/base/log.ts";
@@ -18,6 +18,10 @@ import { isOwnFolder } from "../service/src/server/model/imagefolder.ts";
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadSettings(process.env);
 
+if (!existsSync(dataFolder)) {
+  print(`The data folder ${dataFolder} does not exist: this installation has nothing on the host.`);
+  process.exit(0);
+}
 const isListening = await new Promise<boolean>((done) => {
   const socket = connect(listen.port, listen.host);
   socket.once("error", () => done(false));

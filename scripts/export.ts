@@ -1,8 +1,8 @@
 /** `npm run export -- FILE`: all rows of a database as a portable file, for `npm run import` into SQLite or PostgreSQL. */
 import { exportFile } from "../service/src/store/export.ts";
-import { locate, openSnapshot, print, run, show } from "./database.ts";
+import { callOf, locate, openSnapshot, print, run, show } from "./database.ts";
 
-const usage = `npm run export -- FILE [--from DATABASE] [--replace]
+const usage = `${callOf("export")} FILE [--from DATABASE] [--replace]
   FILE        path of the export; an existing file is kept unless --replace is given
   --from      a database file or a postgresql:// URL; default: the one of BRUME_DATABASE or BRUME_DATA`;
 
@@ -16,7 +16,9 @@ await run(usage, { from: { type: "string" }, replace: { type: "boolean" } }, asy
     });
     show("");
     print(`Exported ${rows} rows of ${location.shown} to ${file}.`);
-    print("Next: npm run import -- FILE --to DATABASE. Copy the key of the secrets (file key of BRUME_DATA) yourself.");
+    print(
+      `Next: ${callOf("import")} FILE --to DATABASE. Copy the key of the secrets (file key of BRUME_DATA) yourself.`,
+    );
   } finally {
     await snapshot.close();
   }

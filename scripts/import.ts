@@ -2,10 +2,10 @@
 import { existsSync } from "node:fs";
 import { importFile } from "../service/src/store/import.ts";
 import { migrate } from "../service/src/store/migrate.ts";
-import { locate, openStore, print, run, show } from "./database.ts";
+import { callOf, locate, openStore, print, run, show } from "./database.ts";
 
-const usage = `npm run import -- FILE [--to DATABASE]
-  FILE        a file from npm run export of the same version of Brume
+const usage = `${callOf("import")} FILE [--to DATABASE]
+  FILE        a file from the command export of the same version of Brume
   --to        a database file or a postgresql:// URL, without rows; default: the one of BRUME_DATABASE or BRUME_DATA`;
 
 await run(usage, { to: { type: "string" } }, async (file, { to }) => {

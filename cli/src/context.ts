@@ -3,7 +3,7 @@
  * its user can read. Without a context, the installation that this program belongs to is used: its token is in its data folder.
  */
 import { existsSync } from "node:fs";
-import { chmod, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Host } from "./host.ts";
 import { UsageError } from "./model/values.ts";
@@ -71,11 +71,19 @@ async function makeFolders(path: string, mode: number): Promise<void> {
 }
 
 /** Replaces a file atomically, and creates its folder. */
-export async function replaceFile(path: string, text: string, mode: number, folderMode: number): Promise<void> {
+export async function replaceFile(
+  path: string,
+  text: string,
+  mode: number,
+  folderMode: number,
+  owner: { readonly uid: number; readonly gid: number } | null = null,
+): Promise<void> {
   await makeFolders(dirname(resolve(path)), folderMode);
   const part = `${path}.${process.pid}`;
   try {
     await writeFile(part, text, { mode });
+    // Only root may give a file away.
+    if (owner !== null && process.getuid?.() === 0) await chown(part, owner.uid, owner.gid);
     await chmod(part, mode);
     await rename(part, path);
   } finally {

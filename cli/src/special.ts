@@ -304,7 +304,7 @@ export const specialCommands: readonly Command[] = [
         flag(
           "unit",
           text,
-          "Path of the systemd unit; `none` writes none. Default as root: `/etc/systemd/system/brume.service`.",
+          "Path of the systemd unit; `none` writes none. Default as root: `/etc/systemd/system/brume.service`, or `none` if the Debian package has the unit.",
         ),
         flag(
           "dns-only",

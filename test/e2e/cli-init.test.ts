@@ -2,7 +2,16 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { type CommandLine, createCommandLine, type Situation } from "../support/commandline.ts";
@@ -127,6 +136,20 @@ test("on a terminal every answer is prompted for, with its default", async () =>
   assert.equal(parsed.get("User"), undefined);
   assert.ok(parsed.get("Environment")?.includes(`BRUME_CONFIG=${settings}`));
   assertSameOptions(parsed, "brume.service");
+});
+
+test("an existing settings file keeps its mode and group, by which the user of a unit reads it", async () => {
+  const file = join(cli.home, "kept.toml");
+  writeFileSync(file, "");
+  // Only root can give the file to another group.
+  const gid = process.getuid?.() === 0 ? 7 : statSync(file).gid;
+  chownSync(file, statSync(file).uid, gid);
+  chmodSync(file, 0o640);
+  const { code, err } = await cli(["init", "--file", file, "--unit", "none", "--data", cli.home, "--yes"], here);
+  assert.equal(code, 0, err);
+  const { mode, gid: group } = statSync(file);
+  assert.deepEqual([mode & 0o777, group], [0o640, gid]);
+  assert.match(readFileSync(file, "utf8"), /\nlisten = /);
 });
 
 test("a wrong answer is prompted for again, with the reason", async () => {

@@ -158,6 +158,10 @@ test("top shows servers and capacity, doctor shows each check with its remedy", 
   const stateOf = (name: string) => findings.find(({ Check }) => Check === name)?.State;
   assert.deepEqual(["API", "Clock", "Service", "Token", "Orphans", "ssh"].map(stateOf), Array(6).fill("ok"));
   assert.equal(stateOf("Engine Machine"), "warning");
+  assert.match(
+    findings.find(({ Check }) => Check === "Engine Machine")?.Remedy ?? "",
+    /apt-get install \$\(sh \/usr\/lib\/brume\/scripts\/setup missing\)$/,
+  );
   assert.deepEqual(["Port 53", "Upgrade"].map(stateOf), ["warning", "ok"]);
   assert.ok(findings.every(({ State, Remedy }) => State === "ok" || Remedy !== ""));
   assert.match(await ok("doctor", { capture }), /No problem found\.\n$/);

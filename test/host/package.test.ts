@@ -231,6 +231,15 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
     await shell("sed -i '/^\\[dns]/,$d' /etc/brume/brume.toml");
   });
 
+  test("brume init keeps the rights of the settings and the unit of the package", async () => {
+    await shell("cp -p /etc/brume/brume.toml /root/brume.toml");
+    const shown = await shell("brume init --yes --dns-listen 127.0.0.1:53 2>&1");
+    assert.match(shown, /brume\.service of the Debian package stays/);
+    assert.equal(await run("stat", "-c", "%a %U %G", "/etc/brume/brume.toml"), "640 root brume\n");
+    await assert.rejects(run("test", "-e", "/etc/systemd/system/brume.service"));
+    await run("mv", "/root/brume.toml", "/etc/brume/brume.toml");
+  });
+
   test("the full unit runs a server and a network with its capabilities", async () => {
     await start("brume.service");
     await run("brume", "server", "create", "web");
@@ -275,7 +284,10 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
 
   test("removal stops the servers and keeps the data, purge leaves nothing", async () => {
     await stop();
+    // As with PostgreSQL, the link to the database has no target.
+    await shell("mv /var/lib/brume/control/brume.db /root/brume.db && test -L /var/lib/brume/brume.db");
     const removed = await run("dpkg", "-r", "brume");
+    await run("mv", "/root/brume.db", "/var/lib/brume/control/brume.db");
     assert.match(removed, /server 1: powered off/);
     assert.equal(await guests(), "");
     assert.equal((await shell("ip netns")).trim(), "");

@@ -80,7 +80,7 @@ async function checkToken(session: Session): Promise<Finding[]> {
   const settings = isAdmin ? await client.listSettings({}, { signal }) : [];
   const simulationRemedy = settings.some(({ Name, Value }) => Name === "simulate" && Value === "1")
     ? "BRUME_SIMULATE is set. Start the service without it."
-    : "Start the service as root. In a clone npm start installs the packages; after the Debian package: apt-get install --install-recommends brume";
+    : "Start the service as root. In a clone npm start installs the packages; with the Debian package: apt-get install $(sh /usr/lib/brume/scripts/setup missing)";
   for (const { TechTitle, Engines } of await client.listLocations({}, { signal }))
     for (const [part, engine] of Object.entries(Engines))
       found.push(

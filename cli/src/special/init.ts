@@ -1,8 +1,8 @@
 /** `brume init`: the first set-up. Questions, or flags, become the settings file and the systemd unit. */
-import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync, type Stats } from "node:fs";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { networkInterfaces, tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { replaceFile } from "../context.ts";
 import type { Host } from "../host.ts";
 import { type SettingTexts, settingsFile, unitFile } from "../model/setup.ts";
@@ -147,7 +147,7 @@ async function whyWrong(host: Host, question: Question, given: SettingTexts, all
   const missing = missingFile(question, given[key] ?? "");
   if (missing !== null) return missing;
   const reason = /^\S+:\d+: (.*)$/s.exec((await rejection(host, settingsText(given, all))) ?? "")?.[1] ?? "";
-  return reason.startsWith(`${key} `) ? reason : null;
+  return reason.startsWith(`${key} must `) ? reason : null;
 }
 
 /** Prompts for one answer, and again while it is wrong. */
@@ -175,17 +175,23 @@ async function ask(session: Session, all: readonly Question[]): Promise<SettingT
   return given;
 }
 
-/** Returns what the operator does next. */
-function nextSteps(given: SettingTexts, unit: string | null): string[] {
+/** Returns the command line that starts the service with the new settings. `packaged`: name of the unit of the Debian package, or null. */
+function startLine(unit: string | null, packaged: string | null): string {
+  if (unit !== null) return `systemctl daemon-reload && systemctl enable --now ${basename(unit)}`;
+  if (packaged === null) return "npm start";
+  const other = packaged === "brume.service" ? "brume-dns.service" : "brume.service";
+  return `systemctl disable --now ${other}; systemctl enable ${packaged} && systemctl restart ${packaged}`;
+}
+
+/** Returns what the operator does next. `start`: the command line that starts the service. */
+function nextSteps(given: SettingTexts, start: string): string[] {
   const { dns_listen: dns = "", dns_names: names = "" } = given;
   const address = dns.replace(/:\d+$/, "");
   const glue = names.split(",")[0]?.trim() ?? "";
   return [
     "",
     "Next:",
-    unit === null
-      ? "  npm start"
-      : `  systemctl daemon-reload && systemctl enable --now ${unit.split("/").at(-1) ?? ""}`,
+    `  ${start}`,
     "  brume doctor",
     ...(glue === ""
       ? []
@@ -219,20 +225,28 @@ export const run: Run = async (session) => {
   const text = settingsText(given, all);
   const reason = await rejection(host, text);
   if (reason !== null) throw new UsageError(reason, remedy);
-  const place = textFlag(session, "unit") ?? (isRoot ? "/etc/systemd/system/brume.service" : "");
+  const template = isOn(session, "dns-only") ? "brume-dns.service" : "brume.service";
+  const isPackaged = isRoot && existsSync(join("/lib/systemd/system", template));
+  const chosen = textFlag(session, "unit");
+  if (chosen === undefined && isPackaged)
+    print.note(`The unit ${template} of the Debian package stays; --unit FILE writes another one.`);
+  const place = chosen ?? (isRoot && !isPackaged ? "/etc/systemd/system/brume.service" : "");
   const unit = place === "" || place === "none" ? null : place;
-  const files: [string, string, number][] = [[path, text, 0o600]];
+  // A unit of the package reads the file as its user, by the group of the file.
+  const existing = await stat(path).catch(() => null);
+  const files: [string, string, number, Stats | null][] = [
+    [path, text, existing === null ? 0o600 : existing.mode & 0o770, existing],
+  ];
   if (unit !== null) {
-    const template = join(folder, "packaging", isOn(session, "dns-only") ? "brume-dns.service" : "brume.service");
     const data = resolve(folder, given["data"] ?? "data");
     const paths = { installation: folder, node, settings: resolve(path), data };
-    files.push([unit, unitFile(await readFile(template, "utf8"), paths), 0o644]);
+    files.push([unit, unitFile(await readFile(join(folder, "packaging", template), "utf8"), paths), 0o644, null]);
   }
-  for (const [name, content, mode] of files) {
+  for (const [name, content, mode, owner] of files) {
     const old = await readFile(name, "utf8").catch(() => null);
     if (old !== null && old !== content) await confirm(session, `Replace ${name}`);
-    await replaceFile(name, content, mode, 0o755);
+    await replaceFile(name, content, mode, 0o755, owner);
     print.note(`${name} is written.`);
   }
-  print.lines(nextSteps(given, unit));
+  print.lines(nextSteps(given, startLine(unit, isPackaged ? template : null)));
 };
