@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contract } from "@brume/api/contract.ts";
+import type { Operation } from "@brume/api/operation.ts";
 import { allCommands } from "../run.ts";
 import { closest, distance } from "./closest.ts";
 import { type Kind, kindOfField, kindOfMissing, listHint } from "./kinds.ts";
 import { flagsOf, parseLine, usageOf } from "./parse.ts";
 import { parseValue, UsageError } from "./values.ts";
-import { fields, flags, nouns, synonyms, words } from "./wording.ts";
+import { fields, flags, nouns, phrases, synonyms, updateDefaults, words } from "./wording.ts";
 
 const commands = allCommands();
+const contractOf = (name: string) => contract[name as keyof typeof contract] as Operation;
 
 test("every operation has a command of its own, and every command has other words", () => {
   const operations = new Set(commands.map(({ operation }) => operation));
@@ -46,6 +48,39 @@ test("the list of each kind has a command, and networks without a kind have two"
     [],
   );
   assert.equal(listHint("any-network"), "brume network list and brume public-network list show all of them.");
+});
+
+test("flags of an update have no default, except those that are no stored values", () => {
+  const flagOf = (line: string, name: string) =>
+    commands.find(({ words }) => words.join(" ") === line)?.flags.find((flag) => flag.name === name)?.description;
+  assert.equal(flagOf("server update", "cpu"), "Number of virtual CPUs.");
+  assert.equal(flagOf("server create", "cpu"), "Number of virtual CPUs. Default 1.");
+  assert.match(flagOf("server update", "allow-restart") ?? "", /Default `true`\.$/);
+  assert.match(flagOf("firewall set", "enabled") ?? "", /Default `true`\.$/);
+  // `image upload` also creates the image.
+  const updates = commands.filter(
+    ({ operation }) =>
+      operation !== null && operation !== "writeImageContent" && contractOf(operation).method === "PUT",
+  );
+  assert.ok(updates.length > 10);
+  for (const { operation, flags } of updates)
+    for (const { field, description } of flags)
+      if (updateDefaults[operation ?? ""]?.includes(field) !== true)
+        assert.doesNotMatch(description, /\bDefault /, `${operation} ${field}`);
+});
+
+test("descriptions of commands have the words of the command line", () => {
+  const described = Object.keys(contract).map((name) => contractOf(name).description ?? "");
+  for (const [api] of phrases) {
+    assert.ok(
+      described.some((text) => text.includes(api)),
+      api,
+    );
+    assert.ok(
+      commands.every(({ description }) => !description.includes(api)),
+      api,
+    );
+  }
 });
 
 test("words of other command lines lead to commands that exist", () => {

@@ -11,6 +11,8 @@ import {
   type FieldWording,
   fields as fieldWording,
   flags as flagWording,
+  phrases,
+  updateDefaults,
   variants,
   verbs,
   words,
@@ -92,6 +94,9 @@ function describe(schema: Schema, more = ""): string {
     schema.items ? "Any of" : "One of",
   );
 }
+
+/** Returns a description without its sentences about the default. */
+const withoutDefault = (text: string): string => text.replaceAll(/ ?\bDefault [^]*?\.(?= |$)/g, "").trim();
 
 /** Returns the required fields that have no flag of their own and no other form. */
 const isRequired = (schema: Schema, name: string) => schema.required?.includes(name) === true;
@@ -175,9 +180,15 @@ function deriveCommand(name: string): Derived {
       if (argument === undefined) {
         const exception = place === "query" ? ownDescriptions[field] : undefined;
         const required = place === "body" && isRequired(schema as Schema, field);
-        flags.push(
-          bodyFlag(field, one, place, exception === undefined ? more : { ...more, description: exception }, required),
+        const taken = bodyFlag(
+          field,
+          one,
+          place,
+          exception === undefined ? more : { ...more, description: exception },
+          required,
         );
+        const isKept = operation.method === "PUT" && updateDefaults[name]?.includes(field) !== true;
+        flags.push(isKept ? { ...taken, description: withoutDefault(taken.description) } : taken);
         continue;
       }
       args.push({
@@ -197,7 +208,7 @@ function deriveCommand(name: string): Derived {
     take(operation.query, "query");
   return {
     summary: operation.summary,
-    description: operation.description ?? "",
+    description: phrases.reduce((text, [api, own]) => text.replaceAll(api, own), operation.description ?? ""),
     args: orderArguments(name, args),
     flags,
     destroys: operation.method === "DELETE" || destructive.has(name),

@@ -207,6 +207,22 @@ export const flags: Readonly<Record<string, string>> = {
   TTL: "ttl",
 };
 
+/**
+ * Fields of updates (`PUT`) whose description keeps its default, by operation id: they are no stored values, or an absent one is reset. Any
+ * other absent field keeps its stored value.
+ */
+export const updateDefaults: Readonly<Record<string, readonly string[]>> = {
+  updateServer: ["AllowRestart"],
+  configureFirewall: ["Enabled", "DefaultRuleAction"],
+};
+
+/** Words of the API in descriptions of operations, and those of the command line. */
+export const phrases: readonly (readonly [api: string, command: string])[] = [
+  ["`GET …/vpn/status`", "`brume vpn status`"],
+  ["`dryRun`", "`--dry-run`"],
+  ["`AllowRestart: false`", "`--no-allow-restart`"],
+];
+
 /** Power and network actions as commands of servers: words, type of the action, its fields, summary. */
 export const actions: readonly (readonly [verb: string, type: string, fields: readonly string[], summary: string])[] = [
   ["power-on", "PowerOn", ["WaitFor", "OnBusy"], "Power on a server"],
