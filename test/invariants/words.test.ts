@@ -1,7 +1,7 @@
 /**
  * Documents use plain words. CONTRIBUTING.md#words has the table of words that are not written; this test reads the table and looks for
- * each of them in the prose of every document. Strings and docstrings of the contract, messages of the service, and all comments and titles
- * of tests are checked too. Names in code are not.
+ * each of them in the prose of every document. Strings and docstrings of the contract and of the command line, texts of the console,
+ * messages of the service, and all comments and titles of tests are checked too. Names in code are not.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -26,6 +26,8 @@ const sources = {
     read: (text, file) => readMarkdown(text, file === "CONTRIBUTING.md" ? section : undefined),
   },
   contract: { files: "api/src/**/!(*.test).ts", read: readTexts },
+  "the command line": { files: "cli/src/**/!(*.test).ts", read: readTexts },
+  "texts of the console": { files: "console/src/texts/**/!(*.test).ts", read: readTexts },
   messages: { files: "service/src/**/!(*.test).ts", read: readMessages },
   comments: { files: "{api,service,cli,test,scripts,bench}/**/*.ts", read: readComments },
 } satisfies Record<string, Source>;
