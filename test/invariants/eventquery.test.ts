@@ -118,10 +118,7 @@ test("each filter uses an index that has its events in the order of their ids", 
     const cases: readonly [EventFilter, RegExp][] = [
       [{ project: 1 }, /event_project \(project_id=\? AND id>\?/],
       [{ project: 1, types: ["a", "b"] }, /event_type \(project_id=\? AND type=\? AND id>\?/],
-      [
-        { project: 1, resources: [{ resource: "a", id: 1 }] },
-        /event_resource \(resource=\? AND resource_id=\? AND id>/,
-      ],
+      [{ project: 1, resources: [{ resource: "a", id: 1 }] }, /event_object \(resource=\? AND resource_id=\? AND id>/],
       [{ project: 1, domain: 7 }, /event_record \(parent_id=\? AND id>\?/],
     ];
     for (const [filter, index] of cases) {

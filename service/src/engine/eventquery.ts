@@ -58,30 +58,46 @@ const isRecordOf =
   (row) =>
     row.and([row("resource", "=", sql.lit("record")), row("parent_id", "=", domain)]);
 
-const partsOfDomain = (domain: number): readonly Condition[] => [
+const partsOf = (domain: number): readonly Condition[] => [
   isObject({ resource: "domain", id: domain }),
   isRecordOf(domain),
 ];
 
-/** Returns the condition of the filter. */
-const fits =
-  ({ project, types, resources, domain }: EventFilter): Condition =>
-  (row) => {
-    const any = (conditions: readonly Condition[]) => row.or(conditions.map((condition) => condition(row)));
-    return row.and([
-      row("project_id", "=", project),
-      ...(types === undefined ? [] : [any(types.map((type) => (each) => each("type", "=", type)))]),
-      ...(resources === undefined ? [] : [any(resources.map(isObject))]),
-      ...(domain === undefined ? [] : [any(partsOfDomain(domain))]),
-    ]);
-  };
+const hasType =
+  (types: readonly string[]): Condition =>
+  (row) =>
+    row("type", "in", types);
 
-/** Returns disjoint conditions: an event that fits the filter meets one of them, and an index has the events of each in the order of ids. */
+const all =
+  (...conditions: readonly Condition[]): Condition =>
+  (row) =>
+    row.and(conditions.map((condition) => condition(row)));
+
+const any =
+  (conditions: readonly Condition[]): Condition =>
+  (row) =>
+    row.or(conditions.map((condition) => condition(row)));
+
+/** Returns disjoint conditions. An event that fits the filter meets one of them, and an index has the events of each in the order of ids. */
 function branchesOf({ project, types, resources, domain }: EventFilter): readonly Condition[] {
-  if (resources !== undefined) return resources.map(isObject);
-  if (domain !== undefined) return partsOfDomain(domain);
-  if (types !== undefined) return types.map((type) => (row) => row.and({ project_id: project, type }));
-  return [(row) => row("project_id", "=", project)];
+  if (types?.length === 0) return [];
+  const isOfProject: Condition = (row) => row("project_id", "=", project);
+  const ofTypes = types === undefined ? [] : [hasType(types)];
+  const ofDomain = domain === undefined ? [] : partsOf(domain);
+  if (resources !== undefined) {
+    const rest = ofDomain.length === 0 ? ofTypes : [...ofTypes, any(ofDomain)];
+    return resources.map((object) => all(isOfProject, isObject(object), ...rest));
+  }
+  if (domain !== undefined) return ofDomain.map((part) => all(isOfProject, part, ...ofTypes));
+  if (types !== undefined) return types.map((type) => all(isOfProject, (row) => row("type", "=", type)));
+  return [isOfProject];
+}
+
+/** Returns the condition of the filter as a whole. */
+function fits(filter: EventFilter): Condition {
+  const { project, types, resources, domain } = filter;
+  if (types === undefined || resources !== undefined || domain !== undefined) return any(branchesOf(filter));
+  return all((row) => row("project_id", "=", project), types.length === 0 ? any([]) : hasType(types));
 }
 
 type IdQuery = SelectQueryBuilder<Tables, "event", { id: number }>;
@@ -89,11 +105,11 @@ type IdQuery = SelectQueryBuilder<Tables, "event", { id: number }>;
 /** Returns the ids that `select` finds in each branch, as one query; null: the filter has no branch. */
 function uniteBranches(db: Reader, filter: EventFilter, select: (query: IdQuery) => IdQuery) {
   const [first, ...others] = branchesOf(filter).map((branch) => {
-    const found = select(db.selectFrom("event").select("id").where(branch).where(fits(filter)));
+    const found = select(db.selectFrom("event").select("id").where(branch));
     // A query with a limit cannot be a part of a union itself.
     return db.selectFrom(found.as("branch")).select("branch.id");
   });
-  return first === undefined ? null : others.reduce((all, next) => all.unionAll(next), first);
+  return first === undefined ? null : others.reduce((union, next) => union.unionAll(next), first);
 }
 
 /** Ids below which one condition after the other is tested: fewer than the events of a page, or that a stream has missed. */
@@ -135,7 +151,7 @@ export async function countEvents(db: Reader, filter: EventFilter, after: number
   if (ids === null) return 0;
   const row = await db
     .selectFrom(db.selectFrom(ids.as("found")).select("found.id").limit(most).as("counted"))
-    .select((all) => all.fn.countAll<number>().as("count"))
+    .select((counted) => counted.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
   return row.count;
 }
