@@ -105,8 +105,8 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
   const self = nameSelf();
   let client: pg.Client | null = null;
   let reason: StorageError | null = null;
-  let lost = Promise.withResolvers<never>();
-  lost.promise.catch(() => {});
+  /** Rejects the pending calls of `during`. */
+  const waiting = new Set<(error: Error) => void>();
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
   /** Number of times that the lock was acquired. */
@@ -155,7 +155,9 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
     client = null;
     clearTimeout(timer);
     cut(which);
-    lost.reject(report("warn", `PostgreSQL does not respond: ${why}.`));
+    const error = report("warn", `PostgreSQL does not respond: ${why}.`);
+    for (const reject of waiting) reject(error);
+    waiting.clear();
     onLost();
     timer = setTimeout(() => void reconnect(), 0);
   }
@@ -185,8 +187,6 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
         client = made;
         reason = null;
         acquired += 1;
-        lost = Promise.withResolvers<never>();
-        lost.promise.catch(() => {});
         log("info", "PostgreSQL responds again.");
         planCheck();
         return;
@@ -231,7 +231,14 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
   return {
     unavailable: () => reason,
     foreignWrites: () => (exclusive && reason === null && performance.now() - checkedAt < freshTime ? acquired : null),
-    during: (work) => (reason !== null ? Promise.reject(reason) : Promise.race([work, lost.promise])),
+    during(work) {
+      if (reason !== null) return Promise.reject(reason);
+      return new Promise((resolve, reject) => {
+        waiting.add(reject);
+        // Promise.race with one promise for the whole life of the service would keep every result in memory.
+        void work.then(resolve, reject).then(() => waiting.delete(reject));
+      });
+    },
     async close() {
       closed = true;
       clearTimeout(timer);

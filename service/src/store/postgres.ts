@@ -4,111 +4,35 @@
  * results of earlier ones (https://node-postgres.com/features/pipelining). Transactions are READ COMMITTED. A group that the server
  * aborted because of a deadlock with another process runs again.
  */
-import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
-import type { PoolClient, QueryResult } from "pg";
+import type { PoolClient } from "pg";
 import pg from "pg";
 import type { Log } from "../base/log.ts";
 import type { WriteConnection } from "./connection.ts";
 import type { Snapshot, Store } from "./db.ts";
 import { StorageError } from "./db.ts";
-import { ConflictError, createWriter } from "./group.ts";
+import { createWriter } from "./group.ts";
 import { createGuard, cut, keepalives, withDeadline } from "./guard.ts";
-import type { Row, Session } from "./session.ts";
-import { createQueryFactory, refuseAppend } from "./session.ts";
+import type { RunQuery } from "./postgresquery.ts";
+import {
+  beginSnapshot,
+  createReadSession,
+  createStatements,
+  explain,
+  queries,
+  queriesOn,
+  query,
+  send,
+  types,
+} from "./postgresquery.ts";
+import type { Row } from "./session.ts";
 import { keepStatistics } from "./statistics.ts";
-
-const queries = createQueryFactory({
-  createDriver: () => {
-    throw new Error("sessions run the SQL");
-  },
-  createQueryCompiler: () => new PostgresQueryCompiler(),
-  createAdapter: () => new PostgresAdapter(),
-  createIntrospector: (db) => new PostgresIntrospector(db),
-});
-
-type Parser = (text: string) => unknown;
-
-/** Parsers for the same results as on SQLite: numbers for 64-bit integers, sums and booleans. */
-const parsers = new Map<number, Parser>([
-  [pg.types.builtins.BOOL, (text) => (text === "t" ? 1 : 0)],
-  [pg.types.builtins.INT8, (text) => exact(text)],
-  [pg.types.builtins.NUMERIC, (text) => (text.includes(".") ? Number(text) : exact(text))],
-  [pg.types.builtins.BYTEA, (text) => new Uint8Array(Buffer.from(text.slice(2), "hex"))],
-]);
-
-function exact(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} is not a safe integer`);
-  return value;
-}
-
-const types: pg.CustomTypesConfig = {
-  getTypeParser: (oid, format) => parsers.get(oid) ?? (pg.types.getTypeParser(oid, format) as Parser),
-};
-
-/** serialization_failure, deadlock_detected: https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const retryable = new Set(["40001", "40P01"]);
-
-/** SQLSTATE classes of errors of the server, not of the statement, and codes of socket errors. */
-const storageState = /^(08|53|57|58|XX|25006|55P03)/;
-const socketCode = /^(E[A-Z]+|ERR_SOCKET.*)$/;
-
-const stateOf = (error: unknown): string => {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === "string" ? code : "";
-};
-
-/** Errors of `pg` itself about a lost connection have no code. */
-const lost = /^(Connection terminated|timeout (expired|exceeded)|Client has encountered a connection error)/;
-
-function explain(error: unknown): unknown {
-  if (error instanceof StorageError) return error;
-  const state = stateOf(error);
-  const message = error instanceof Error ? error.message : "";
-  if (retryable.has(state)) return new ConflictError(`PostgreSQL: ${message}`, { cause: error });
-  if (!storageState.test(state) && !socketCode.test(state) && !lost.test(message)) return error;
-  return new StorageError(`PostgreSQL: ${message || state}`, { cause: error });
-}
-
-type RunQuery = (sql: string, values: readonly unknown[], name?: string) => Promise<QueryResult<Row>>;
-
-type Statements = Pick<WriteConnection, "all" | "first" | "run" | "insert" | "execute">;
-
-/** Returns the statements of a connection or session; `runQuery` sends them. */
-const createStatements = (runQuery: RunQuery) =>
-  ({
-    all: async (sql, values, name) => (await runQuery(sql, values, name)).rows,
-    first: async (sql, values, name) => (await runQuery(sql, values, name)).rows[0],
-    run: async (sql, values, name) => (await runQuery(sql, values, name)).rowCount ?? 0,
-    async insert(sql, values, name) {
-      const { rows } = await runQuery(`${sql} returning "id"`, values, name && `${name}-id`);
-      return rows[0]?.["id"] as number;
-    },
-    async execute(sql, values) {
-      const { rows, rowCount } = await runQuery(sql, values);
-      return { rows, changes: rowCount ?? 0 };
-    },
-  }) satisfies Statements;
-
-const createReadSession = (runQuery: RunQuery): Session => ({
-  kind: "postgres",
-  ...createStatements(runQuery),
-  send: refuseAppend,
-  append: refuseAppend,
-  flush: refuseAppend,
-  lock: refuseAppend,
-  rest: refuseAppend,
-  allowLoss: refuseAppend,
-  script: refuseAppend,
-});
-
-const query = (sql: string, values: readonly unknown[], name?: string): pg.QueryConfig<unknown[]> =>
-  name === undefined ? { text: sql, values: values as unknown[] } : { name, text: sql, values: values as unknown[] };
 
 /** Milliseconds for one statement. */
 const statementTime = 5_000;
 /** Milliseconds for a migration. */
 const scriptTime = 3_600_000;
+/** Snapshots that are open at once; further ones wait. */
+const mostSnapshots = 8;
 
 /** Returns a class of clients with a time limit for connecting. The pool's own limit would also apply to waiting for a free connection. */
 const clientWith = (limit: number): typeof pg.Client =>
@@ -146,10 +70,14 @@ export async function openPostgres(
     statement_timeout: limit - 500,
     keepAlive: true,
   };
-  const readers = new pg.Pool({ ...options, options: `-c default_transaction_read_only=on ${keepalives}` });
+  const reading = { ...options, options: `-c default_transaction_read_only=on ${keepalives}` };
+  const readers = new pg.Pool(reading);
+  const snapshots = new pg.Pool({ ...reading, max: mostSnapshots });
   const writers = new pg.Pool({ ...options, max: 1, pipeline: true, options: keepalives });
   const clients = new Set<PoolClient>();
-  for (const pool of [readers, writers]) {
+  const pools = [readers, snapshots, writers];
+  const endPools = (): Promise<unknown> => Promise.all(pools.map((pool) => pool.end()));
+  for (const pool of pools) {
     pool.on("connect", (client) => clients.add(client));
     pool.on("remove", (client) => clients.delete(client));
     pool.on("error", (error) => {
@@ -162,15 +90,15 @@ export async function openPostgres(
     log,
     onLost: () => clients.forEach(cut),
   }).catch(async (error: unknown) => {
-    await Promise.all([readers.end(), writers.end()]);
+    await endPools();
     throw explain(error);
   });
   /** Number of commits without a response: their writes may be stored although they were rejected. */
   let uncertain = 0;
   let closing: Promise<void> | undefined;
 
-  /** Takes a connection from the pool. */
-  async function open(pool: pg.Pool): Promise<{ readonly client: PoolClient; release(): void }> {
+  /** Takes a connection from the pool. `release` gives it back, or closes it if it is lost. */
+  async function open(pool: pg.Pool): Promise<{ readonly client: PoolClient; release(isLost?: boolean): void }> {
     const connecting = pool.connect();
     let client: PoolClient;
     try {
@@ -190,9 +118,9 @@ export async function openPostgres(
     client.on("error", onError);
     return {
       client,
-      release() {
+      release(isLost = false) {
         client.off("error", onError);
-        client.release(broken);
+        client.release(broken || isLost);
       },
     };
   }
@@ -231,23 +159,30 @@ export async function openPostgres(
 
   const runQuery: RunQuery = async (sql, values, name) => {
     try {
-      return await using(readers, (client) => withDeadline(client, limit, client.query<Row>(query(sql, values, name))));
+      return await using(readers, (client) => queriesOn(client, limit)(sql, values, name));
     } catch (error) {
       throw explain(error);
     }
   };
 
+  async function snapshot(): Promise<Snapshot> {
+    const { client, release } = await open(snapshots).catch((error: unknown) => {
+      throw explain(error);
+    });
+    const runQuery = queriesOn(client, limit);
+    return beginSnapshot(runQuery, async () => {
+      const isLost = await runQuery("rollback", []).then(
+        () => false,
+        () => true,
+      );
+      release(isLost);
+    });
+  }
+
   /** Returns the connection of the writer. */
   function createWriteConnection(client: PoolClient): WriteConnection {
     let isOpen = false;
-    const send = async (work: Promise<QueryResult<Row>>, ms = limit): Promise<QueryResult<Row>> => {
-      try {
-        return await withDeadline(client, ms, work);
-      } catch (error) {
-        throw explain(error);
-      }
-    };
-    const runQuery: RunQuery = (sql, values, name) => send(client.query<Row>(query(sql, values, name)));
+    const runQuery = queriesOn(client, limit);
     return {
       ...createStatements(runQuery),
       inTransaction: () => isOpen,
@@ -282,7 +217,7 @@ export async function openPostgres(
       },
       async script(sql) {
         await runQuery("set local statement_timeout = 0", []);
-        await send(client.query(sql), scriptTime);
+        await send(client, scriptTime, client.query(sql));
       },
     };
   }
@@ -313,7 +248,7 @@ export async function openPostgres(
     closing ??= (async () => {
       await statistics?.close();
       await writer.close();
-      await Promise.all([readers.end(), writers.end()]);
+      await endPools();
       await guard.close();
     })();
     return closing;
@@ -335,20 +270,22 @@ export async function openPostgres(
     alone: exclusive,
     read: queries(createReadSession(runQuery)),
     write: writer.write,
-    snapshot: () => openPostgresSnapshot(url),
+    snapshot,
     unavailable: () => guard.unavailable()?.message ?? null,
     blocked: () => null,
     close,
   };
 }
 
-/** Opens a snapshot of the committed state, also while services write. */
+/** Opens a snapshot of the committed state for a script, also while services write. Its queries may take any time. */
 export async function openPostgresSnapshot(url: string): Promise<Snapshot> {
   const client = new pg.Client({
     connectionString: url,
     types,
     application_name: "brume",
     connectionTimeoutMillis: 5000,
+    keepAlive: true,
+    options: keepalives,
   });
   client.on("error", () => {});
   const runQuery: RunQuery = async (sql, values, name) => {
@@ -363,9 +300,7 @@ export async function openPostgresSnapshot(url: string): Promise<Snapshot> {
   } catch (error) {
     throw explain(error);
   }
-  // The snapshot is taken at the first query, not at `begin`.
-  await runQuery("begin isolation level repeatable read read only; select 1", []);
-  return { read: queries(createReadSession(runQuery)), close: () => client.end() };
+  return beginSnapshot(runQuery, () => client.end());
 }
 
 /** Throws if the server is unsuitable. Logs settings that make changes less durable. */
