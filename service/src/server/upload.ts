@@ -4,7 +4,6 @@
  * request, also of one that was interrupted. So a client continues after a crash of either process.
  */
 
-import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { ApiError } from "../base/error.ts";
 import type { Log } from "../base/log.ts";
@@ -214,27 +213,35 @@ const isBroken = (error: unknown): boolean =>
   !(error instanceof ApiError) && !(error instanceof Error && ["Gone", "StorageError"].includes(error.name));
 
 /** A stream to the host. */
-interface Sink {
+export interface Sink {
   /** Resolves when the host takes more. */
   write(part: Uint8Array): Promise<void>;
   /** Resolves when the stream is closed: what was written is on disk then. Rejects if it was closed before. */
   end(): Promise<void>;
 }
 
-function sinkOf(stream: NodeJS.WritableStream & { destroy(): void }): Sink {
+/** Returns the sink that writes to the stream. */
+export function sinkOf(stream: NodeJS.WritableStream & { destroy(): void }): Sink {
   let failure: Error | null = null;
   let isEnding = false;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
-  stream.on("error", (error: Error) => void (failure = error));
+  /** Ends the wait of `write`. Promise.race with `closed` would keep a promise in memory for each part. */
+  let proceed = (): void => {};
+  stream.on("drain", () => proceed());
+  stream.on("error", (error: Error) => {
+    failure = error;
+    proceed();
+  });
   stream.once("close", () => {
     if (!isEnding) failure ??= new Error("the stream to the host was closed");
+    proceed();
     resolve();
   });
   // The agent closes the connection at the end; this side must read to notice it.
   if ("resume" in stream) (stream as Duplex).resume();
   return {
     async write(part) {
-      if (failure === null && !stream.write(part)) await Promise.race([once(stream, "drain"), closed]);
+      if (failure === null && !stream.write(part)) await new Promise<void>((resume) => void (proceed = resume));
       if (failure !== null) throw failure;
     },
     async end() {

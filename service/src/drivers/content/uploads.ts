@@ -32,7 +32,7 @@ interface Writing {
   handle: FileHandle | null;
   /** Bytes that were written. */
   at: number;
-  /** Resolves after the next write. */
+  /** Resolves after the next write, and when the file is closed. */
   next: PromiseWithResolvers<void>;
 }
 
@@ -74,6 +74,7 @@ export function createUploads({ folder, now, freeOf = freeBytes }: UploadPlaces)
       writing.set(name, one);
       const release = (): void => {
         writing.delete(name);
+        one.next.resolve();
         resolve();
       };
       try {
@@ -105,8 +106,7 @@ export function createUploads({ folder, now, freeOf = freeBytes }: UploadPlaces)
     async syncUpload(name, least) {
       const path = pathOf(name);
       const one = writing.get(name);
-      while (one !== undefined && one.at < least && writing.get(name) === one)
-        await Promise.race([one.next.promise, one.closed]);
+      while (one !== undefined && one.at < least && writing.get(name) === one) await one.next.promise;
       if (one?.handle && writing.get(name) === one) {
         const { at } = one;
         // If the file was closed meanwhile, it is synced below.
