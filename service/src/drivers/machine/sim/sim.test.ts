@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import fs, { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -41,6 +42,34 @@ test("with a file the next instance continues where the last was killed", async 
   assert.deepEqual([third.read(1), third.read(2)], [null, "content"]);
   third.write(2, "other");
   assert.equal(createSim(options).read(2), "other");
+});
+
+test("after a full disk the file has all servers again", async (context) => {
+  const options = { now: () => 1000, images: null, file: join(folder, "full.json") };
+  const first = createSim(options);
+  const create = (id: number) => first.ensureDisk({ ...machine, id }, { image: "any" });
+  const full = (write: typeof appendFileSync) => (path: fs.PathOrFileDescriptor, text: string | Uint8Array) => {
+    write(path, text.slice(0, 10));
+    throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  };
+  const mocks = (["appendFileSync", "writeFileSync"] as const).map((name) =>
+    context.mock.method(fs, name, full(fs[name])),
+  );
+  syncBuiltinESMExports();
+  try {
+    await assert.rejects(create(1), { code: "ENOSPC" });
+    await assert.rejects(create(1), { code: "ENOSPC" });
+  } finally {
+    for (const { mock } of mocks) mock.restore();
+    syncBuiltinESMExports();
+  }
+  await create(1);
+  await create(2);
+  const { machines } = await createSim(options).observe();
+  assert.deepEqual(
+    machines.map(({ id }) => id),
+    [1, 2],
+  );
 });
 
 test("a file of an earlier release has `cards` instead of `nics`", async () => {

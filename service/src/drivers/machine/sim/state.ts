@@ -35,14 +35,18 @@ export function openSimulatedState<Server extends { readonly id: number }, Image
   /** The last text of each server that was stored since the start. */
   const written = new Map<number, string>();
   let lines = 0;
+  /** The last write failed, so the file may end with a part of a line, and changes are missing in it. */
+  let isTorn = false;
 
   function saveAll(): void {
     if (file === undefined) return;
+    isTorn = true;
     written.clear();
     for (const server of servers.values()) written.set(server.id, JSON.stringify(server));
     const snapshot = `{"servers":[${[...written.values()].join(",")}],"images":${JSON.stringify([...images.values()])}}\n`;
     writeFileSync(`${file}.part`, snapshot);
     renameSync(`${file}.part`, file);
+    isTorn = false;
     lines = 0;
   }
 
@@ -79,11 +83,14 @@ export function openSimulatedState<Server extends { readonly id: number }, Image
     saveAll,
     save(ids) {
       if (file === undefined) return;
+      if (isTorn) return saveAll();
       for (const id of ids) {
         const text = JSON.stringify(servers.get(id) ?? null);
         if (text === written.get(id)) continue;
-        written.set(id, text);
+        isTorn = true;
         appendFileSync(file, `{"id":${id},"server":${text}}\n`);
+        isTorn = false;
+        written.set(id, text);
         if (++lines > maxChanges + servers.size) saveAll();
       }
     },
