@@ -7,11 +7,12 @@ import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { type Client, createClient } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
+import { scopes } from "@brume/api/operation.ts";
 import { ensureFirst } from "../../service/src/account/first.ts";
 import { systemClock } from "../../service/src/base/clock.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
-import { type FetchZone, fetchZone } from "../../service/src/dns/migrate.ts";
+import { type Fetched, type FetchZone, fetchZone } from "../../service/src/dns/migrate.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/router/sim/sim.ts";
@@ -32,6 +33,8 @@ const openNameserver = (transferTo: readonly string[] = []): Promise<Nameserver>
 
 interface MigrationService {
   readonly client: Client;
+  /** Returns a client with this token. */
+  as(token: string): Client;
   readonly dns: string;
   close(): Promise<void>;
 }
@@ -60,8 +63,10 @@ async function openService(kind: Kind, fetchFrom: FetchZone | null, asksItself =
     tls: null,
   });
   const url = `http://${await service.listen("127.0.0.1", 0)}`;
+  const as = (one: string): Client => createClient({ url, token: one, retries: 0, fetch: checkedFetch });
   return {
-    client: createClient({ url, token, retries: 0, fetch: checkedFetch }),
+    client: as(token),
+    as,
     dns,
     async close() {
       await service.close(1000);
@@ -179,6 +184,48 @@ describe("a domain that moves here", () => {
       }
     });
   }
+
+  test("lists the records that conflict or exceed the quota", async () => {
+    const records = Array.from({ length: 8 }, (_, index) => ({
+      type: "A" as const,
+      owner: `h${index}`,
+      ttl: 60,
+      value: "192.0.2.1",
+    }));
+    const fetched: Fetched = { state: "Completed", records, skipped: ["left.example. CAA"], left: 0, detail: "Done." };
+    const alias = { type: "CNAME" as const, owner: "@", ttl: 60, value: "www.example.net" };
+    const results: Record<string, Fetched> = {
+      "quota.example": fetched,
+      "conflict.example": { ...fetched, records: [alias, ...records.slice(0, 2)] },
+      "long.example": { ...fetched, skipped: Array.from({ length: 999 }, () => "left.example. CAA"), left: 7 },
+    };
+    const service = await openService("sqlite", async (domain) => results[domain] ?? fetched);
+    try {
+      const { ID } = await service.client.createProject({ body: { Name: "few", Quotas: { RecordsPerDomain: 5 } } });
+      const { Token } = await service.client.createToken({ body: { Name: "few", Scopes: [...scopes], ProjectID: ID } });
+      const create = async (Name: string, more = {}) =>
+        (await service.as(Token).createDomain({ body: { Name, Migrate: true, ...more } })).Import;
+      assert.deepEqual(await create("quota.example"), {
+        State: "Completed",
+        Records: 5,
+        Skipped: ["left.example. CAA", ...[5, 6, 7].map((index) => `h${index}.quota.example. A: quota_exceeded`)],
+        Detail: "Done. 3 records exceed the quota RecordsPerDomain.",
+      });
+      assert.deepEqual(await create("conflict.example", { Ip: "192.0.2.9" }), {
+        State: "Completed",
+        Records: 2,
+        Skipped: ["left.example. CAA", "conflict.example. CNAME: cname_at_apex"],
+        Detail: "Done.",
+      });
+      const { Skipped = [] } = (await create("long.example")) ?? {};
+      assert.deepEqual(
+        [Skipped.length, ...Skipped.slice(999)],
+        [1001, "h5.long.example. A: quota_exceeded", "and 9 more"],
+      );
+    } finally {
+      await service.close();
+    }
+  });
 
   test("is not imported without permission, and a dry run only reads it", async () => {
     let fetched = 0;

@@ -15,7 +15,7 @@ import { json } from "../http/reply.ts";
 import { type Reader, reserveEarly, reserveIds, rest, runResting } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
 import { nextSerial, renderZone } from "./apply.ts";
-import type { Fetched } from "./migrate.ts";
+import { type Fetched, type LeftOut, listSkipped } from "./migrate.ts";
 import { readAddress } from "./model/address.ts";
 import { type DomainName, readDomainName } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
@@ -107,19 +107,31 @@ function* collect(
     };
   }
   if (fetched !== undefined) {
-    const records = fetched.records
-      .filter((record) => !isFirst(record))
-      .slice(0, Math.max(0, max - firstRecords.length));
+    const others = fetched.records.filter((record) => !isFirst(record));
+    const most = Math.max(0, max - firstRecords.length);
+    const records = others.slice(0, most);
     // Fetched records that conflict with the requested address are left out.
-    const conflicting = new Set(
-      (yield* findConflicts([...firstRecords, ...records], firstRecords.length)).map(
-        ({ index }) => index - firstRecords.length,
-      ),
+    const conflicting = new Map(
+      (yield* findConflicts([...firstRecords, ...records], firstRecords.length)).map(({ index, code }) => [
+        records[index - firstRecords.length],
+        code,
+      ]),
     );
-    const accepted = records.filter((_, index) => !conflicting.has(index));
+    const accepted = records.filter((record) => !conflicting.has(record));
+    const leftOut = others.flatMap((record, index): LeftOut[] => {
+      const code = index < most ? conflicting.get(record) : "quota_exceeded";
+      return code === undefined ? [] : [{ record, code }];
+    });
+    const cut = others.length - records.length;
+    const detail = cut === 0 ? "" : ` ${cut} records exceed the quota RecordsPerDomain.`;
     return {
       records: [...firstRecords, ...accepted],
-      report: { State: fetched.state, Records: accepted.length, Skipped: [...fetched.skipped], Detail: fetched.detail },
+      report: {
+        State: fetched.state,
+        Records: accepted.length,
+        Skipped: listSkipped(fetched, domain.ascii, leftOut),
+        Detail: fetched.detail + detail,
+      },
     };
   }
   return { records: firstRecords, report: null };

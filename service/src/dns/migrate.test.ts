@@ -199,6 +199,40 @@ for (const [how, transfer] of Object.entries(rude))
     assert.deepEqual(records.map(({ type, owner, ttl, value }) => `${owner} ${ttl} ${type} ${value}`).sort(), found);
   });
 
+test("silent servers leave time for the queries", async () => {
+  let answered = 0;
+  let transfers = 0;
+  const dead: Behaviour = { answer: () => null };
+  const silent: Behaviour = {
+    answer(name, type, tcp) {
+      // When all three servers have responded, the client still waits for the dead one.
+      if (type === "SOA" && ++answered === 3) setImmediate(() => setImmediate(() => mock.timers.tick(deadlineMs / 4)));
+      return names(name, type, tcp);
+    },
+    transfer() {
+      transfers++;
+      passIdleTime();
+    },
+  };
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    const { state, detail } = await withServer(dead, (first) =>
+      withServer(silent, (second) =>
+        withServer(silent, (third) =>
+          withServer(silent, (fourth) =>
+            fetchZone("example.com", { deadlineMs, servers: [first, second, third, fourth] }),
+          ),
+        ),
+      ),
+    );
+    assert.equal(state, "Completed");
+    assert.equal(detail, "No name server allowed a zone transfer: the top and 8 common names were queried.");
+    assert.equal(transfers, 2, "after 25 % of the time for the dead server, two transfers end the 60 %");
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 test("a transfer with too many records is cancelled", async () => {
   let sent = 0;
   const transfer = (socket: Socket, query: Packet): void => {

@@ -45,8 +45,10 @@ export interface Fetched {
   readonly state: "Completed" | "Failed";
   /** Records without conflicts and without NS at the top. */
   readonly records: readonly StoredRecord[];
-  /** Records that were left out: `www.example.com. CAA`. */
+  /** Records that were left out, at most 1000: `www.example.com. CAA`. */
   readonly skipped: readonly string[];
+  /** Number of further ones. */
+  readonly left: number;
   /** One sentence or two for people. */
   readonly detail: string;
 }
@@ -58,11 +60,16 @@ export type FetchZone = (domain: string) => Promise<Fetched>;
 export async function fetchZone(domain: string, options: FetchOptions): Promise<Fetched> {
   const allMs = options.deadlineMs;
   const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(), allMs);
+  const transfers = new AbortController();
+  const timers = [
+    setTimeout(() => deadline.abort(), allMs),
+    // 40 % of the time remain for single queries, in case no server allows a transfer.
+    setTimeout(() => transfers.abort(), allMs * 0.6),
+  ];
   try {
-    return await fetchWithin(domain, options, allMs, deadline.signal);
+    return await fetchWithin(domain, options, allMs, deadline.signal, transfers.signal);
   } finally {
-    clearTimeout(timer);
+    timers.forEach(clearTimeout);
   }
 }
 
@@ -71,17 +78,16 @@ async function fetchWithin(
   options: FetchOptions,
   allMs: number,
   signal: AbortSignal,
+  transferSignal: AbortSignal,
 ): Promise<Fetched> {
   const random = options.random ?? (() => randomInt(65_536));
-  const failed = (detail: string): Fetched => ({ state: "Failed", records: [], skipped: [], detail });
+  const failed = (detail: string): Fetched => ({ state: "Failed", records: [], skipped: [], left: 0, detail });
 
   const servers = options.servers ?? (await findServers(domain, options.resolver ?? resolverOf(options), signal));
   if (servers.length === 0) return failed(`No name servers were found for ${domain}.`);
   const alive = await findAlive(domain, servers, allMs / 4, signal, random);
   if (alive.length === 0) return failed(`No name server of ${domain} responded for it.`);
 
-  // 40 % of the time remain for single queries, in case no server allows a transfer.
-  const transferSignal = AbortSignal.any([signal, AbortSignal.timeout(allMs * 0.6)]);
   for (const server of alive) {
     const collector = createCollector(domain);
     if (await transfer(domain, server, collector, allMs / 5, transferSignal, random()))
@@ -204,6 +210,26 @@ async function queryAll(
   return answered;
 }
 
+/** Returns the text of a record that is left out. */
+const describeSkipped = ({ type, owner }: StoredRecord, domain: string, code: string): string =>
+  `${owner === "@" ? "" : `${owner}.`}${domain}. ${type}: ${code}`;
+
+/** A fetched record that is not imported. */
+export interface LeftOut {
+  readonly record: StoredRecord;
+  /** Why: a code of a conflict, or `quota_exceeded`. */
+  readonly code: string;
+}
+
+/** Returns the texts of all records that were left out: at the fetch, and these. After 1000 follows only the number of further ones. */
+export function listSkipped({ skipped, left }: Fetched, domain: string, others: readonly LeftOut[]): string[] {
+  const texts = others
+    .slice(0, maxSkipped - skipped.length)
+    .map(({ record, code }) => describeSkipped(record, domain, code));
+  const more = left + others.length - texts.length;
+  return [...skipped, ...texts, ...(more > 0 ? [`and ${more} more`] : [])];
+}
+
 interface Collector {
   /** Adds or skips a record. Returns false if the limit of records is exceeded. */
   add(message: Message, record: WireRecord): boolean;
@@ -244,11 +270,10 @@ function createCollector(domain: string): Collector {
       const all = [...records.values()].sort((a, b) => Number(b.type === "NS") - Number(a.type === "NS"));
       const conflicting = new Map(checkZone(all).map(({ index, code }) => [index, code]));
       for (const [index, code] of conflicting) {
-        const { type, owner } = all[index] as StoredRecord;
-        skip(`${owner === "@" ? "" : `${owner}.`}${domain}. ${type}: ${code}`);
+        skip(describeSkipped(all[index] as StoredRecord, domain, code));
       }
-      if (left > 0) skipped.push(`and ${left} more`);
-      return { state: "Completed", records: all.filter((_, index) => !conflicting.has(index)), skipped, detail };
+      const accepted = all.filter((_, index) => !conflicting.has(index));
+      return { state: "Completed", records: accepted, skipped, left, detail };
     },
   };
 }
