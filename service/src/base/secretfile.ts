@@ -1,17 +1,6 @@
 /** Secrets in files next to the database: the sealing key and the first token. Each has 64 hexadecimal characters and mode 600. */
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from "node:fs";
+import { linkSync, lstatSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { syncPathNow } from "./fsync.ts";
 
@@ -49,6 +38,17 @@ function followLink(path: string): string {
   return isLink ? resolve(dirname(path), readlinkSync(path)) : path;
 }
 
+/** Gives the file a second name. Returns false if a file has this name already. */
+function linkNew(file: string, name: string): boolean {
+  try {
+    linkSync(file, name);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    return false;
+  }
+}
+
 /**
  * Reads the secret, and creates it if it is missing. The file is complete and synced before it gets its name, so that a crash or a
  * second process cannot leave two secrets or an incomplete one. Throws as `readSecret` does.
@@ -58,18 +58,14 @@ export function ensureSecretFile(folder: string, name: string): KeptSecret {
   if (known !== null) return { value: known, isNew: false };
   const path = followLink(join(folder, name));
   const draft = `${path}.${process.pid}`;
-  const file = openSync(draft, "wx", 0o600);
-  writeSync(file, `${randomBytes(32).toString("hex")}\n`);
-  fsyncSync(file);
-  closeSync(file);
-  let isNew = true;
+  // A start that was killed left it: in a container the process always has the same PID.
+  rmSync(draft, { force: true });
+  let isNew: boolean;
   try {
-    linkSync(draft, path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    isNew = false;
+    writeFileSync(draft, `${randomBytes(32).toString("hex")}\n`, { flag: "wx", mode: 0o600, flush: true });
+    isNew = linkNew(draft, path);
   } finally {
-    unlinkSync(draft);
+    rmSync(draft, { force: true });
   }
   syncPathNow(dirname(path));
   return { value: readSecret(folder, name) ?? "", isNew };
