@@ -128,3 +128,18 @@ test("incomplete copies and held layers are removed at the next start", {
   assert.deepEqual(readdirSync(join(lab.servers, "own-9.image")), []);
   await assert.rejects(machines.holdDisks(7), /server 7 has no disk/);
 });
+
+test("a removal that failed is finished by the next one", { skip: hindrance ?? false }, async (t) => {
+  assert.ok("capabilities" in found);
+  const lab = createMachineLab(found.capabilities);
+  t.after(() => lab.close());
+  const machines = await lab.open();
+  const remove = async (): Promise<string[]> => {
+    mkdirSync(join(lab.servers, "1.gone", "disk-1"), { recursive: true });
+    await machines.remove(1);
+    return readdirSync(lab.servers);
+  };
+  assert.deepEqual(await remove(), []);
+  await machines.ensureDisk(machine(), { image: imageName });
+  assert.deepEqual(await remove(), []);
+});

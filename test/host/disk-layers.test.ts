@@ -27,7 +27,7 @@ import { guestImage } from "../support/machinelab.ts";
 const root = mkdtempSync(join(tmpdir(), "brume-disk-"));
 after(() => rmSync(root, { recursive: true }));
 
-test("finds versions and layers by number and ignores other names", () => {
+test("finds versions and layers by number and ignores other names", async () => {
   const folder = join(root, "count");
   assert.deepEqual(versionsOf(folder), []);
   for (const name of ["disk-10", "disk-9", "disk-2.part", "disk-x", "disk-0", "run"])
@@ -37,7 +37,7 @@ test("finds versions and layers by number and ignores other names", () => {
   for (const name of ["0.qcow2", "9.qcow2", "10.qcow2", "11.qcow2.part"])
     writeFileSync(join(folder, "disk-9", name), "");
   assert.equal(topOf(join(folder, "disk-9")), 10);
-  removeOtherVersions(folder, 9);
+  await removeOtherVersions(folder, 9);
   assert.deepEqual(readdirSync(folder).sort(), ["disk-0", "disk-9", "disk-x", "run"]);
 });
 

@@ -6,7 +6,7 @@
  * A folder or layer gets its final name when it is complete. After a crash during a snapshot the highest layer is still the right one to
  * write to: an empty layer reads like the one below it.
  */
-import { constants, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { constants, existsSync, readdirSync, renameSync, statSync } from "node:fs";
 import { chmod, chown, copyFile, link, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -128,7 +128,7 @@ function requireFile(disk: string, name: string): void {
 export async function removeMergedLayers(disk: string): Promise<readonly number[]> {
   const chain = await chainOf(disk);
   const merged = layersIn(disk).filter((layer) => !chain.includes(layer));
-  for (const layer of merged) rmSync(join(disk, layerName(layer)));
+  for (const layer of merged) await rm(join(disk, layerName(layer)), { force: true });
   return merged;
 }
 
@@ -346,7 +346,7 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
           uid,
           timeout: 3600_000,
         });
-        rmSync(join(disk, layerName(top)));
+        await rm(join(disk, layerName(top)));
         syncPathNow(disk);
       }
     },
@@ -377,13 +377,13 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
 }
 
 /** Removes all disks except this version, and incomplete ones. */
-export function removeOtherVersions(root: string, version: number): void {
+export async function removeOtherVersions(root: string, version: number): Promise<void> {
   for (const other of versionsOf(root).filter((one) => one !== version)) {
     const disk = join(root, `disk-${other}`);
-    rmSync(`${disk}.part`, { recursive: true, force: true });
+    await rm(`${disk}.part`, { recursive: true, force: true });
     // Renamed first: a disk with its final name must be complete.
     renameSync(disk, `${disk}.part`);
   }
   for (const name of existsSync(root) ? readdirSync(root) : [])
-    if (/^disk-.*\.part$/.test(name)) rmSync(join(root, name), { recursive: true, force: true });
+    if (/^disk-.*\.part$/.test(name)) await rm(join(root, name), { recursive: true, force: true });
 }

@@ -2,7 +2,7 @@
  * The driver for real servers: one QEMU process, one folder and one user id for each. The actual state is read from processes, their
  * monitors and the folders. So a service that was killed finds its servers again, and no state exists only in memory.
  */
-import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, renameSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -301,7 +301,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         if (run !== null && run.state.version !== version)
           throw new Error(`server ${id} runs on version ${run.state.version} of its disk`);
         if (!existsSync(folder(id).disk(version))) throw new Error(`server ${id} has no disk of version ${version}`);
-        removeOtherVersions(folder(id).root, version);
+        await removeOtherVersions(folder(id).root, version);
       }),
     ensureSnapshot: (id, name) =>
       locks.run([id], () => createSnapshot({ disks, servers, images: imageFolderOf(name) }, name, () => freezeNow(id))),
@@ -354,12 +354,14 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         await taps.remove(id);
         await groups.remove(id);
         const { root } = folder(id);
-        await rm(copyFolder(servers, id), { recursive: true, force: true });
+        const gone = `${root}.gone`;
+        // A removal that failed may have left a part.
+        for (const path of [copyFolder(servers, id), gone]) await rm(path, { recursive: true, force: true });
         if (!existsSync(root)) return;
         // The rename makes the removal atomic; deleting the files may take long.
-        renameSync(root, `${root}.gone`);
+        renameSync(root, gone);
         syncPathNow(servers);
-        rmSync(`${root}.gone`, { recursive: true, force: true });
+        await rm(gone, { recursive: true, force: true });
       }),
     async removeImage(name) {
       await removeImage(imageFolderOf(name), name);
