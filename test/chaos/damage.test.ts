@@ -7,7 +7,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "@brume/api/client.ts";
+import { StorageError } from "../../service/src/store/db.ts";
 import { connect, databaseName } from "../../service/src/store/sqlite.ts";
+import { startDatabase } from "../support/databases.ts";
 import { openDnsClient } from "../support/dnsclient.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { waitUntil } from "../support/waituntil.ts";
@@ -99,6 +101,22 @@ test("thousands of damaged rows in a row: all other zones are served", async () 
     assert.ok(brume.log.some(({ msg }) => msg === `${lost} zones are not served: their rows cannot be read.`));
   } finally {
     await brume.close();
+  }
+});
+
+test("damage that the read of a snapshot finds is reported", async () => {
+  const database = await startDatabase("sqlite");
+  try {
+    await database.store.close();
+    damage(database.address, "event");
+    const store = await database.open();
+    const { read, close } = await store.snapshot();
+    assert.equal(store.unavailable(), null);
+    await assert.rejects(read.selectFrom("event").selectAll().execute(), StorageError);
+    assert.match(store.unavailable() ?? "", /^damaged: /);
+    await close();
+  } finally {
+    await database.close();
   }
 });
 

@@ -63,6 +63,41 @@ test("a full disk with new free space counts as writable without a write", async
   await health.close();
 });
 
+test("a failed measurement of a full disk is no new free space", async (context) => {
+  context.mock.timers.enable({ apis: ["setInterval"] });
+  const results = [9e6, null, 9e6];
+  const health = createHealth("brume.db", () => {}, {
+    steady: () => 0,
+    freeSpace: async () => results.shift() ?? Promise.reject(new Error("input/output error")),
+  });
+  health.note(new StorageError("the disk is full", { isFull: true }));
+  for (let round = 0; round < 2; round++) {
+    context.mock.timers.tick(500);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.deepEqual(results, []);
+  assert.equal(health.blocked(), "the disk is full");
+  await health.close();
+});
+
+test("damage that a read finds during a check does not start a second check", async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-health-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "brume.db");
+  connect(file, { readOnly: false }).close();
+  let threads = 0;
+  const count = (): void => void threads++;
+  process.on("worker", count);
+  context.after(() => process.off("worker", count));
+  const health = createHealth(file, () => {});
+  const checked = health.check();
+  health.note(new StorageError("damaged", { isDamage: true }));
+  await checked;
+  assert.equal(threads, 1);
+  assert.match(health.unavailable() ?? "", /^damaged/);
+  await health.close();
+});
+
 test("failed writes try to make space, with a pause", () => {
   let time = 0;
   let tries = 0;

@@ -72,7 +72,7 @@ export function createHealth(file: string, log: Log, options: HealthOptions = {}
 
   async function checkTables(): Promise<void> {
     thread = new Worker(new URL("./damage.ts", import.meta.url), { workerData: file });
-    const tables = await readTables(thread);
+    const tables = await readTables(thread).finally(() => (thread = null));
     if (tables.length === 0) return;
     const names = `table${tables.length === 1 ? "" : "s"} ${tables.join(", ")}`;
     setDamage(`damaged: ${names} in ${file}. ${advice}.`);
@@ -101,7 +101,8 @@ export function createHealth(file: string, log: Log, options: HealthOptions = {}
     if (measuring !== undefined || isClosed) return;
     let least = Number.POSITIVE_INFINITY;
     const measure = async (): Promise<void> => {
-      const free = await freeSpace().catch(() => 0);
+      const free = await freeSpace().catch(() => null);
+      if (free === null) return;
       least = Math.min(least, free);
       if (free - least >= enoughSpace && measuring === timer) setWritable();
     };
@@ -119,7 +120,8 @@ export function createHealth(file: string, log: Log, options: HealthOptions = {}
       if (error.isDamage) {
         if (damage === null) {
           setDamage(`damaged: ${file}. ${advice}.`);
-          checking = null;
+          // A check that is in progress names the tables.
+          if (thread === null) checking = null;
         }
         if (!isClosed) void check();
       } else {

@@ -18,7 +18,7 @@ import type { WriteConnection } from "./connection.ts";
 import type { Snapshot, Store } from "./db.ts";
 import { StorageError } from "./db.ts";
 import { createWriter } from "./group.ts";
-import { createHealth } from "./health.ts";
+import { createHealth, type Health } from "./health.ts";
 import type { Row, Session } from "./session.ts";
 import { createQueryFactory, refuseAppend, sessionOf } from "./session.ts";
 import { checkpointLimit, createWalCommits, type Sync } from "./walcommit.ts";
@@ -272,6 +272,9 @@ export async function openSqlite(file: string, { log, check = false, sync }: Sql
     await commits.start();
     const committing: WriteConnection = { ...writing, begin: commits.begin, commit: commits.commit };
     const health = createHealth(path, log, { makeSpace: commits.makeSpace });
+    /** Other failures of a snapshot, as too many open files, do not affect writes. */
+    const noteDamage = (error: unknown): unknown =>
+      error instanceof StorageError && error.isDamage ? health.note(error) : error;
     const checking = setTimeout(() => check && void health.check(), checkDelay);
     checking.unref();
     const writer = createWriter({ kind: "sqlite", connected: (use) => use(committing), queries, log, health });
@@ -305,7 +308,7 @@ export async function openSqlite(file: string, { log, check = false, sync }: Sql
       write: writer.write,
       async snapshot() {
         await commits.synced();
-        return openSqliteSnapshot(path);
+        return openSqliteSnapshot(path, noteDamage);
       },
       unavailable: health.unavailable,
       blocked: health.blocked,
@@ -317,17 +320,24 @@ export async function openSqlite(file: string, { log, check = false, sync }: Sql
   }
 }
 
-/** Opens a snapshot of the committed state, also while a service writes. */
-export async function openSqliteSnapshot(file: string): Promise<Snapshot> {
-  const connection = connect(file, { readOnly: true });
-  // SQLite chooses the moment at the first read.
-  connection.script("BEGIN; SELECT count(*) FROM sqlite_schema");
-  return { read: queries(readSession(connection)), close: async () => connection.close() };
-}
-
 const asIs = (error: unknown): unknown => error;
 
-function readSession(connection: SqliteConnection, note: (error: unknown) => unknown = asIs): Session {
+/** Opens a snapshot of the committed state, also while a service writes. `note` is called with each error, and returns it. */
+export async function openSqliteSnapshot(file: string, note: Health["note"] = asIs): Promise<Snapshot> {
+  let connection: SqliteConnection | undefined;
+  try {
+    connection = connect(file, { readOnly: true });
+    // SQLite chooses the moment at the first read.
+    connection.script("BEGIN; SELECT count(*) FROM sqlite_schema");
+  } catch (error) {
+    connection?.close();
+    throw note(error);
+  }
+  const opened = connection;
+  return { read: queries(readSession(opened, note)), close: async () => opened.close() };
+}
+
+function readSession(connection: SqliteConnection, note: Health["note"]): Session {
   const noting = async <T>(read: () => T): Promise<T> => {
     try {
       return read();
