@@ -6,6 +6,7 @@ import { namespaceOf, portOf, uplinkOf } from "../model/name.ts";
 import type { Capabilities } from "./detect.ts";
 import { createObserver } from "./observer.ts";
 import { markText } from "./snapshot.ts";
+import type { TunnelEngine } from "./tunnels.ts";
 
 const tag = "abc";
 const link = (ifname: string, more: object = {}) => ({
@@ -18,7 +19,7 @@ const link = (ifname: string, more: object = {}) => ({
 });
 
 /** A host with this number of networks, the last of which has a server. Records the commands. */
-function createMachine(count: number) {
+function createMachine(count: number, tunnels: readonly TunnelEngine[] = []) {
   const ids = Array.from({ length: count }, (_, index) => index + 1);
   const broken = new Set<number>();
   let received = 0;
@@ -48,7 +49,7 @@ function createMachine(count: number) {
     tag,
     hostNamespace: null,
     capabilities: { dhcp: true } as Capabilities,
-    tunnels: [],
+    tunnels,
     now: () => 0,
     networks: () => ids.map((network) => ({ network, space: namespaceOf(tag, network) })),
     isGuarded: async () => true,
@@ -119,4 +120,28 @@ test("an observation of one network reads only that one", async () => {
     networks.map(({ id, missing }) => [id, missing]),
     [[7, ["firewall", "lock"]]],
   );
+});
+
+test("an observation of a network without a namespace queries no tunnels", async () => {
+  const queried: (string | undefined)[] = [];
+  const engine: TunnelEngine = {
+    apply: async () => {},
+    remove: async () => {},
+    async observe(namespace) {
+      queried.push(namespace);
+      return new Map();
+    },
+    close: () => {},
+  };
+  const { observer, spec } = createMachine(2, [engine]);
+  observer.know(spec(3), "1");
+  const { networks } = await observer.observe(3);
+  assert.deepEqual(
+    networks.map(({ id, missing }) => [id, missing]),
+    [[3, ["namespace"]]],
+  );
+  assert.deepEqual(queried, []);
+  await observer.observe(2);
+  await observer.observe();
+  assert.deepEqual(queried, [namespaceOf(tag, 2), undefined]);
 });

@@ -245,10 +245,12 @@ export function createObserver(options: ObserverOptions): Observer {
         .networks()
         .filter(({ network }) => only === undefined || network === only)
         .sort((one, other) => one.network - other.network);
+      // Without a namespace there are no tunnels, and an engine would report all networks.
+      const queried = only === undefined || networks.length > 0 ? tunnels : [];
       const [{ hostLinks: links, networks: found }, guarded, ...engines] = await Promise.all([
         visit(networks, only),
         options.isGuarded(),
-        ...tunnels.map((engine) => engine.observe(only === undefined ? undefined : networks[0]?.space)),
+        ...queried.map((engine) => engine.observe(only === undefined ? undefined : networks[0]?.space)),
       ]);
       const spaceOf = new Map(networks.map(({ network, space }) => [network, space]));
       const status = (id: number): NetworkStatus => {
