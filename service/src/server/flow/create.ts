@@ -1,7 +1,8 @@
 /**
  * Flows `Create` and `Copy`. The transaction of the request creates the row, its address and the new generation of its network; the steps
  * create the disk, wait for the network and start the VM. A copy takes its disk from another server: it waits until the queue of that
- * server reaches it, and blocks the queue only during the snapshot. After a failure only the row in state `Failed` is left.
+ * server reaches it, and blocks the queue only during the snapshot. After a failure only the row in state `Failed` is left; a server
+ * that runs and was only not ready in time is kept, unless its group is created atomically.
  */
 
 import { findProject } from "../../account/table.ts";
