@@ -103,7 +103,7 @@ export const eventOperations = operations({
         "x-prefix": true,
         description: "Event types, separated by commas; `*` at the end matches any ending.",
       }),
-      resource: optional(text({ description: "Objects such as `domain:3`, separated by commas." })),
+      resource: optional(text({ description: "Up to 100 objects such as `domain:3`, separated by commas." })),
       after: optional(
         id({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Return only events after this event id." }),
       ),

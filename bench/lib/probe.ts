@@ -119,8 +119,9 @@ export async function startProber(brume: Brume, name: string, turns: string): Pr
       const ms = performance.now() - begun;
       const processor = processorTime(pid) - before;
       const peak = statusOf(pid, "VmHWM") - memory;
-      // At least a second, so that one turn of 20 ms is not counted as most of the time.
+      // At least a second, so that one wait or turn of 20 ms is not counted as most of the time.
       const until = Math.max(Date.now(), from + 1000);
+      await new Promise((resolve) => setTimeout(resolve, until - Date.now()));
       return { result, ms, processor, memory: peak, waits: await take(), turns: turnsBetween(turns, from, until) };
     },
     close: () => child.disconnect(),

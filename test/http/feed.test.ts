@@ -162,6 +162,9 @@ for (const kind of databases)
       assert.deepEqual(await seen("", "b"), ["domain.created", "record.created", "domain.deleted"]);
       assert.deepEqual(await seen("", "c"), []);
       assert.equal((await list("?resource=domain")).json.code, "query_invalid");
+      const objects = (count: number): string => Array.from({ length: count }, (_, id) => `tunnel:${id}`).join();
+      assert.equal((await list(`?resource=${objects(101)}`)).json.code, "query_invalid");
+      assert.deepEqual((await list(`?resource=${objects(100)},tunnel:0,TUNNEL:00`)).json, []);
       const line = await listen(`?after=${start}&type=token.*`);
       assert.equal((await receive(line)).event, "token.created");
     });

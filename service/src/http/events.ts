@@ -55,9 +55,23 @@ export function filterOf(caller: Caller, query: EventQuery): EventFilter {
   return {
     project: caller.projectId,
     ...(types.length < eventTypes.length && { types }),
-    ...(query.resource !== undefined && { resources: [...new Set(words(query.resource))].map(readResource) }),
+    ...(query.resource !== undefined && { resources: readResources(query.resource) }),
     ...(caller.restriction !== null && { domain: caller.restriction.domainId }),
   };
+}
+
+/** Most objects of the filter `resource`: each is a part of one SQL statement. */
+const mostResources = 100;
+
+function readResources(text: string): { resource: string; id: number }[] {
+  const resources = new Map(
+    words(text)
+      .map(readResource)
+      .map((object) => [`${object.resource}:${object.id}`, object]),
+  );
+  if (resources.size > mostResources)
+    throw queryError("resource", `resource must name at most ${mostResources} objects, not ${resources.size}.`);
+  return [...resources.values()];
 }
 
 const kinds: ReadonlySet<string> = new Set(eventResourceNames);
