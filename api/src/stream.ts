@@ -81,7 +81,11 @@ export function createFrameReader(): (piece: string) => Frame[] {
   };
 }
 
-async function* readFrames({ body }: Response, transport: Transport): AsyncGenerator<Frame, void> {
+/**
+ * Yields the frames of a response, those of one piece together. Ends with the response, or if nothing has arrived for 45 s. Throws an error
+ * of the connection.
+ */
+export async function* readFrames({ body }: Response, sleep: Transport["sleep"]): AsyncGenerator<Frame[], void> {
   if (!body) return;
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -89,13 +93,13 @@ async function* readFrames({ body }: Response, transport: Transport): AsyncGener
   try {
     for (;;) {
       const received = new AbortController();
-      const timeout = transport.sleep(longestSilence, received.signal).then(
+      const timeout = sleep(longestSilence, received.signal).then(
         () => null,
         () => null,
       );
       const chunk = await Promise.race([reader.read(), timeout]).finally(() => received.abort());
       if (chunk === null || chunk.done) return;
-      yield* push(decoder.decode(chunk.value, { stream: true }));
+      yield push(decoder.decode(chunk.value, { stream: true }));
     }
   } finally {
     reader.cancel().catch(() => undefined);
@@ -134,18 +138,19 @@ export async function* follow(
       });
       wasOpen = true;
       failures = 0;
-      for await (const { id, event, data, retry } of readFrames(response, transport)) {
-        pause = retry ?? pause;
-        if (event === "reset") {
-          const { Oldest } = JSON.parse(data) as { Oldest: number };
-          yield { Type: "reset", Oldest };
-          last = Oldest - 1;
-          continue;
+      for await (const frames of readFrames(response, transport.sleep))
+        for (const { id, event, data, retry } of frames) {
+          pause = retry ?? pause;
+          if (event === "reset") {
+            const { Oldest } = JSON.parse(data) as { Oldest: number };
+            yield { Type: "reset", Oldest };
+            last = Oldest - 1;
+            continue;
+          }
+          const number = id === null || !/^\d+$/.test(id) ? null : Number(id);
+          if (data !== "" && (number === null || last === null || number > last)) yield JSON.parse(data) as Event;
+          last = number ?? last;
         }
-        const number = id === null || !/^\d+$/.test(id) ? null : Number(id);
-        if (data !== "" && (number === null || last === null || number > last)) yield JSON.parse(data) as Event;
-        last = number ?? last;
-      }
     } catch (error) {
       if (signal?.aborted) return;
       if (error instanceof ApiError && !isPassing(error)) throw error;

@@ -104,7 +104,8 @@ function readProblem(text: string): Problem | null {
   }
 }
 
-function sleepFor(ms: number, signal?: AbortSignal): Promise<void> {
+/** Resolves after `ms` milliseconds, or rejects with the reason of the signal. */
+export function sleepFor(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {
       clearTimeout(timer);

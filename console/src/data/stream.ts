@@ -6,7 +6,8 @@
 
 import { ApiError } from "@brume/api/client.ts";
 import type { Event } from "@brume/api/event.ts";
-import { createFrameReader } from "@brume/api/stream.ts";
+import { type Frame, readFrames } from "@brume/api/stream.ts";
+import { sleepFor } from "@brume/api/transport.ts";
 import { type Cell, createCell } from "./cell.ts";
 import { openStream } from "./client.ts";
 
@@ -34,32 +35,7 @@ type Message =
   | { readonly kind: "state"; readonly state: Connection }
   | { readonly kind: "gap" };
 
-/** The service sends a ping every 15 s. */
-const longestSilence = 40_000;
 const longestPause = 15_000;
-
-/** Calls `push` for each batch of events until the stream ends or is silent for too long. */
-async function read(response: Response, signal: AbortSignal, push: (frames: Frames) => void): Promise<void> {
-  const reader = response.body?.getReader();
-  if (reader === undefined) return;
-  const frames = createFrameReader();
-  const decoder = new TextDecoder();
-  let alive = setTimeout(() => void reader.cancel(), longestSilence);
-  try {
-    while (!signal.aborted) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      clearTimeout(alive);
-      alive = setTimeout(() => void reader.cancel(), longestSilence);
-      push(frames(decoder.decode(value, { stream: true })));
-    }
-  } finally {
-    clearTimeout(alive);
-    reader.cancel().catch(() => undefined);
-  }
-}
-
-type Frames = ReturnType<ReturnType<typeof createFrameReader>>;
 
 /** Starts the stream. Events are passed on once per frame of the screen. */
 export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptions): EventStream {
@@ -97,7 +73,7 @@ export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptio
     channel?.postMessage({ kind: "gap" } satisfies Message);
   };
 
-  function push(frames: Frames): void {
+  function push(frames: readonly Frame[]): void {
     const events: Event[] = [];
     for (const { event, data, id } of frames) {
       if (event === "reset") {
@@ -119,7 +95,7 @@ export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptio
         if (last === null) gap();
         failures = 0;
         show("open");
-        await read(response, closing.signal, push);
+        for await (const frames of readFrames(response, sleepFor)) push(frames);
       } catch (error) {
         if (error instanceof ApiError && error.status === 401) return onSignedOut();
       }
