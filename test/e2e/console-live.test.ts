@@ -1,14 +1,40 @@
 /** An open page of the console while its service is killed and started again, in two tabs, and while a thousand events a second arrive. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
+import { databaseName } from "../../service/src/store/sqlite.ts";
 import { consoleFolder, launchBrowser, openConsole } from "../support/browser.ts";
+import { followLink } from "../support/consolefixture.ts";
 import { sendEvents } from "../support/eventflood.ts";
 import { freePort } from "../support/port.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { createTestService } from "../support/testservice.ts";
+
+/** Lets a test hold the large scripts of the page loads after `hold`, until it calls `release`. */
+async function createHold(page: Page): Promise<{ hold(): void; release(): void }> {
+  const index = readFileSync(join(consoleFolder, "index.html"), "utf8");
+  const held = new Set([...index.matchAll(/src="([^"]+)" fetchpriority="low"/g)].map(([, path]) => path));
+  assert.ok(held.size > 1);
+  let release = (): void => {};
+  let isReleased = Promise.resolve();
+  await page.route(
+    ({ pathname }) => held.has(pathname),
+    async (route) => {
+      await isReleased;
+      await route.continue();
+    },
+  );
+  return {
+    hold() {
+      isReleased = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+    },
+    release: () => release(),
+  };
+}
 
 describe("a live page", { timeout: 600_000 }, () => {
   let browser: Browser;
@@ -17,24 +43,55 @@ describe("a live page", { timeout: 600_000 }, () => {
   });
   after(() => browser.close());
 
-  test("continues in both tabs after the service was killed and started again", async () => {
+  test("continues in both tabs after the service was killed and started again, also on an older copy of its database", async () => {
     // The page knows only this address.
     const environment = { BRUME_LISTEN: `127.0.0.1:${await freePort()}` };
     const brume: Process = await createProcess("sqlite", { environment });
     try {
       const { page, context, errors, close } = await openConsole(browser, brume, { token: brume.token });
       await brume.client.createDomain({ body: { Name: "before.example" } });
+      await brume.client.createServer({ body: { Name: "web" } }, { wait: 60 });
       const other = await context.newPage();
       for (const tab of [page, other]) {
         await tab.goto("/console/dns");
         await tab.getByRole("link", { name: "before.example" }).waitFor();
       }
+      const copy = join(brume.folder, "copy.db");
+      await brume.query(`VACUUM INTO '${copy}'`);
+      // The tab that reads the stream does not connect by itself, only on the request of the other one.
+      await page.evaluate(`{
+        const { setTimeout } = window;
+        window.setTimeout = (run, ms, ...rest) => (ms > 300 ? 0 : setTimeout(run, ms, ...rest));
+        window.restoreTimers = () => { window.setTimeout = setTimeout; };
+      }`);
       await brume.end("SIGKILL");
-      await page.getByText("Live updates are interrupted.", { exact: false }).waitFor();
+      await other.getByText("Live updates are interrupted.", { exact: false }).waitFor();
       await brume.start();
-      await page.getByText("Live updates are interrupted.", { exact: false }).waitFor({ state: "detached" });
+      await other.getByRole("button", { name: "Connect now" }).click();
+      await other.getByText("Live updates are interrupted.", { exact: false }).waitFor({ state: "detached" });
+      await page.evaluate("restoreTimers()");
       await brume.client.createDomain({ body: { Name: "after.example" } });
       for (const tab of [page, other]) await tab.getByRole("link", { name: "after.example" }).waitFor();
+      // The new event after the restore has an id that the tabs have received before.
+      for (let index = 0; index < 20; index++)
+        await brume.client.createDomain({ body: { Name: `lost-${index}.example` } });
+      for (const tab of [page, other]) await tab.getByRole("link", { name: "lost-19.example" }).waitFor();
+      await brume.end("SIGKILL");
+      for (const file of globSync(join(brume.folder, `${databaseName}*`))) rmSync(file);
+      renameSync(copy, join(brume.folder, databaseName));
+      await brume.start();
+      for (const tab of [page, other])
+        await tab.getByRole("link", { name: "lost-19.example" }).waitFor({ state: "detached" });
+      await brume.client.createDomain({ body: { Name: "restored.example" } });
+      for (const tab of [page, other]) await tab.getByRole("link", { name: "restored.example" }).waitFor();
+      await followLink(other, "/console/activity?kind=domain");
+      await other.getByText("restored.example").first().waitFor();
+      assert.equal(await other.getByText("lost-19.example").count(), 0);
+      // The stream repeats all events of the copy, which are no news.
+      for (const tab of [page, other]) {
+        await tab.getByRole("button", { name: "Actions" }).click();
+        await tab.getByText("No action has run since you opened this page.").waitFor();
+      }
       assert.deepEqual(errors, []);
       await close();
     } finally {
@@ -42,12 +99,12 @@ describe("a live page", { timeout: 600_000 }, () => {
     }
   });
 
-  test("reads what it shows once, and misses no change before the first event arrives", async () => {
+  test("reads what it shows once, and misses no change before the first event arrives, also in a second tab", async () => {
     const brume = await createTestService("sqlite", { consoleFolder });
     try {
       const { client } = brume;
       const { ID: id } = await client.createServer({ body: { Name: "early" } }, { wait: 60 });
-      const { page, errors, close } = await openConsole(browser, brume, { token: brume.token });
+      const { page, context, errors, close } = await openConsole(browser, brume, { token: brume.token });
       const reads: string[] = [];
       page.on("request", (request) => {
         if (request.method() === "GET") reads.push(new URL(request.url()).pathname + new URL(request.url()).search);
@@ -68,6 +125,17 @@ describe("a live page", { timeout: 600_000 }, () => {
       // Events contain the server, and the list is read again only if its members change.
       const lists = reads.filter((path) => path.startsWith("/server?") || path === "/server");
       assert.equal(lists.length, 1, reads.join("\n"));
+      // The first tab receives the event of a change before the second one can.
+      const other = await context.newPage();
+      const scripts = await createHold(other);
+      scripts.hold();
+      const listed = other.waitForResponse("**/server?limit=1000");
+      await other.goto("/console/servers", { waitUntil: "commit" });
+      await listed;
+      await client.updateServer({ path: { id }, body: { Name: "latest" } });
+      await page.getByRole("link", { name: "latest", exact: true }).waitFor();
+      scripts.release();
+      await other.getByRole("link", { name: "latest", exact: true }).waitFor();
       assert.deepEqual(errors, []);
       await close();
     } finally {
@@ -83,18 +151,7 @@ describe("a live page", { timeout: 600_000 }, () => {
       const { ID: domain } = await client.createDomain({ body: { Name: "web.example" } });
       const { Id: network } = await client.createPublicNetwork({ body: { Name: "dmz" } });
       const { page, errors, close } = await openConsole(browser, brume, { token: brume.token });
-      const index = readFileSync(join(consoleFolder, "index.html"), "utf8");
-      const held = new Set([...index.matchAll(/src="([^"]+)" fetchpriority="low"/g)].map(([, path]) => path));
-      assert.ok(held.size > 1);
-      let load = (): void => {};
-      let isReleased = Promise.resolve();
-      await page.route(
-        ({ pathname }) => held.has(pathname),
-        async (route) => {
-          await isReleased;
-          await route.continue();
-        },
-      );
+      const scripts = await createHold(page);
       let reads: string[] = [];
       page.on("request", (request) => reads.push(request.url().slice(brume.url.length)));
       const networks = "/publicnetwork";
@@ -109,15 +166,13 @@ describe("a live page", { timeout: 600_000 }, () => {
       ];
       for (const [path, heading, ...first] of pages) {
         reads = [];
-        isReleased = new Promise<void>((resolve) => {
-          load = resolve;
-        });
+        scripts.hold();
         const sent = ["/account", "/event?newest=true&limit=1", ...first].map((address) =>
           page.waitForRequest(brume.url + address),
         );
         await page.goto(`/console${path}`, { waitUntil: "commit" });
         await Promise.all([...sent, page.getByText("Brume", { exact: true }).waitFor()]);
-        load();
+        scripts.release();
         await page.getByRole("heading", { name: heading }).first().waitFor();
         await page.locator(".skeleton").first().waitFor({ state: "detached" });
         assert.equal(await page.locator(".placeholder").isVisible(), false);

@@ -80,7 +80,7 @@ export function createConsoles(browser: Browser, brume: Pick<TestService, "url">
     const page = await context.newPage();
     await page.setViewportSize({ width, height: hasTouch ? 844 : 900 });
     await page.emulateMedia({ colorScheme: theme });
-    page.setDefaultTimeout(120_000);
+    context.setDefaultTimeout(120_000);
     const errors: string[] = [];
     page.on("pageerror", (error) => errors.push(String(error)));
     page.on("console", (message) => {

@@ -89,6 +89,8 @@ export function createData(firstReads: FirstReads): Data {
 
   const onGap = (): void => {
     forgetFirst();
+    // The lists of events are read again too. An older copy of the database gives the same ids to other events.
+    recent.set([]);
     updates.readAllAgain();
   };
 
@@ -102,7 +104,7 @@ export function createData(firstReads: FirstReads): Data {
     start(after) {
       signedIn.set("in");
       if (stream !== null) return;
-      stream = startStream({ after, onEvents, onGap, onSignedOut });
+      stream = startStream({ after, readNewest: () => readNewest(client), onEvents, onGap, onSignedOut });
       const { connection: of } = stream;
       of.subscribe(() => connection.set(of.get()));
     },

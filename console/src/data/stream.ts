@@ -24,6 +24,8 @@ export interface EventStream {
 interface StreamOptions {
   /** Id of the event that the first reads contain; null: unknown. */
   readonly after: number | null;
+  /** Resolves to the id of the newest event; null: it cannot be read. */
+  readonly readNewest: () => Promise<number | null>;
   readonly onEvents: (events: readonly Event[]) => void;
   /** Events may be missing: everything must be read again. */
   readonly onGap: () => void;
@@ -33,15 +35,17 @@ interface StreamOptions {
 type Message =
   | { readonly kind: "events"; readonly events: readonly Event[] }
   | { readonly kind: "state"; readonly state: Connection }
-  | { readonly kind: "gap" };
+  | { readonly kind: "gap"; readonly last: number | null }
+  | { readonly kind: "retry" };
 
 const longestPause = 15_000;
+const lockName = "brume-events";
 
 /** Starts the stream. Events are passed on once per frame of the screen. */
-export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptions): EventStream {
+export function startStream({ after, readNewest, onEvents, onGap, onSignedOut }: StreamOptions): EventStream {
   const connection = createCell<Connection>("connecting");
   const closing = new AbortController();
-  const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-events") : null;
+  const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(lockName) : null;
   let last = after;
   let waiting: Event[] = [];
   let wake = (): void => {};
@@ -70,14 +74,16 @@ export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptio
   };
   const gap = (): void => {
     onGap();
-    channel?.postMessage({ kind: "gap" } satisfies Message);
+    channel?.postMessage({ kind: "gap", last } satisfies Message);
   };
 
-  function push(frames: readonly Frame[]): void {
+  async function push(frames: readonly Frame[]): Promise<void> {
     const events: Event[] = [];
     for (const { event, data, id } of frames) {
       if (event === "reset") {
-        last = (JSON.parse(data) as { Oldest: number }).Oldest - 1;
+        // The stream begins again with the oldest event. What is read again contains all of them until now.
+        const { Oldest } = JSON.parse(data) as { Oldest: number };
+        last = Math.max(Oldest - 1, (await readNewest()) ?? 0);
         gap();
       } else if (data !== "" && id !== null) events.push(JSON.parse(data) as Event);
     }
@@ -95,7 +101,7 @@ export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptio
         if (last === null) gap();
         failures = 0;
         show("open");
-        for await (const frames of readFrames(response, sleepFor)) push(frames);
+        for await (const frames of readFrames(response, sleepFor)) await push(frames);
       } catch (error) {
         if (error instanceof ApiError && error.status === 401) return onSignedOut();
       }
@@ -109,16 +115,33 @@ export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptio
     }
   }
 
-  /** Another tab reads the stream already. */
-  async function showLeader(locks: LockManager): Promise<void> {
-    const { held = [] } = await locks.query();
-    if (held.some(({ name }) => name === "brume-events") && connection.get() === "connecting") connection.set("open");
+  /** Leads at once, or follows the tab that does until it closes. */
+  async function join(locks: LockManager): Promise<void> {
+    let isTaken = false;
+    await locks.request(lockName, { ifAvailable: true }, (lock) => {
+      if (lock !== null) return lead();
+      isTaken = true;
+      return undefined;
+    });
+    if (!isTaken || closing.signal.aborted) return;
+    if (connection.get() === "connecting") connection.set("open");
+    locks.request(lockName, { signal: closing.signal }, lead).catch(() => undefined);
+    // Before the channel was open, the other tab may have passed on events that the first reads do not contain.
+    const newest = await readNewest();
+    if (closing.signal.aborted || (newest !== null && newest === after)) return;
+    if (last === after) last = newest;
+    onGap();
   }
 
   const onMessage = ({ data }: MessageEvent<Message>): void => {
     if (data.kind === "events") take(data.events);
     else if (data.kind === "state") connection.set(data.state);
-    else onGap();
+    else if (data.kind === "retry") wake();
+    else {
+      // Lower than before if the service has an older copy of the database.
+      last = data.last;
+      onGap();
+    }
   };
   channel?.addEventListener("message", onMessage);
   const online = (): void => wake();
@@ -126,15 +149,13 @@ export function startStream({ after, onEvents, onGap, onSignedOut }: StreamOptio
 
   const { locks } = navigator as { readonly locks?: LockManager };
   if (locks === undefined) void lead();
-  else {
-    // A tab that waits for the lock gets its events from the one that holds it.
-    const wait = locks.request("brume-events", { signal: closing.signal }, lead);
-    wait.catch(() => undefined);
-    void showLeader(locks);
-  }
+  else join(locks).catch(() => undefined);
   return {
     connection,
-    retry: () => wake(),
+    retry() {
+      wake();
+      channel?.postMessage({ kind: "retry" } satisfies Message);
+    },
     close() {
       closing.abort();
       wake();
