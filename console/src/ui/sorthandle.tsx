@@ -26,8 +26,13 @@ export function SortHandle({ label, index, onMove }: SortHandleProps) {
   const drag = (press: Press): void => {
     if (press.button !== 0) return;
     const move = (event: PointerEvent): void => {
+      // The release did not reach this page.
+      if (event.buttons === 0) return end();
       const to = rowAt(event);
-      if (to !== null && to !== at.current) onMove(at.current, to);
+      if (to === null || to === at.current) return;
+      onMove(at.current, to);
+      // The handle may be out of the page and not rendered again: a long table renders only visible rows.
+      at.current = to;
     };
     const listening = new AbortController();
     const end = (): void => {

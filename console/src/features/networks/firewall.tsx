@@ -3,7 +3,7 @@
  * before a review. A test packet shows which rule decides.
  */
 import type { PublicNetwork } from "@brume/api/network.ts";
-import { useMemo, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorsOf, errorText } from "../../data/errortext.ts";
@@ -64,11 +64,15 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
     }
     return found;
   }, [check.error, set, draft]);
+  // A drag began with the rules of an earlier time.
+  const latest = useRef(set);
+  latest.current = set;
   const move = (from: number, to: number): void => {
-    const rule = set.Rules[from];
-    if (rule === undefined || to < 0 || to >= set.Rules.length) return;
+    const { Rules } = latest.current;
+    const rule = Rules[from];
+    if (rule === undefined || to < 0 || to >= Rules.length) return;
     edit((all) => moveRule(all, from, to));
-    setAnnounced(t.firewall.moved(rule.Name || String(from + 1), to + 1, set.Rules.length));
+    setAnnounced(t.firewall.moved(rule.Name || String(from + 1), to + 1, Rules.length));
   };
   const decides = set.Enabled ? (set.Rules[(verdict?.rule ?? 0) - 1]?.key ?? null) : null;
   const decidesLast = verdict?.rule === null && set.Enabled;
