@@ -161,6 +161,9 @@ describeConsole("the console", {}, (fixture) => {
       await page.getByLabel("Zone file", { exact: true }).fill("www 60 IN A 192.0.2.7\n<script> IN X y\n");
       await page.getByRole("alert").waitFor();
       const dialog = page.getByRole("dialog");
+      // A user who leaves the selection of a file without one keeps what was typed.
+      await dialog.locator("input[type=file]").dispatchEvent("cancel", { bubbles: true });
+      assert.match(await page.getByLabel("Zone file", { exact: true }).inputValue(), /^www 60/);
       const file = { name: "zone", mimeType: "text/plain", buffer: Buffer.from("www 60 IN A 192.0.2.7\n") };
       await dialog.locator("input[type=file]").setInputFiles(file);
       await dialog.getByText("+ www.paste.example. 60 IN A 192.0.2.7").waitFor();
@@ -227,12 +230,21 @@ describeConsole("the console", {}, (fixture) => {
       await page.getByLabel("Domain", { exact: true }).selectOption("example.com");
       await page.getByText("only in example.com, names _acme-challenge*").waitFor();
       await page.getByText(/^It cannot see servers, .*change networks/).waitFor();
+      // The border and the scroll bar are parts of the dialog.
+      const box = await page.getByRole("dialog").boundingBox();
+      assert.ok(box !== null);
+      await page.mouse.click(box.x, box.y + box.height / 2);
+      assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "robot");
       await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
       await page.getByText("Copy the token now").first().waitFor();
       const value = (await page.getByRole("dialog").locator("pre").textContent()) ?? "";
       assert.match(value, /^[0-9a-f]{64}$/);
       await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
       await page.getByText("robot").waitFor();
+      await page.getByRole("button", { name: "Create token" }).click();
+      await page.getByRole("dialog").waitFor();
+      await page.mouse.click(box.x - 5, box.y + box.height / 2);
+      await page.getByRole("dialog").waitFor({ state: "detached" });
       const { Token } = await fixture.brume.clientOf(value).readAccount();
       assert.deepEqual(Token.Scopes, ["dns:write"]);
       await story(value, async (robots) => {

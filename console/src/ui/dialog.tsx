@@ -1,5 +1,5 @@
 /** Dialogs on the native element, which holds the focus and closes on Escape. */
-import { type ReactNode, type SubmitEvent, useLayoutEffect, useRef, useState } from "react";
+import { type MouseEvent, type ReactNode, type SubmitEvent, useLayoutEffect, useRef, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "./button.tsx";
 import { TextField } from "./field.tsx";
@@ -9,6 +9,12 @@ interface DialogProps {
   readonly onClose: () => void;
   readonly kind?: "wide" | "drawer" | "palette" | undefined;
   readonly children: ReactNode;
+}
+
+/** Returns whether the pointer is on the backdrop. Border, scroll bar and empty space of a dialog have the same target. */
+function isOutside({ clientX, clientY }: MouseEvent, dialog: HTMLDialogElement): boolean {
+  const { left, right, top, bottom } = dialog.getBoundingClientRect();
+  return clientX < left || clientX >= right || clientY < top || clientY >= bottom;
 }
 
 /** A dialog that is open as long as it is rendered. */
@@ -28,11 +34,13 @@ export function Dialog({ label, onClose, kind, children }: DialogProps) {
       className={kind}
       aria-label={label}
       onCancel={(event) => {
+        // A field for a file sends this event too, when the user selects no file.
+        if (event.target !== ref.current) return;
         event.preventDefault();
         onClose();
       }}
       onMouseDown={(event) => {
-        if (event.target === ref.current) onClose();
+        if (event.target === ref.current && isOutside(event, ref.current)) onClose();
       }}
     >
       {children}
