@@ -29,6 +29,36 @@ describeConsole("the console", {}, (fixture) => {
     });
   });
 
+  test("a signed-in user sees why the account cannot be read, and the page when it can, by a button or later", async () => {
+    await story(fixture.brume.token, async (page) => {
+      let isDown = true;
+      await page.route("**/account", async (route) => {
+        if (isDown) await route.fulfill({ status: 429, contentType: "text/plain", body: "later" });
+        else await route.continue();
+      });
+      // What the page does by itself is left to the test.
+      await page.addInitScript(`{
+        const { setTimeout } = window;
+        window.later = [];
+        window.setTimeout = (run, ms, ...rest) => (ms >= 1000 ? window.later.push(run) : setTimeout(run, ms, ...rest));
+      }`);
+      await page.goto("/console/servers");
+      await page.getByRole("alert").getByText("not an error object").waitFor();
+      assert.equal(await page.getByLabel("Token").count(), 0);
+      assert.equal(await page.locator(".placeholder").count(), 0);
+      await checkAccess(page);
+      isDown = false;
+      await page.getByRole("button", { name: "Try again" }).click();
+      await page.getByRole("heading", { name: "Servers" }).waitFor();
+      isDown = true;
+      await page.reload();
+      await page.getByRole("alert").waitFor();
+      isDown = false;
+      await page.evaluate("later.forEach((run) => run())");
+      await page.getByRole("heading", { name: "Servers" }).waitFor();
+    });
+  });
+
   test("a server is created with the keyboard only, checked as one types, and shows its steps", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.goto("/console/");

@@ -6,6 +6,7 @@ import { useCell } from "../data/cell.ts";
 import { createData, type Data, DataProvider, readAccount, readNewest } from "../data/data.tsx";
 import type { FirstReads } from "../data/firstreads.ts";
 import { SignIn } from "../features/signin/signin.tsx";
+import { Unopened } from "../shell/failure.tsx";
 import { SpeechProvider } from "../texts/texts.tsx";
 import { Toasts } from "../ui/toast.tsx";
 import { createAppRouter } from "./router.tsx";
@@ -26,17 +27,37 @@ export function App({ firstReads }: { firstReads: FirstReads }) {
   );
 }
 
-/** Reads who is signed in. The address stays, so that a sign-in leads to the page that was requested. */
 function Gate({ data, router }: { data: Data; router: ReturnType<typeof createAppRouter> }) {
   const state = useCell(data.signedIn);
-  useEffect(() => {
-    if (state !== "unknown") return;
-    Promise.all([data.queries.query(readAccount(data.client)), readNewest(data.client)]).then(
-      ([, newest]) => data.start(newest),
-      () => data.signedIn.set("out"),
-    );
-  }, [state, data]);
-  if (state === "unknown") return null;
+  if (state === "unknown") return <Opening data={data} />;
   if (state === "out") return <SignIn onDone={() => data.signedIn.set("unknown")} />;
   return <RouterProvider router={router} />;
+}
+
+const longestPause = 15_000;
+
+/**
+ * Reads who is signed in; the client reports that there is no session. After another error it reads again, with growing pauses or when the
+ * user requests it. The address stays, so that a sign-in leads to the page that was requested.
+ */
+function Opening({ data }: { data: Data }) {
+  const [tries, setTries] = useState(0);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => {
+    let isLeft = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    Promise.all([data.queries.query(readAccount(data.client)), readNewest(data.client)]).then(
+      ([, newest]) => data.start(newest),
+      (reason: unknown) => {
+        if (isLeft || data.signedIn.get() !== "unknown") return;
+        setError(reason);
+        timer = setTimeout(() => setTries(tries + 1), Math.min(longestPause, 1000 * 2 ** tries));
+      },
+    );
+    return () => {
+      isLeft = true;
+      clearTimeout(timer);
+    };
+  }, [data, tries]);
+  return error === null ? null : <Unopened error={error} onRetry={() => setTries(tries + 1)} />;
 }

@@ -5,9 +5,20 @@ import { errorText } from "../data/errortext.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { buttonClass } from "../ui/button.tsx";
 import { Empty, ErrorBox } from "../ui/feedback.tsx";
+import { useDrawn } from "../ui/page.tsx";
 
 export function Failure({ error, reset }: ErrorComponentProps) {
   return <ErrorBox isPage text={errorText(error, useTexts())} onRetry={reset} />;
+}
+
+/** Shown instead of all pages while the account cannot be read. */
+export function Unopened({ error, onRetry }: { error: unknown; onRetry: () => void }) {
+  useDrawn();
+  return (
+    <main className="main">
+      <ErrorBox isPage text={errorText(error, useTexts())} onRetry={onRetry} />
+    </main>
+  );
 }
 
 export function NotAllowed({ scope }: { scope: Scope }) {
