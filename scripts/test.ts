@@ -39,6 +39,7 @@ const longest = [
   "fuzz/agent",
   "e2e/console-operate",
   "e2e/console-networks",
+  "e2e/console-firewall",
   "host/network-nat",
   "e2e/orphans",
   "invariants/remembered",
