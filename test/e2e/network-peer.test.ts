@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel } from "@brume/api/vpn.ts";
+import type { Router } from "../../service/src/drivers/router/interface.ts";
 import { publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock, useNetworkFixture } from "../support/networkfixture.ts";
@@ -12,6 +13,18 @@ const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
 const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64");
 const office = { Name: "office", SharedKey, PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.0.113.50" };
 const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.1.0.2" } as const;
+
+/** While it is set, the router driver does not respond to look-ups of routes. `begun` is called by each. */
+let silence: { readonly begun: () => void; readonly end: Promise<string> } | null = null;
+const wrapDriver = <Driver extends object>(driver: Driver, group: string): Driver => {
+  if (group !== "router") return driver;
+  const { sourceTo } = driver as unknown as Router;
+  const waiting: Router["sourceTo"] = (destination) => {
+    silence?.begun();
+    return silence?.end ?? sourceTo(destination);
+  };
+  return { ...driver, sourceTo: waiting };
+};
 
 onSqlite(
   "configurations for far ends",
@@ -103,6 +116,22 @@ onSqlite(
       assert.match((await errorOf())?.detail ?? "", /another program of the host/);
       harness.brume.router.held = [];
     });
+
+    test("a router driver that does not find routes delays neither other changes nor this one", async () => {
+      const { Id: id, EdgeExternalIp } = await fixture.network();
+      const begun = Promise.withResolvers<void>();
+      const end = Promise.withResolvers<string>();
+      silence = { begun: begun.resolve, end: end.promise };
+      const body = { Tunnels: [office] };
+      const configured = harness.client.configureVpn({ path: { id }, body }, { wait: 0 });
+      await begun.promise;
+      await harness.domain();
+      const addressIn = ([tunnel]: Tunnel[]) => /remote_addrs = (.*)\n/.exec(tunnel?.PeerConfig ?? "")?.[1];
+      assert.equal(addressIn(tunnelsOf(await configured)), EdgeExternalIp);
+      silence = null;
+      end.resolve(String(harness.brume.router.address));
+      assert.equal(addressIn(tunnelsOf(await fixture.untilApplied(id))), harness.brume.router.address);
+    });
   },
-  { clock },
+  { clock, wrapDriver },
 );

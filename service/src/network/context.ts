@@ -41,7 +41,7 @@ export interface NetworkContext {
   readonly render: (aggregate: NetworkAggregate) => NetworkSpec;
   /** Parses firewalls, and keeps those of the latest change. */
   readonly firewalls: FirewallParser;
-  /** Finds the addresses where the peers of these tunnels reach the edge; see `findOutside`. */
+  /** Finds the addresses where these peers reach the edge; see `findOutside`. It calls the driver, so no transaction may await it. */
   readonly locate: Locate;
   /** NAT of networks with private addresses. */
   readonly nat: Translated;

@@ -20,13 +20,12 @@ import { ensureIpv6 } from "./ipv6.ts";
 import { createFirewallParser } from "./model/firewall/firewall.ts";
 import { areasOf } from "./model/freeblocks.ts";
 import { type NetworkEnvironment, renderInTurns } from "./model/networkspec.ts";
-import { findOutside } from "./model/outside.ts";
+import { findOutside, type Locate } from "./model/outside.ts";
 import { privateRoutes } from "./privateroutes.ts";
 import { publicRoutes } from "./publicroutes.ts";
 import { blockQuarantine, confirmReconciler, networkReconciler } from "./reconciler.ts";
 import { ensureShared } from "./shared.ts";
 import { createNetworkStatusCache, type NetworkStatusCache } from "./statuscache.ts";
-import type * as table from "./table.ts";
 import { vpnRoutes } from "./vpnroutes.ts";
 
 /** Settings of the operator for networks. */
@@ -72,8 +71,7 @@ export function createNetworks(options: NetworkOptions) {
   };
   const render = (aggregate: NetworkAggregate) => runAtOnce(renderSpec(aggregate));
   const outside = { ...settings, pools: [...settings.publicPools, ...settings.sharedBlocks] };
-  const locate = (network: table.NetworkRow, tunnels: readonly Pick<table.TunnelRow, "spec">[]) =>
-    findOutside(network, tunnels, outside, router.sourceTo);
+  const locate: Locate = (network, peers) => findOutside(network, peers, outside, router.sourceTo);
   const apply = networkReconciler({
     store,
     clock,

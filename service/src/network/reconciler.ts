@@ -15,7 +15,7 @@ import type { Store, Tx } from "../store/db.ts";
 import { type NetworkAggregate, readAggregate } from "./aggregate.ts";
 import { emitNetworkEvent, raiseAbove, raiseGeneration } from "./change.ts";
 import type { FirewallParser } from "./model/firewall/firewall.ts";
-import type { Locate } from "./model/outside.ts";
+import { type Locate, peersOf } from "./model/outside.ts";
 import { createPortChanges, type NetworkReconciler } from "./portchanges.ts";
 import * as table from "./table.ts";
 
@@ -102,7 +102,7 @@ export function networkReconciler({
     if (aggregate === undefined) return undefined;
     const repaired = new Set<string>();
     const generation = await applySpec(aggregate, (part) => repaired.add(part));
-    const outside = await locate(aggregate.network, aggregate.tunnels);
+    const outside = await locate(aggregate.network, peersOf(aggregate.tunnels));
     return { generation, complete: { network: aggregate.network, repaired: [...repaired], outside } };
   }
 

@@ -1,11 +1,13 @@
 /** Route handlers of the tunnels of a public network: set the list, read the status, read or create a peer configuration. */
-import type { TunnelPeer } from "@brume/api/vpn.ts";
+import type { TunnelInput, TunnelPeer } from "@brume/api/vpn.ts";
 import { ApiError } from "../base/error.ts";
+import { within } from "../base/within.ts";
 import { createPrivate, publicKeyOf } from "../drivers/router/model/wireguardkey.ts";
-import type { Handlers } from "../http/handler.ts";
+import { afterPreparing, type Handlers } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
 import { nextGeneration } from "./change.ts";
 import { changePublic, getPublic, type NetworkContext, requireProjectQuota } from "./context.ts";
+import { combineOutside, peerAddressOf } from "./model/outside.ts";
 import { cidrOf, showAddress } from "./model/plan.ts";
 import { showPeer } from "./model/show.ts";
 import { createSharedKey } from "./model/vpn/fields.ts";
@@ -16,6 +18,16 @@ import * as table from "./table.ts";
 import { readReach } from "./tunnelreach.ts";
 
 const engines = { IPsec: "ipsec", WireGuard: "wireguard" } as const;
+
+/**
+ * Limits of the look-ups before a change: milliseconds, and peers. Until the reconciler has applied the network and found all addresses,
+ * the other peers keep their stored one, or have that of unknown peers or of the edge.
+ */
+const [locateTime, mostLocated] = [1000, 50];
+
+/** Returns the address of the peer in a request. Only WireGuard has a port, so the type need not be known. */
+const requestedPeer = ({ PeerEndpoint = "" }: TunnelInput): string =>
+  peerAddressOf({ Type: "WireGuard", PeerEndpoint });
 
 /** Throws `engine_unavailable` for a new or changed enabled tunnel of a type that the router driver does not support. */
 function requireEngines({ tunnels }: TunnelPlan, { offers }: NetworkContext): void {
@@ -82,10 +94,15 @@ export function vpnRoutes(context: NetworkContext): Handlers<Names> {
   }
 
   return {
-    configureVpn: {
+    configureVpn: afterPreparing({
       check: (body) => checkTunnels({ Tunnels: body.Tunnels ?? [] }),
       failsElementOnly: failsTunnelOnly,
-      change: ({ body, ...request }, tx) =>
+      async prepare({ params, body, caller }) {
+        const network = await getPublic(context.store.read, caller, params.id);
+        const peers = (body.Tunnels ?? []).slice(0, mostLocated).map(requestedPeer);
+        return within(context.locate(network, peers), locateTime, null);
+      },
+      change: ({ body, ...request }, tx, located) =>
         changePublic(context, request, tx, async ({ network, tunnels }) => {
           const known = tunnels.map((row) => ({ ...readTunnel(row), sharedKey: openKey(row, sealer) }));
           const near = {
@@ -100,13 +117,11 @@ export function vpnRoutes(context: NetworkContext): Handlers<Names> {
           await requireProjectQuota(tx, request.caller, "Tunnels", 0, plan.tunnels.length);
           if (plan.removed.length === 0 && plan.tunnels.every(({ changed }) => !changed)) return null;
           await store(tx, network, plan, nextGeneration(network));
-          const outside = await context.locate(
-            network,
-            plan.tunnels.map(({ settings }) => ({ spec: writeSettings(settings) })),
-          );
+          const peers = plan.tunnels.map(({ settings }) => peerAddressOf(settings));
+          const outside = combineOutside(peers, [located, network.outside]);
           return { ...(await keysFor(tx, network, plan, request.dryRun)), outside };
         }),
-    },
+    }),
     readVpnStatus: {
       async read({ params, caller }, db) {
         const network = await getPublic(db, caller, params.id);

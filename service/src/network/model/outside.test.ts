@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseAddresses } from "../../base/address.ts";
 import type { NetworkRow } from "../table.ts";
-import { findOutside, type OutsideSettings, reachableAddress } from "./outside.ts";
+import { combineOutside, findOutside, type OutsideSettings, peersOf, reachableAddress } from "./outside.ts";
 import { pack, storedBlock } from "./plan.ts";
 import type { TunnelSettings } from "./vpn/tunnel.ts";
 
@@ -20,8 +20,8 @@ const tunnels = [ipsec("any"), ipsec("203.0.113.50"), ipsec("10.7.0.1"), ipsec("
 /** The routes of a host with two uplinks. */
 const sourceTo = async (peer: string | null) => (peer?.startsWith("10.") ? "10.7.0.254" : "198.51.100.7");
 const find = async (change: Partial<OutsideSettings> = {}, of = network): Promise<string[]> => {
-  const specs = tunnels.map((tunnel) => ({ spec: JSON.stringify(tunnel) }));
-  const outside = await findOutside(of, specs, { ...settings, ...change }, sourceTo);
+  const peers = peersOf(tunnels.map((tunnel) => ({ spec: JSON.stringify(tunnel) })));
+  const outside = await findOutside(of, peers, { ...settings, ...change }, sourceTo);
   return tunnels.map((tunnel) => reachableAddress({ ...of, outside }, tunnel));
 };
 
@@ -45,9 +45,22 @@ test("without NAT it is the edge's own address", async () => {
 });
 
 test("without a route it is the edge's own address", async () => {
-  const specs = [{ spec: JSON.stringify(ipsec("203.0.113.50")) }];
   for (const none of [async () => null, () => Promise.reject(new Error("silent"))]) {
-    const outside = await findOutside(network, specs, settings, none);
+    const outside = await findOutside(network, ["203.0.113.50"], settings, none);
     assert.equal(reachableAddress({ ...network, outside }, ipsec("203.0.113.50")), "10.64.255.2");
   }
+});
+
+test("known addresses of peers are combined as a look-up returns them", async () => {
+  const find = (...peers: string[]) => findOutside(network, peers, settings, sourceTo);
+  const texts = [await find("10.7.0.1"), await find("203.0.113.50")];
+  const peers = ["203.0.113.50", "10.7.0.1", ""];
+  assert.equal(combineOutside(peers, texts), await find(...peers));
+  assert.equal(combineOutside(["192.0.2.1"], [null, texts[0] ?? null]), await find(""));
+  assert.equal(combineOutside([], texts), null);
+  assert.equal(combineOutside(peers, [null, null]), null);
+  assert.equal(
+    combineOutside(["10.7.0.1"], ['{"10.7.0.1":"192.0.2.1"}', texts[0] ?? null]),
+    '{"":"198.51.100.7","10.7.0.1":"192.0.2.1"}',
+  );
 });

@@ -24,26 +24,35 @@ export const natOf = (network: Pick<NetworkRow, "kind" | "first" | "last">, nat:
   network.kind !== "private" && isPrivate(network) ? nat : "never";
 
 /** Returns the peer's IPv4 address; "" if it is unknown: the peer initiates, or has a host name. */
-export function peerAddressOf({ Type, PeerEndpoint }: TunnelSettings): string {
+export function peerAddressOf({ Type, PeerEndpoint }: Pick<TunnelSettings, "Type" | "PeerEndpoint">): string {
   const host = Type === "WireGuard" ? PeerEndpoint.replace(/:\d+$/, "") : PeerEndpoint;
   return isIPv4(host) ? host : "";
 }
 
-/** Resolves to the text of the column `outside`; see `findOutside`. */
-export type Locate = (network: NetworkRow, tunnels: readonly Pick<TunnelRow, "spec">[]) => Promise<string | null>;
+/** Returns the addresses of the peers of stored tunnels; see `peerAddressOf`. */
+export const peersOf = (tunnels: readonly Pick<TunnelRow, "spec">[]): string[] =>
+  tunnels.map(({ spec }) => peerAddressOf(JSON.parse(spec) as TunnelSettings));
+
+/** Resolves to the text of the column `outside` for these peers; see `findOutside`. */
+export type Locate = (network: NetworkRow, peers: readonly string[]) => Promise<string | null>;
+
+type Addresses = Readonly<Record<string, string>>;
+
+/** Returns the key of each address in the column `outside`, in its order. */
+const keysOf = (peers: readonly string[]): string[] => [...new Set(["", ...peers])].sort();
 
 /**
- * Resolves to the text of the column `outside`: JSON of the edge's address by peer address, "" for unknown ones. Null: no tunnels, or
+ * Resolves to the text of the column `outside`: JSON of the edge's address by peer address, "" for unknown ones. Null: no peers, or
  * no NAT. `sourceTo` finds the host's address on the route to a peer.
  */
 export async function findOutside(
   network: NetworkRow,
-  tunnels: readonly Pick<TunnelRow, "spec">[],
+  peers: readonly string[],
   { nat, publicAddress, pools }: OutsideSettings,
   sourceTo: Router["sourceTo"],
 ): Promise<string | null> {
   const mode = natOf(network, nat);
-  if (tunnels.length === 0 || mode === "never" || network.edge === null) return null;
+  if (peers.length === 0 || mode === "never" || network.edge === null) return null;
   const edge = showAddress(network.edge);
   const isDirect = (peer: string): boolean => {
     if (peer === "") return false;
@@ -56,12 +65,23 @@ export async function findOutside(
     if (isDirect(peer)) return edge;
     return publicAddress ?? (await hostAddressTo(peer === "" ? null : peer)) ?? (await hostAddressTo(null)) ?? edge;
   };
-  const peers = new Set(["", ...tunnels.map(({ spec }) => peerAddressOf(JSON.parse(spec) as TunnelSettings))]);
   return JSON.stringify(
-    Object.fromEntries(
-      await Promise.all([...peers].sort().map(async (peer) => [peer, await addressFor(peer)] as const)),
-    ),
+    Object.fromEntries(await Promise.all(keysOf(peers).map(async (peer) => [peer, await addressFor(peer)] as const))),
   );
+}
+
+/**
+ * Returns the text of the column `outside` for these peers, without a look-up: each address is that of the first text with this peer.
+ * Null: no text has one.
+ */
+export function combineOutside(peers: readonly string[], texts: readonly (string | null)[]): string | null {
+  if (peers.length === 0) return null;
+  const known = texts.map((text): Addresses => (text === null ? {} : (JSON.parse(text) as Addresses)));
+  const found = keysOf(peers).flatMap((peer) => {
+    const address = known.find((one) => Object.hasOwn(one, peer))?.[peer];
+    return address === undefined ? [] : [[peer, address] as const];
+  });
+  return found.length === 0 ? null : JSON.stringify(Object.fromEntries(found));
 }
 
 /** Returns the address where the peer of this tunnel reaches the edge; "" if the network has no edge. */
@@ -71,6 +91,6 @@ export function reachableAddress(
 ): string {
   const edgeAddress = edge === null ? "" : showAddress(edge);
   if (outside === null) return edgeAddress;
-  const known = JSON.parse(outside) as Readonly<Record<string, string>>;
+  const known = JSON.parse(outside) as Addresses;
   return known[peerAddressOf(tunnel)] ?? known[""] ?? edgeAddress;
 }
