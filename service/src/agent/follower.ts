@@ -18,7 +18,7 @@ export interface FollowerOptions {
   readonly log: Log;
   /** Observes all servers, after events were lost. */
   readonly observe: () => Promise<MachinesStatus>;
-  /** Called when the stream is open again after it was lost; `isNew`: the agent has restarted. */
+  /** Called when the stream is open again after it was lost, and again if it rejects; `isNew`: the agent has restarted. */
   readonly returned: (isNew: boolean) => Promise<void>;
 }
 
@@ -40,6 +40,8 @@ export interface Follower {
 
 const firstPause = 50;
 const longestPause = 400;
+/** Longest pause in milliseconds before a failed recovery is repeated. */
+const longestRepeat = 5000;
 /** Milliseconds without a line after which the agent counts as away; it sends one every 2 s. */
 const silence = 10_000;
 const longestWait = 1000;
@@ -57,8 +59,14 @@ export function createFollower({ transport, headers, log, observe, returned }: F
   const ending = new AbortController();
   let waiting: { readonly event: number; readonly resolve: () => void }[] = [];
   let epoch: string | null = null;
+  /** The last epoch whose return was handled; null: none. */
+  let returnedEpoch: string | null = null;
+  /** Events were lost, and no observation has replaced them. */
+  let isMissing = false;
   let last = 0;
   let isUp = false;
+  /** The start of the newest stream. */
+  let newest: StreamStart | null = null;
 
   function publish<T>(listeners: ReadonlySet<(value: T) => void>, value: T): void {
     for (const listener of listeners) {
@@ -140,18 +148,38 @@ export function createFollower({ transport, headers, log, observe, returned }: F
 
   function begin(start: StreamStart, opened: () => void): void {
     const isAgain = epoch !== null;
-    const isNew = isAgain && epoch !== start.epoch;
     if (epoch !== start.epoch) eventOf = new Map();
-    [epoch, last, isUp] = [start.epoch, start.last, true];
+    [epoch, last, isUp, newest] = [start.epoch, start.last, true, start];
     opened();
-    if (!isAgain) return;
-    const recover = async (): Promise<void> => {
-      if (!start.isComplete) await findLost();
-      await returned(isNew);
-    };
-    recover().catch((error: unknown) =>
-      log("warn", "Could not observe servers after the host agent came back.", { error }),
-    );
+    if (isAgain) void recover(start);
+    else returnedEpoch = epoch;
+  }
+
+  /**
+   * Catches up after a lost connection, and repeats what fails while this stream lasts. The next stream continues it, because the agent
+   * does not report the same loss again.
+   */
+  async function recover(start: StreamStart): Promise<void> {
+    isMissing ||= !start.isComplete;
+    let hasReturned = false;
+    for (let pause = firstPause; isUp && newest === start; pause = Math.min(pause * 2, longestRepeat)) {
+      if (isMissing) {
+        isMissing = false;
+        await findLost().catch((error: unknown) => {
+          isMissing = true;
+          log("warn", "Could not observe servers after the host agent came back; retrying.", { error });
+        });
+      }
+      if (!hasReturned)
+        try {
+          await returned(start.epoch !== returnedEpoch);
+          [hasReturned, returnedEpoch] = [true, start.epoch];
+        } catch (error) {
+          log("warn", "Could not continue after the host agent came back; retrying.", { error });
+        }
+      if (hasReturned && !isMissing) return;
+      await sleep(pause, undefined, { ref: false });
+    }
   }
 
   function take(event: StreamEvent): void {
