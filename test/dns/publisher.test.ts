@@ -163,6 +163,43 @@ invariant("a failed publication is retried until the zone is served", async (sto
   await sim.close();
 });
 
+invariant("a publication that fails during a comparison is retried after it", async (store) => {
+  const sim = createSim(clock.now);
+  const begun = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const published = Promise.withResolvers<void>();
+  const broken = new Set(["slow.example", "retry.example"]);
+  const nameserver: Nameserver = {
+    ...sim,
+    async publish(changes) {
+      const [zone = ""] = changes.map((one) => one.zone);
+      if (broken.delete(zone)) throw new Error("the name server is not running: test");
+      if (zone === "slow.example") {
+        begun.resolve();
+        await end.promise;
+      }
+      const serials = await sim.publish(changes);
+      if (zone === "retry.example") published.resolve();
+      return serials;
+    },
+  };
+  const { zones, other, close } = await open(store, { nameserver, periods: { ...never, retry: 1 } });
+  const fail = async (name: string): Promise<void> => {
+    await other.create(name, false);
+    const [domain] = await findByNames(store.read, [name]);
+    await zones.publish(fullZone(domain ?? assert.fail(), [], nameServers), 10_000);
+  };
+  await zones.loaded;
+  // The first failure starts the comparison.
+  await fail("slow.example");
+  await begun.promise;
+  await fail("retry.example");
+  end.resolve();
+  await published.promise;
+  await close();
+  await sim.close();
+});
+
 invariant("a zone that cannot be encoded does not prevent others from being served", async (store) => {
   await ensureFirst(store, clock, "0".repeat(64));
   const other = createOther(store);

@@ -118,13 +118,10 @@ export function createZonePublisher({
     clearTimeout(timer);
     if (isClosed) return;
     timer = setTimeout(() => {
-      compare().then(
-        () => schedule(period()),
-        (error: unknown) => {
-          log("error", "Could not compare the name server with the database; retrying.", { error });
-          scheduleRetry();
-        },
-      );
+      compare().then(scheduleNext, (error: unknown) => {
+        log("error", "Could not compare the name server with the database; retrying.", { error });
+        scheduleRetry();
+      });
     }, ms);
     timer.unref();
   };
@@ -132,6 +129,8 @@ export function createZonePublisher({
     needsFullComparison = true;
     schedule(periods.retry);
   };
+  /** Schedules the next comparison after one that succeeded. A publication may have failed after it began. */
+  const scheduleNext = (): void => schedule(needsFullComparison ? periods.retry : period());
   const period = (): number => (store.processes === "many" ? periods.changed : periods.all);
 
   function compare(): Promise<void> {
@@ -236,6 +235,7 @@ export function createZonePublisher({
     zoneOf.clear();
     revision += 1;
     problem = loading;
+    needsFullComparison = false;
     // Read before the zones, so that zones which change meanwhile are compared again.
     const newest = await newestEvent();
     const { adopted, isAll } = await adoptZones().finally(resolveAdopted);
@@ -256,8 +256,7 @@ export function createZonePublisher({
     scheduleSave(isAll ? savePeriods.next : savePeriods.first);
     problem = null;
     comparedUpTo = newest;
-    needsFullComparison = false;
-    schedule(period());
+    scheduleNext();
     resolveLoaded();
   }
 
