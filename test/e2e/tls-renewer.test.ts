@@ -28,6 +28,7 @@ let accounts: string[] = [];
 let orders: { readonly method: Method; readonly at: number }[] = [];
 let hosted = true;
 let reports: string[] = [];
+let storesReports = true;
 let records: string[] = [];
 let renewer: Renewer | null = null;
 
@@ -64,7 +65,10 @@ async function open(tokens: Map<string, string> | null = null, names = wanted.na
       present: async (challenges: readonly Challenge[]) => void records.push(...challenges.map(({ value }) => value)),
       remove: async () => void records.splice(0),
     },
-    report: async (type) => void reports.push(type),
+    async report(type) {
+      reports.push(type);
+      if (!storesReports) throw new Error("the database is full");
+    },
   });
   return renewer;
 }
@@ -90,6 +94,7 @@ beforeEach(async () => {
   if (folder !== "") rmSync(folder, { recursive: true, force: true });
   folder = mkdtempSync(join(tmpdir(), "brume-tls-"));
   [now, outcomes, orders, accounts, hosted, reports, records] = [Date.now(), [], [], [], true, [], []];
+  storesReports = true;
 });
 after(async () => {
   await close();
@@ -155,6 +160,20 @@ test("a failed renewal keeps the served certificate", async () => {
   assert.deepEqual([renewer?.served.pair(), renewer?.served.check(now).Ok], [pairs[0], true]);
   now += 30 * day;
   assert.equal(renewer?.served.check(now).Ok, false, "it has expired");
+});
+
+test("a report that cannot be stored neither fails nor repeats an order", async () => {
+  storesReports = false;
+  outcomes = ["the authority is away", pairs[0] as KeyPair];
+  await open();
+  await until(() => reports.length === 1);
+  now += minute;
+  await until(() => reports.length === 2);
+  await rest();
+  assert.deepEqual([reports, orders.length], [["certificate.failed", "certificate.changed"], 2]);
+  assert.deepEqual([renewer?.served.pair(), renewer?.served.check(now).Ok], [pairs[0], true]);
+  assert.doesNotMatch(renewer?.served.check(now).Detail ?? "", /failed/);
+  assert.ok(!readdirSync(folder).includes("attempt.json"));
 });
 
 test("without a way to prove the name nothing is ordered, and creating the domain is enough", async () => {

@@ -20,6 +20,8 @@ export interface Wanted {
   readonly directory: string;
 }
 
+type ReportType = "certificate.changed" | "certificate.failed";
+
 /** How names are proven, and what it notifies. */
 export interface RenewerParts {
   /** Records in domains of this service. */
@@ -31,7 +33,7 @@ export interface RenewerParts {
   /** Files of the plain HTTP server by token; null: there is none. */
   readonly tokens: Map<string, string> | null;
   /** Reports a new certificate, or the first failure in a row. */
-  readonly report: (type: "certificate.changed" | "certificate.failed", detail: string) => Promise<void>;
+  readonly report: (type: ReportType, detail: string) => Promise<void>;
 }
 
 /** Orders and renews the certificate. */
@@ -150,6 +152,13 @@ export async function openRenewer(options: RenewerOptions): Promise<Renewer> {
     }
   }
 
+  /** Reports what has happened. A report that cannot be stored changes nothing about it. */
+  async function report(parts: RenewerParts, type: ReportType, detail: string): Promise<void> {
+    await parts
+      .report(type, detail)
+      .catch((error: unknown) => log("warn", "An event of the certificate could not be stored.", { type, error }));
+  }
+
   async function attemptOrder(parts: RenewerParts, method: Method): Promise<void> {
     const failures = attempt?.failures ?? 0;
     const { names, directory } = wanted;
@@ -169,9 +178,7 @@ export async function openRenewer(options: RenewerOptions): Promise<Renewer> {
       attempt = null;
       current.replace(pair);
       current.setRenewal(renewalOf(info));
-      const detail = `${names.join(", ")}, valid until ${new Date(info.notAfter).toISOString()}`;
       log("info", "The API has a new certificate.", { names, notAfter: new Date(info.notAfter).toISOString() });
-      await parts.report("certificate.changed", detail);
     } catch (error) {
       if (closing.signal.aborted) return;
       const count = failures + 1;
@@ -186,8 +193,11 @@ export async function openRenewer(options: RenewerOptions): Promise<Renewer> {
       };
       await files.writeAttempt(attempt);
       log("warn", "No certificate for the API could be ordered.", { names, method, failures: count, error });
-      if (count === 1) await parts.report("certificate.failed", describeFailure(attempt));
+      if (count === 1) await report(parts, "certificate.failed", describeFailure(attempt));
+      return;
     }
+    const until = new Date(current.info().notAfter).toISOString();
+    await report(parts, "certificate.changed", `${names.join(", ")}, valid until ${until}`);
   }
 
   async function check(parts: RenewerParts): Promise<void> {
