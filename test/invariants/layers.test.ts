@@ -107,7 +107,7 @@ const layers: readonly Layer[] = [
   {
     name: "base",
     modules: /^service\/src\/base\//,
-    may: oneOf(base, under("api/src/errors.ts"), isNode, packages("pino")),
+    may: oneOf(base, under("api/src/errors.ts"), isNode, packages("pino", "ipaddr.js")),
   },
   {
     name: "config",

@@ -6,7 +6,7 @@ import { lookup } from "node:dns";
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { isIP, type LookupFunction, type Socket } from "node:net";
-import { createJudge } from "./address.ts";
+import { createJudge } from "../../base/publicaddress.ts";
 import type { Answer, Message, Sender } from "./interface.ts";
 
 /** Options of `createSender`. */

@@ -1,6 +1,6 @@
 /**
  * Downloads files over HTTP. Users choose the addresses, and the host may reach networks that users may not. So names are resolved here,
- * all their addresses must be public, and the connection uses a checked address; each redirection is checked again. An interrupted download
+ * all their addresses must be public and not of the host, and the connection uses a checked address; each redirection is checked again. An interrupted download
  * resumes (RFC 9110 section 14). The caller verifies the checksum.
  */
 import { lookup } from "node:dns";
@@ -12,13 +12,15 @@ import { isIP, type LookupFunction } from "node:net";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import ipaddr from "ipaddr.js";
+import { createJudge } from "../../../base/publicaddress.ts";
 import { ImageError, notEnoughSpace } from "./manifest.ts";
 
 /** Limits and progress of a download. */
 export interface DownloadOptions {
-  /** Whether an IP address may be connected to; by default only those of the public internet. */
+  /** Whether an IP address may be connected to; by default only those of the public internet that are not of the host. */
   readonly allows?: (address: string) => boolean;
+  /** Replaces the resolver of the host. */
+  readonly lookup?: typeof lookup;
   readonly signal?: AbortSignal;
   /** Called with the bytes done and, if the server sends it, the total. */
   readonly progress?: (done: number, total: number | null) => void;
@@ -32,18 +34,15 @@ const maxAttempts = 5;
 /** Milliseconds without data before a connection fails. */
 const idleTimeout = 60_000;
 
-/** Returns whether an IP address belongs to the public internet, by IANA's registries of special-purpose addresses. */
-export function isPublicAddress(text: string): boolean {
-  return ipaddr.isValid(text) && ipaddr.process(text).range() === "unicast";
-}
+const isPublicAddress = createJudge([]);
 
 const refusePrivate = (host: string): ImageError =>
-  new ImageError("address", `"${host}" has an address that is not of the public internet.`);
+  new ImageError("address", `"${host}" has an address of this host, or none of the public internet.`);
 
 const lookupAllowed =
-  (allows: (address: string) => boolean): LookupFunction =>
+  ({ allows = isPublicAddress, ...from }: DownloadOptions): LookupFunction =>
   (host, options, done) => {
-    lookup(host, { ...options, all: true }, (error, found) => {
+    (from.lookup ?? lookup)(host, { ...options, all: true }, (error, found) => {
       if (error) return done(error, "");
       if (!found.every(({ address }) => allows(address))) return done(refusePrivate(host), "");
       if (options.all) return done(null, found);
@@ -100,7 +99,7 @@ function sendRequest(
       agent: false,
       headers: { "accept-encoding": "identity", "user-agent": "brume", ...headers },
       timeout: idleTimeout,
-      lookup: lookupAllowed(options.allows ?? isPublicAddress),
+      lookup: lookupAllowed(options),
       ...(options.signal && { signal: options.signal }),
     });
     request.on("timeout", () => request.destroy(new Error(`no data for ${idleTimeout / 1000} s`)));

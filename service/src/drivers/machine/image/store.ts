@@ -61,7 +61,7 @@ export interface StoreOptions {
   readonly uploads: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Whether an IP address may be connected to; by default only those of the public internet. */
+  /** Whether an IP address may be connected to; by default only those of the public internet that are not of the host. */
   readonly allows?: (address: string) => boolean;
   readonly catalogue?: readonly CatalogueEntry[];
 }

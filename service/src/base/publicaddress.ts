@@ -1,6 +1,6 @@
 /**
- * Decides which addresses webhooks may call: public unicast addresses except the host's own, and the addresses that the operator allows. An
- * address that contains another one (mapped, NAT64, 6to4, Teredo) does not count as public.
+ * Decides which addresses the host may connect to for a client: public unicast addresses except the host's own, and those that the operator
+ * allows. An address that contains another one (mapped, NAT64, 6to4, Teredo) does not count as public.
  */
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
@@ -24,7 +24,7 @@ export function ownAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
 }
 
-/** Returns a function that decides whether webhooks may call an address. `own` returns the addresses of the host. */
+/** Returns a function that decides whether a client may choose an address. `own` returns the present addresses of the host at each call. */
 export function createJudge(allowed: readonly string[], own: () => readonly string[] = ownAddresses) {
   const blocks = allowed.map(parseAllowed);
   return (text: string): boolean => {
