@@ -14,7 +14,7 @@ import { type GuestImage, ImageError, isImageName, readImage } from "../image/ma
 import type { Identity, ImageSize, ImageText } from "../interface.ts";
 import { layerPath, nodeOf } from "../qemu/arguments.ts";
 import { makeFolder } from "../qemu/folder.ts";
-import { callAgent } from "../qemu/guestagent.ts";
+import { whileFrozen } from "../qemu/guestagent.ts";
 import { rootDisk } from "../qemu/monitor.ts";
 import { listAt, type Qmp, QmpError, textAt } from "../qemu/qmp.ts";
 import type { Run } from "../qemu/run.ts";
@@ -33,25 +33,13 @@ import {
   topOf,
 } from "./disk.ts";
 
-/** Runs `work` while the guest's file systems are frozen, if the guest has an agent. */
-async function whileFrozen<Result>(run: Run, sync: number, work: () => Promise<Result>): Promise<Result> {
-  const call = (command: string) => callAgent(run.folder.run, sync, command, {}, 500).catch(() => null);
-  if (run.log.stage() === "starting" || (await call("guest-ping")) === null) return work();
-  await call("guest-fsfreeze-freeze");
-  try {
-    return await work();
-  } finally {
-    await call("guest-fsfreeze-thaw");
-  }
-}
-
 /** Input of `freeze`. */
 export interface FreezeOptions {
   readonly disks: Disks;
   readonly disk: string;
   readonly uid: number;
-  /** Any number, to synchronize with the guest agent. */
-  readonly sync: number;
+  /** Returns another number at each call, to synchronize with the guest agent. */
+  readonly sync: () => number;
 }
 
 const job = "merge";
@@ -111,7 +99,8 @@ export async function freeze({ disks, disk, uid, sync }: FreezeOptions, run: Run
     const file = { driver: "file", filename: layerPath(state.version, next) };
     const overlay = { driver: "qcow2", "node-name": nodeOf(next), discard: "unmap", file, backing: null };
     await qmp.run("blockdev-add", overlay);
-    await whileFrozen(run, sync, () => qmp.run("blockdev-snapshot", { node, overlay: nodeOf(next) }));
+    const snapshot = () => qmp.run("blockdev-snapshot", { node, overlay: nodeOf(next) });
+    await (run.log.stage() === "starting" ? snapshot() : whileFrozen(run, sync, snapshot));
   } catch (error) {
     // Without a response from QEMU the writable layer is unknown; the next caller of `dropUnusedLayers` queries it.
     if (error instanceof QmpError) await dropUnusedLayers(run);

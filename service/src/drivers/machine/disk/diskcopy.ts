@@ -19,7 +19,7 @@ export interface DiskCopyOptions {
   readonly disks: Disks;
   readonly locks: KeyedQueue;
   readonly uid: (id: number) => number;
-  /** Returns any number, to synchronize with the guest agent. */
+  /** Returns another number at each call, to synchronize with the guest agent. */
   readonly sync: () => number;
   readonly find: (id: number) => Promise<Run | null>;
   /** Merges the layers of a running server if it has too many. */
@@ -65,7 +65,7 @@ export function createDiskCopies(options: DiskCopyOptions): Pick<Machines, "hold
   async function freezeLayers(id: number, disk: string, run: Run | null): Promise<number> {
     const top = topOf(disk);
     if (run === null && top > 0 && statSync(join(disk, layerName(top))).size <= emptyLayerBytes) return top;
-    return freeze({ disks, disk, uid: uid(id), sync: sync() }, run);
+    return freeze({ disks, disk, uid: uid(id), sync }, run);
   }
 
   return {

@@ -3,6 +3,7 @@
  *
  *     label.json    uuid and description of the server, to identify it without the database
  *     state.json    how the VM was started, and how the run ended
+ *     frozen        exists from a freeze of the guest's file systems until the guest agent has answered the thaw
  *     disk-<n>/     version n of its disk: a complete chain of layers (see disk.ts)
  *     seed.img      seed volume, which the guest reads at its first boot
  *     qemu.log      output of the process
@@ -33,6 +34,7 @@ export interface Folder {
   readonly seed: string;
   readonly state: string;
   readonly label: string;
+  readonly frozen: string;
   readonly output: string;
   readonly console: string;
   readonly previousConsole: string;
@@ -52,6 +54,7 @@ export function folderOf(servers: string, id: number): Folder {
     seed: join(root, "seed.img"),
     state: join(root, "state.json"),
     label: join(root, "label.json"),
+    frozen: join(root, "frozen"),
     output: join(root, "qemu.log"),
     console: join(run, "console.log"),
     previousConsole: join(run, "console.1.log"),

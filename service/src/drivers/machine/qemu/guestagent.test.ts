@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { after, test } from "node:test";
-import { callAgent } from "./guestagent.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { callAgent, whileFrozen } from "./guestagent.ts";
 import { isAbsent, openSocket } from "./socket.ts";
 
 // Deeper than the path of a socket may be, as a data folder can be.
@@ -78,4 +79,52 @@ test("returns null without a socket, on timeout, invalid data and a closed conne
   assert.equal(await ping((_line, socket) => void socket.write("nonsense\n{}\n[]\nnull\n"), 50), null);
   assert.equal(await ping((_line, socket) => void socket.destroy()), null);
   assert.equal(await ping((_line, socket) => void socket.write("x".repeat(5 * 2 ** 20))), null);
+});
+
+test("a freeze that takes longer than its limit is followed by a thaw", async () => {
+  const commands: string[] = [];
+  const freezing = Promise.withResolvers<void>();
+  const respond = async (line: string, socket: Socket): Promise<void> => {
+    const id = sync(line);
+    const [, command = ""] = /"execute":"(guest-(?!sync)[a-z-]+)"/.exec(line) ?? [];
+    if (id === undefined) commands.push(command);
+    if (command === "guest-fsfreeze-freeze") {
+      // The host receives no response, and the guest freezes later.
+      socket.destroy();
+      await freezing.promise;
+    } else socket.write(`{"return": ${id ?? 1}}\n`);
+  };
+  // The agent runs one command after the other, also those of earlier connections.
+  let last = Promise.resolve();
+  const server = await guest((line, socket) => {
+    last = last.then(() => respond(line, socket));
+  });
+  const ended = Promise.withResolvers<void>();
+  const frozen = join(folder, "frozen");
+  const subject = { folder: { run: folder, frozen }, over: ended.promise };
+  const limits = { ping: 60_000, freeze: 60_000, thaw: 50, pause: 1, wait: 1 };
+  let syncs = 0;
+  const snapshot = () =>
+    whileFrozen(
+      subject,
+      () => ++syncs,
+      () => Promise.resolve(commands.at(-1)),
+      limits,
+    );
+  try {
+    assert.equal(await snapshot(), "guest-fsfreeze-freeze");
+    assert.ok(existsSync(frozen));
+    assert.equal(await snapshot(), "guest-fsfreeze-freeze");
+    // Of the test, the freeze, and two tries of the thaw.
+    while (syncs < 4) await sleep(1);
+    freezing.resolve();
+    while (existsSync(frozen)) await sleep(1);
+    const [ping, freeze, ...thaws] = commands;
+    assert.deepEqual([ping, freeze], ["guest-ping", "guest-fsfreeze-freeze"]);
+    assert.deepEqual([...new Set(thaws)], ["guest-fsfreeze-thaw"]);
+  } finally {
+    freezing.resolve();
+    ended.resolve();
+    server.close();
+  }
 });

@@ -104,6 +104,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
   const runs = createRuns({
     exec,
     now,
+    sync,
     publish,
     logError: options.logError,
     async ended(run) {
@@ -233,7 +234,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
   async function freezeNow(id: number): Promise<{ disk: string; top: number }> {
     const run = await find(id);
     const disk = currentDisk(id, run);
-    return { disk, top: await freeze({ disks, disk, uid: uid(id), sync: sync() }, run) };
+    return { disk, top: await freeze({ disks, disk, uid: uid(id), sync }, run) };
   }
 
   async function ensureCopy(machine: MachineSpec, source: number, disk: string): Promise<void> {

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { exec } from "../../exec.ts";
 import type { PowerEvent } from "../interface.ts";
-import { folderOf, readState, type State } from "./folder.ts";
-import type { Qmp } from "./qmp.ts";
+import { folderOf, readState, type State, writeState } from "./folder.ts";
+import { pick, type Qmp, textAt } from "./qmp.ts";
 import { createRuns } from "./run.ts";
 
 const state: State = {
@@ -34,6 +36,7 @@ function createRun(t: { after: (end: () => void) => void }) {
   const runs = createRuns({
     exec,
     now: () => 2000,
+    sync: () => 1,
     ended: () => {},
     publish: (event) => events.push(event),
     logError: (sentence, error) => assert.fail(`${sentence} ${String(error)}`),
@@ -70,4 +73,54 @@ test("an exit is recorded also during another write", async (t) => {
   assert.deepEqual(events, [{ id: 7, boot: 3, exit }]);
   assert.deepEqual(readState(folder), run.state);
   assert.deepEqual(run.state, { ...state, share: run.state.share, exit });
+});
+
+/** A server that responds to each line of JSON. */
+async function listen(path: string, banner: string, respond: (request: unknown) => unknown): Promise<Server> {
+  const server = createServer((socket) => {
+    socket.setEncoding("latin1").on("error", () => {});
+    socket.write(banner);
+    socket.on("data", (chunk: string) => {
+      for (const line of chunk.split("\n").filter(Boolean)) {
+        const request = JSON.parse(line.replace("\u00ff", "")) as unknown;
+        socket.write(`${JSON.stringify({ return: respond(request), id: pick(request, "id") })}\n`);
+      }
+    });
+  });
+  server.listen(path);
+  await once(server, "listening");
+  return server;
+}
+
+test("a guest that an earlier service left frozen is thawed when its process is adopted", async (t) => {
+  const { folder, runs, die, run } = createRun(t);
+  die();
+  await run.over;
+  mkdirSync(folder.run);
+  await writeState(folder, state);
+  const responses: Record<string, unknown> = {
+    "query-uuid": { UUID: state.uuid },
+    "query-status": { status: "running" },
+  };
+  const commands: string[] = [];
+  const monitor = await listen(
+    join(folder.run, "qmp"),
+    '{"QMP": {}}\n',
+    (request) => responses[textAt(request, "execute")] ?? {},
+  );
+  const agent = await listen(join(folder.run, "agent"), "", (request) => {
+    const command = textAt(request, "execute");
+    commands.push(command);
+    return command === "guest-sync-delimited" ? pick(request, "arguments", "id") : 0;
+  });
+  try {
+    writeFileSync(folder.frozen, "");
+    assert.ok(await runs.adopt(7, folder, state.child));
+    while (existsSync(folder.frozen)) await turn();
+    assert.deepEqual(commands, ["guest-sync-delimited", "guest-fsfreeze-thaw"]);
+  } finally {
+    runs.close();
+    monitor.close();
+    agent.close();
+  }
 });

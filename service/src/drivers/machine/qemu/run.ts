@@ -10,6 +10,7 @@ import type { Child, Exec } from "../../exec.ts";
 import { type Follower, followLog } from "../console/log.ts";
 import type { Exit, PowerEvent } from "../interface.ts";
 import { type Folder, readState, type State, writeState } from "./folder.ts";
+import { thaw } from "./guestagent.ts";
 import { pollMemory, runState, uuidOf } from "./monitor.ts";
 import { endProcess, waitForEnd } from "./process.ts";
 import { createQmp, pick, type Qmp } from "./qmp.ts";
@@ -37,6 +38,8 @@ export interface Run {
 export interface RunOptions {
   readonly exec: Exec;
   readonly now: () => number;
+  /** Returns another number at each call, to synchronize with the guest agent. */
+  readonly sync: () => number;
   /** Called after the exit of a run is stored. */
   readonly ended: (run: Run) => Promise<void> | void;
   readonly publish: (event: PowerEvent) => void;
@@ -49,8 +52,8 @@ export interface Runs {
   /** Starts to track a process. */
   track(id: number, folder: Folder, child: Child, qmp: Qmp, state: State): Run;
   /**
-   * Adopts a process that an earlier service started. Resolves to null if the process was ended: it had not received `cont`, or its guest
-   * had shut down. Rejects if it does not respond.
+   * Adopts a process that an earlier service started, and thaws its guest if a freeze is recorded. Resolves to null if the process was
+   * ended: it had not received `cont`, or its guest had shut down. Rejects if it does not respond.
    */
   adopt(id: number, folder: Folder, child: Child): Promise<Run | null>;
   /** Ends the VM at once. Resolves when the exit is stored. */
@@ -81,7 +84,7 @@ export async function callMonitor(folder: Folder, limit?: number): Promise<Qmp> 
 }
 
 /** Creates an empty table of running VMs. */
-export function createRuns({ exec, now, ended, publish, logError }: RunOptions): Runs {
+export function createRuns({ exec, now, sync, ended, publish, logError }: RunOptions): Runs {
   const all = new Map<number, Run>();
   let closing = false;
 
@@ -164,7 +167,10 @@ export function createRuns({ exec, now, ended, publish, logError }: RunOptions):
       try {
         const status = state !== null && (await uuidOf(qmp)) === state.uuid ? await runState(qmp) : "unknown";
         if (state !== null && status !== "unknown" && status !== "prelaunch" && status !== "shutdown") {
-          return track(id, folder, child, qmp, state);
+          const run = track(id, folder, child, qmp, state);
+          // The earlier service may have ended between a freeze and its thaw.
+          void thaw(run, sync);
+          return run;
         }
         qmp.close();
         await endProcess(exec, child);

@@ -91,7 +91,7 @@ export async function startMachine(
   makeFolder(folder.run);
   makeFolder(folder.base);
   for (const name of socketNames) rmSync(join(folder.run, name), { force: true });
-  rmSync(folder.output, { force: true });
+  for (const path of [folder.output, folder.frozen]) rmSync(path, { force: true });
   await replaceFile(folder.seed, writeSeed(machine.seed), 0o444);
   chownSync(folder.run, uid, uid);
   chmodSync(folder.run, 0o700);
