@@ -1,6 +1,6 @@
 /** Backups in a separate folder on another file system: complete, found again, usable as images, and removed. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
@@ -32,6 +32,12 @@ test("backups are in the operator's folder", { skip: hindrance ?? false }, async
     return join(disk, layerName(topOf(disk)));
   };
   await exec.run(["qemu-io", "-f", "qcow2", "-c", "write -P 97 900M 512", diskOf(1)]);
+  // The folder cannot be renamed to a link, so the first publication fails.
+  symlinkSync("nowhere", join(folder, "backup-7"));
+  await machines.ensureSnapshot(1, "backup-7");
+  await assert.rejects(machines.ensureImage(1, "backup-7", { title: "backup-7" }), { code: "ENOTDIR" });
+  assert.deepEqual(readdirSync(folder), ["backup-7"]);
+  rmSync(join(folder, "backup-7"));
   for (const name of ["backup-7", "own-8"]) {
     await machines.ensureSnapshot(1, name);
     await machines.ensureImage(1, name, { title: name });

@@ -9,7 +9,7 @@ import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../../exec.ts";
 import { type DiskExport, unreadable, writeCleansed } from "../disk/cleanse.ts";
-import { openDraft, placeImage } from "../image/folder.ts";
+import { inDraft, placeImage } from "../image/folder.ts";
 import { type GuestImage, ImageError, isImageName, readImage } from "../image/manifest.ts";
 import type { Identity, ImageSize, ImageText } from "../interface.ts";
 import { layerPath, nodeOf } from "../qemu/arguments.ts";
@@ -168,7 +168,6 @@ async function writeImage(options: ImageOptions, name: string, about: ImageText)
   const origin = await originOf(disk);
   const bytes = await sizeOf(join(disk, layerName(topOf(disk))));
   const identity = await exportDisk(options, { disk, root, path, bytes }, origin, about);
-  const draft = await openDraft(exec, images, name);
   const version = String(options.now);
   const files = { ...origin.files, disk: `disk-${version}.qcow2` };
   const hdd = Math.ceil(bytes / GIB);
@@ -183,12 +182,14 @@ async function writeImage(options: ImageOptions, name: string, about: ImageText)
     files,
     identity,
   };
-  await move(path, join(draft, files.disk));
-  await chown(join(draft, files.disk), 0, 0);
   const { kernel = "", initrd = "" } = origin.boot === "kernel" ? files : {};
   const boot = [[kernelName, kernel] as const, [initrdName, initrd] as const].filter(([, there]) => there !== "");
-  await linkFiles(disk, draft, boot);
-  await placeImage(images, draft, image);
+  await inDraft(exec, images, name, async (draft) => {
+    await move(path, join(draft, files.disk));
+    await chown(join(draft, files.disk), 0, 0);
+    await linkFiles(disk, draft, boot);
+    await placeImage(images, draft, image);
+  });
   return image;
 }
 

@@ -59,6 +59,21 @@ export async function openDraft(exec: Exec, images: string, name: string): Promi
   return draft;
 }
 
+/** Runs `work` in a draft and removes the draft unless the image was published. */
+export async function inDraft<Result>(
+  exec: Exec,
+  images: string,
+  name: string,
+  work: (draft: string) => Promise<Result>,
+): Promise<Result> {
+  const draft = await openDraft(exec, images, name);
+  try {
+    return await work(draft);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
 /**
  * Publishes the image in the draft, replacing an older version, and removes the draft. The draft must contain the files that `image` names.
  * A crash leaves either the complete old or the complete new image.

@@ -13,7 +13,7 @@ import type { DiskTools } from "../disk/tool.ts";
 import type { Family } from "../interface.ts";
 import { convertDisk, findBoot } from "./convert.ts";
 import { type DownloadOptions, downloadFile, parseSource } from "./download.ts";
-import { downloadPrefix, openDraft, placeImage } from "./folder.ts";
+import { downloadPrefix, inDraft, placeImage } from "./folder.ts";
 import { gigabyte } from "./header.ts";
 import {
   type GuestImage,
@@ -62,21 +62,6 @@ async function checkSum(path: string, expected: ExpectedSum, what: string, optio
   const sum = await digestFile(path, expected.hash, options.signal);
   if (sum !== expected.sum)
     throw new ImageError("checksum", `The ${expected.hash} of ${what} is ${sum}; expected ${expected.sum}.`);
-}
-
-/** Runs `work` in a draft and removes the draft unless the image was published. */
-async function inDraft<Result>(
-  exec: Exec,
-  images: string,
-  name: string,
-  work: (draft: string) => Promise<Result>,
-): Promise<Result> {
-  const draft = await openDraft(exec, images, name);
-  try {
-    return await work(draft);
-  } finally {
-    await rm(draft, { recursive: true, force: true });
-  }
 }
 
 /** Returns the usable bytes of the file system; 1 GB stays reserved. */

@@ -2,7 +2,7 @@
  * The image store of this installation: lists, fetches, imports and removes images. Concurrent requests for one image share one transfer,
  * which is cancelled when the last of them is.
  */
-import { copyFile, link, rm } from "node:fs/promises";
+import { copyFile, link } from "node:fs/promises";
 import { join } from "node:path";
 import type { Exec } from "../../exec.ts";
 import { createDiskTools, type DiskTools } from "../disk/tool.ts";
@@ -10,7 +10,7 @@ import type { ImageOrigin, TransferOptions } from "../interface.ts";
 import { type CatalogueEntry, catalogue } from "./catalogue.ts";
 import { parseSource } from "./download.ts";
 import { fetchImage } from "./fetch.ts";
-import { openDraft, placeImage, removeImage, sweepImages } from "./folder.ts";
+import { inDraft, placeImage, removeImage, sweepImages } from "./folder.ts";
 import {
   findFile,
   freeSpace,
@@ -136,16 +136,13 @@ export function createImageStore(options: StoreOptions): ImageStore {
   }
 
   async function adoptImage(from: string, image: GuestImage): Promise<void> {
-    const draft = await openDraft(exec, images, image.name);
-    try {
+    await inDraft(exec, images, image.name, async (draft) => {
       for (const file of fileNames(image)) {
         const [source, target] = [join(from, image.name, file), join(draft, file)];
         await link(source, target).catch(() => copyFile(source, target));
       }
       await placeImage(images, draft, image);
-    } finally {
-      await rm(draft, { recursive: true, force: true });
-    }
+    });
   }
 
   return {
