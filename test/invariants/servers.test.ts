@@ -1,6 +1,7 @@
 /** Servers over time, with their reconcilers and queues: crashes, power, deletion, blocked projects, and leftovers. */
 import assert from "node:assert/strict";
 import { findProject, updateProject } from "../../service/src/account/table.ts";
+import { findImage } from "../../service/src/catalog/table.ts";
 import { find, list } from "../../service/src/engine/task.ts";
 import { addLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
 import { crashesWithin } from "../../service/src/server/flow/reconcile.ts";
@@ -322,5 +323,34 @@ serverInvariant(
       (await fixture.machines.observe()).machines.every(({ id, power }) => id !== 4711 || power === "off");
     await until(async () => (await isOff()) && (await listLinks(store.read, network)).length === 1);
     assert.deepEqual(await machines(), [row.id, 4711]);
+  },
+);
+
+serverInvariant(
+  "a copy and an image behind a failed rebuild have the image of the disk",
+  async ({ fixture, make, write, end, server }, store) => {
+    const { commands } = fixture.servers;
+    const origin = imageRow(2);
+    const { id } = await make({ image: origin });
+    const release = fixture.machines.hold("ensureStopped");
+    const plan = { image: imageRow(99, { name: "lost", guest: "cloud-init" }), keys: null, userData: undefined };
+    const rebuilt = await write(async (tx) => commands.rebuild(tx, await fixture.row(id), plan, "Power", by));
+    // As the routes do, from the row of the source at the time of the request.
+    const source = await server(id);
+    const { image_id, image_name, family, guest } = source;
+    const spec = fixture.spec({ name: "web-2", image: { id: image_id, name: image_name, family, guest } });
+    const copied = await write((tx) => commands.copy(tx, { source, spec, by }));
+    const imaged = await write((tx) =>
+      commands.image(tx, source, { type: "Client", name: "gold", techName: "gold", labels: {} }, by),
+    );
+    release();
+    assert.equal((await end(rebuilt.task)).state, "Failed");
+    const { state, steps } = await end(copied.task);
+    const copy = await server(copied.server.id);
+    assert.deepEqual([state, copy.image_id, copy.image_name, copy.guest], ["Completed", 2, origin.name, null]);
+    assert.match(steps.find(({ name }) => name === "Identity")?.detail ?? "", /^host keys, .* removed$/);
+    assert.equal((await end(imaged.task)).state, "Completed");
+    const image = await findImage(store.read, 1, imaged.image.id);
+    assert.deepEqual([image?.guest, image?.min_ram], [null, origin.min_ram]);
   },
 );

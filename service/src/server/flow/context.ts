@@ -49,6 +49,9 @@ export interface RaisedNetwork {
   readonly generation: number;
 }
 
+/** The image that a disk was created from, as the row of its server names it. */
+export type DiskOrigin = Pick<ServerRow, "image_id" | "image_name" | "family" | "guest">;
+
 /** Results of steps that later steps of the same flow read. Stored in task rows, so the keys keep their names. */
 export interface Facts {
   readonly by: Cause | null;
@@ -66,6 +69,8 @@ export interface Facts {
   readonly gb: number;
   /** Whether the identity of the guest was removed from the image. */
   readonly identity: Identity;
+  /** Image of the disk in the snapshot. */
+  readonly origin: DiskOrigin;
   /** Disk version that a rebuild created. */
   readonly disk: number;
   /** Ids of the networks that the server was linked to. */

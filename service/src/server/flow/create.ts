@@ -78,6 +78,8 @@ export function createFlows(context: FlowContext, reconcile: Flow) {
             machines.ensureDisk(machine, { server: source }),
           );
         },
+        store: async (tx, { subject, facts }, origin) =>
+          void (await changeServer(context, tx, subject, origin, facts.by ?? null)),
         undo: removeDisk,
       }),
       {

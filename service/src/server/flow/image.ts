@@ -60,6 +60,16 @@ export function imageFlows(context: FlowContext) {
           attempt("snapshot_failed", `Could not take a snapshot of server ${server}`, () =>
             images.ensureSnapshot(server, folder),
           ),
+        async store(tx, { subject, project, facts }, { image_id, family, guest }) {
+          const row = await findImage(tx, project, subject);
+          if (row === undefined) return;
+          // Of an image that was deleted since, the row has these fields already.
+          const { min_ram, os } = (await findImage(tx, project, image_id)) ?? row;
+          const isSame = row.family === family && row.guest === guest && row.min_ram === min_ram && row.os === os;
+          if (isSame) return;
+          const changed = await updateImage(tx, subject, { family, guest, min_ram, os });
+          await emitImageEvent(context, tx, changed, "changed", facts.by ?? null);
+        },
         undo: ({ input: { folder } }) => images.removeImage(folder),
       }),
       {

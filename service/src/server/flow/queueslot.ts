@@ -4,13 +4,15 @@
  * place is reached, and ends when the snapshot is done.
  */
 
-import type { Flow, Wait } from "../../engine/flow.ts";
+import type { Flow, Run, Wait } from "../../engine/flow.ts";
 import { find, queue, type Task, wake } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import type { ServerRow } from "../table.ts";
-import type { Cause, Facts, FlowContext, ServerStep } from "./context.ts";
+import type { Cause, DiskOrigin, Facts, FlowContext, ServerStep } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
+import { effectiveServer } from "./effective.ts";
 import { stepErrorOf } from "./error.ts";
+import { requireServer } from "./serverrow.ts";
 
 /** Input of the slot; `task` is the id of the task that waits for it. */
 interface QueueSlotInput {
@@ -58,11 +60,22 @@ export function queueSlotFlow(context: FlowContext): QueueSlotFlow {
 const slotOf = (tasks: readonly Task[], task: number): Task | undefined =>
   tasks.find(({ name, input }) => name === queueSlotName && (input as QueueSlotInput).task === task);
 
-/** Returns the step that waits for the slot at the source server and then takes the snapshot. `undo` removes it. */
+interface SnapshotOptions<Input> {
+  take(subject: number, input: Input): Promise<void>;
+  /** Stores the image of the disk in the row of the copy or image. */
+  store(tx: Tx, run: Run<Input, Facts>, origin: DiskOrigin): Promise<void>;
+  /** Removes the snapshot. */
+  undo: ServerStep<Input>["undo"] & object;
+}
+
+/**
+ * Returns the step that waits for the slot at the source server and then takes the snapshot. Only then is it known which image the disk
+ * has: a rebuild that was queued before the request may have failed.
+ */
 export function snapshotStep<Input>(
   context: FlowContext,
   sourceOf: (input: Input) => number,
-  { take, undo }: { take(subject: number, input: Input): Promise<void>; undo: ServerStep<Input>["undo"] & object },
+  { take, store, undo }: SnapshotOptions<Input>,
 ): ServerStep<Input> {
   return {
     name: snapshot,
@@ -77,10 +90,15 @@ export function snapshotStep<Input>(
           { final: true },
         );
       if (slot.state !== "InProgress") return { wait: pause, detail: `waits for the queue of server ${source}` };
+      const { server } = await effectiveServer(context.store.read, await requireServer(context, source));
+      const { image_id, image_name, family, guest } = server;
       await take(subject, input);
-      return { detail: `snapshot of server ${source}` };
+      return { detail: `snapshot of server ${source}`, facts: { origin: { image_id, image_name, family, guest } } };
     },
-    save: (tx, { task, input }) => releaseQueueSlot(context, tx, sourceOf(input), task),
+    async save(tx, run) {
+      await releaseQueueSlot(context, tx, sourceOf(run.input), run.task);
+      if (run.facts.origin !== undefined) await store(tx, run, run.facts.origin);
+    },
     undo,
   };
 }
