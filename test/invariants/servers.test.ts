@@ -290,6 +290,29 @@ serverInvariant(
 );
 
 serverInvariant(
+  "a guest that shuts down after a failed reset stays off",
+  async ({ fixture, make, write, end, pass, isOn, server }) => {
+    const { machines, servers } = fixture;
+    const boots: (number | undefined)[] = [];
+    for (const failure of ["before the reset", "when the VM is off", "when the VM runs"]) {
+      const { id, boot } = await make({ name: `web-${boots.length}` });
+      machines.fail("ensureRunning", 5, failure === "when the VM runs" ? "after" : "before", id);
+      const row = await server(id);
+      const task = await write((tx) => servers.commands.power(tx, row, { Type: "PowerReboot" }, by));
+      if (failure === "when the VM is off") await machines.ensureStopped(id, "cut");
+      assert.equal((await end(task)).state, "Failed");
+      const status = (await machines.observe([id])).machines[0];
+      assert.deepEqual([status?.power, status?.boot], ["running", (await server(id)).boot], failure);
+      boots.push((status?.boot ?? 0) - boot);
+      machines.switchOff(id);
+      await pass(minute);
+      assert.deepEqual([(await server(id)).is_on, await isOn(id)], [0, false], failure);
+    }
+    assert.deepEqual(boots, [0, 1, 1], "only a VM that still runs continues");
+  },
+);
+
+serverInvariant(
   "an orphaned server is kept and powered off, and links without a server are removed",
   async ({ fixture, make, until, machines }, store) => {
     const row = await make();

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MachineSpec } from "../../drivers/machine/interface.ts";
 import type { Done, Wait } from "../../engine/flow.ts";
-import { findAnyServer } from "../table.ts";
+import { findAnyServer, type ServerRow } from "../table.ts";
 import type { Facts, FlowContext, ServerStep } from "./context.ts";
 import { attempt, stepErrorOf } from "./error.ts";
 import { readTail } from "./guest.ts";
@@ -50,20 +50,37 @@ export async function cutPower({ machines }: FlowContext, id: number): Promise<v
 export const removeMachine = ({ machines }: FlowContext, id: number): Promise<void> =>
   attempt("apply_failed", `Server ${id} could not be removed from the host`, () => machines.remove(id));
 
-/** Starts or stops the VM as the row requires. Flows call it when they are undone. */
-export async function ensurePower(context: FlowContext, id: number, signal: AbortSignal): Promise<void> {
+/** Starts or stops the VM as the row requires. Flows call it when they are undone. `raise`: added to the boot number of the row. */
+export async function ensurePower(context: FlowContext, id: number, signal: AbortSignal, raise = 0): Promise<void> {
   const server = await requireServer(context, id);
   if (server.state !== "Active" || server.is_on === 0) {
     await cutPower(context, id);
     return;
   }
-  const machine = await machineSpecFor(context, server);
+  const machine = await machineSpecFor(context, { ...server, boot: server.boot + raise });
   for (;;) {
     const before = await context.machines.ensureRunning(machine);
     if (before === null) break;
     await sleep(pauseBehind(before), undefined, { signal });
   }
   await plugIn(context, id, nicsOf());
+}
+
+/**
+ * Undoes a reset. A VM that still runs, or runs again, continues with its boot number. One that the reset has ended is started with the next
+ * number, which `bootAfterReset` then stores: the exit of a VM with another number than the row's is ignored.
+ */
+async function undoReset(context: FlowContext, id: number, signal: AbortSignal): Promise<void> {
+  const observe = async () => (await context.machineStatus.observeServers([id])).machines[0];
+  const isOff = ((await observe())?.power ?? "off") === "off";
+  await ensurePower(context, id, signal, isOff ? 1 : 0);
+  await observe();
+}
+
+/** Returns the boot number to store after `undoReset`: that of the running VM, else the next one, as the last may have been used. */
+function bootAfterReset({ machineStatus }: FlowContext, { id, boot }: ServerRow): number {
+  const status = machineStatus.of(id);
+  return status !== null && status.power !== "off" && status.boot >= boot ? status.boot : boot + 1;
 }
 
 interface BootOptions {
@@ -99,14 +116,15 @@ export function bootStep<Input>(context: FlowContext, { name = "Boot", from }: B
       await changeServer(context, tx, subject, { boot: facts.boot, is_on: 1, error: null }, facts.by ?? null);
     },
     ...(name === "Reset"
-      ? { undo: ({ subject, signal }) => ensurePower(context, subject, signal) }
+      ? { undo: ({ subject, signal }) => undoReset(context, subject, signal) }
       : { undo: ({ subject }) => cutPower(context, subject) }),
     async unsave(tx, { subject, facts }) {
       const server = await findAnyServer(tx, subject);
       if (server === undefined) return;
-      // The boot number may have been used by a running VM, so it is not used again.
+      // The boot number may have been used by a VM, so it is not used again.
+      const boot = name === "Reset" ? bootAfterReset(context, server) : server.boot + 1;
       const is_on = facts.wasOn === undefined ? server.is_on : Number(facts.wasOn);
-      await changeServer(context, tx, subject, { boot: server.boot + 1, is_on }, facts.by ?? null);
+      await changeServer(context, tx, subject, { boot, is_on }, facts.by ?? null);
     },
   };
 }
