@@ -1,7 +1,9 @@
-/** Reconciler invariants for the reconcilers of servers, whose effect is a queued flow, queued once. */
+/** Reconciler invariants for the reconcilers of servers, whose effect is a queued flow, queued once; results of backups. */
 import assert from "node:assert/strict";
+import { listBackups } from "../../service/src/catalog/table.ts";
 import { list } from "../../service/src/engine/task.ts";
 import { updateServer } from "../../service/src/server/table.ts";
+import { by, day, minute, serverInvariant } from "../support/serverenginefixture.ts";
 import { openServerFixture } from "../support/serverfixture.ts";
 import { testReconciler } from "./reconciler-invariants.ts";
 
@@ -38,3 +40,33 @@ function testWith(name: string, work: string, spec: Parameters<typeof updateServ
 
 testWith("server.watch", "server.settle", { is_on: 1 });
 testWith("server.backup", "server.turn", { is_backup_active: 1 });
+
+serverInvariant(
+  "the result of a backup is stored while its server is blocked",
+  async ({ fixture, make, write, until, pass, server, alarm }, store) => {
+    const { machines, servers } = fixture;
+    const { id } = await make();
+    const states = async () => (await listBackups(store.read)).map(({ state }) => state).join();
+    machines.fail("ensureSnapshot", Infinity);
+    await write((tx) => updateServer(tx, id, { is_backup_active: 1 }));
+    await until(async () => (await states()) === "New");
+    await write((tx) => servers.commands.block(tx, 1, by));
+    await until(async () => (await states()) === "Failed");
+    assert.equal((await server(id)).error, null);
+    machines.fail("ensureSnapshot", 0);
+    await write((tx) => servers.commands.unblock(tx, 1, by));
+    await pass(11 * minute);
+    assert.equal(await states(), "Active", "a new backup follows");
+
+    machines.fail("ensureImage", Infinity);
+    const error = JSON.stringify({ code: "backup_failed" });
+    const failed = { backed_up: null, backup_failed: alarm.now() - day, error };
+    await write((tx) => updateServer(tx, id, failed));
+    await until(async () => (await states()).includes("New"));
+    await write((tx) => servers.commands.block(tx, 1, by));
+    machines.fail("ensureImage", 0);
+    await until(async () => (await states()) === "Active,Active");
+    const row = await server(id);
+    assert.deepEqual([row.state, row.backup_failed, row.error], ["Blocked", null, null]);
+  },
+);

@@ -10,7 +10,7 @@ import { cancel, find, start, type Task, type TaskError } from "../../engine/tas
 import type { Tx } from "../../store/db.ts";
 import { prefixes } from "../model/imagefolder.ts";
 import { retire } from "../orphantable.ts";
-import { findAnyServer, type ServerRow } from "../table.ts";
+import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
 import type { Cause, Facts, FlowContext } from "./context.ts";
 import { attempt, errorFor } from "./error.ts";
 import { emitImageEvent } from "./events.ts";
@@ -181,13 +181,20 @@ export async function queueImageRemoval(
 const folderOf = ({ id, type, folder }: Pick<ImageRow, "id" | "type" | "folder">): string =>
   folder ?? `${prefixes[type === "Backup" ? "Backup" : "Client"]}${id}`;
 
-/** Stores the result of a backup in the server: after a failure the time and the error, until a backup succeeds. */
+/**
+ * Stores the result of a backup in the server: after a failure the time and the error, until a backup succeeds. The failure of a server
+ * that is blocked meanwhile is not reported; its backup is due when it is active again.
+ */
 async function noteBackup(context: FlowContext, tx: Tx, id: number, failure: TaskError | null): Promise<void> {
   const server = await findAnyServer(tx, id);
-  if (server === undefined || server.state !== "Active") return;
+  if (server === undefined || (server.state !== "Active" && server.state !== "Blocked")) return;
   const showsFailure = server.error !== null && codeOf(server.error) === "backup_failed";
   if (failure === null) {
     await changeServer(context, tx, id, { backup_failed: null, ...(showsFailure && { error: null }) }, null);
+    return;
+  }
+  if (server.state === "Blocked") {
+    await updateServer(tx, id, { backed_up: null });
     return;
   }
   const detail = `The backup of server ${id} failed and is tried again within the hour: ${failure.detail}`;
