@@ -142,6 +142,7 @@ for (const kind of databases) {
         ["row missing", lines.filter((_, index) => index !== 1300).join("\n"), /line \d+: /],
         ["row changed", text.replace("line\\nbreak", "line break"), /changed or damaged/],
         ["something behind", `${text}[]\n`, /changed or damaged/],
+        ["a part of a line behind", `${text}x`, /changed or damaged/],
         ["wrong type", text.replace('"a",0]', '"a","0"]'), /line 2: ahead\.\w+ cannot be "0"/],
         ["broken reference", sign(text.replace('"B",1]', '"B",3]')), /foreign key/i],
       ];

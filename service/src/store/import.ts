@@ -39,6 +39,7 @@ interface Lines {
   next<T>(decode: (line: unknown) => T): T;
   /** Returns the SHA-256 of all lines so far, in hex. */
   digest(): string;
+  /** False if another line follows, or bytes without a line break. */
   isAtEnd(): boolean;
 }
 
@@ -159,14 +160,14 @@ function readLines(handle: number): Lines {
     if (from < size) rest.push(Buffer.from(chunk.subarray(from, size)));
     return true;
   };
-  const isAtEnd = (): boolean => {
-    while (ready.length === 0) if (!read()) return true;
-    return false;
+  const hasLine = (): boolean => {
+    while (ready.length === 0) if (!read()) return false;
+    return true;
   };
   return {
     next(decode) {
       number += 1;
-      if (isAtEnd()) throw new Error(`line ${number}: the file ends too early`);
+      if (!hasLine()) throw new Error(`line ${number}: the file ends too early`);
       const line = ready.pop() as Buffer;
       hash.update(line);
       try {
@@ -176,6 +177,6 @@ function readLines(handle: number): Lines {
       }
     },
     digest: () => hash.copy().digest("hex"),
-    isAtEnd,
+    isAtEnd: () => !hasLine() && rest.length === 0,
   };
 }
