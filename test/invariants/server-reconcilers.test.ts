@@ -1,7 +1,9 @@
-/** Reconciler invariants for the reconcilers of servers, whose effect is a queued flow, queued once; results of backups. */
+/** Reconciler invariants for the reconcilers of servers, whose effect is a queued flow, queued once; results of backups and metrics that could not be stored. */
 import assert from "node:assert/strict";
 import { listBackups } from "../../service/src/catalog/table.ts";
 import { list } from "../../service/src/engine/task.ts";
+import { rowTime } from "../../service/src/server/model/samples.ts";
+import { createSampler } from "../../service/src/server/sampler.ts";
 import { updateServer } from "../../service/src/server/table.ts";
 import { by, day, minute, serverInvariant } from "../support/serverenginefixture.ts";
 import { openServerFixture } from "../support/serverfixture.ts";
@@ -70,3 +72,28 @@ serverInvariant(
     assert.deepEqual([row.state, row.backup_failed, row.error], ["Blocked", null, null]);
   },
 );
+
+serverInvariant("metrics that could not be stored are written later", async ({ fixture, make }, store) => {
+  const { id } = await make();
+  let now = rowTime;
+  const failures = [new Error("full")];
+  const write: typeof store.write = (work, batched) => {
+    const failure = failures.pop();
+    return failure === undefined ? store.write(work, batched) : Promise.reject(failure);
+  };
+  const sampler = createSampler({
+    store: { ...store, write },
+    clock: { now: () => now },
+    pruneTime: { read: async () => now, save: async () => {} },
+    machines: fixture.servers.machineStatus,
+    networks: fixture.router,
+  });
+  const run = () => sampler.reconciler.run({ subject: 0, attempt: 1, signal: new AbortController().signal });
+  await run();
+  now += rowTime;
+  await assert.rejects(async () => run(), /full/);
+  await run();
+  await sampler.flush();
+  const rows = store.read.selectFrom("sample").select("start").where("server_id", "=", id).orderBy("start");
+  assert.deepEqual(await rows.execute(), [{ start: rowTime }, { start: 2 * rowTime }]);
+});

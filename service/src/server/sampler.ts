@@ -65,8 +65,8 @@ interface CurrentRow {
 export function createSampler({ store, clock, pruneTime, machines, networks }: SamplerOptions): Sampler {
   let samples: ReadonlyMap<number, ServerSample> = new Map();
   let current = new Map<number, CurrentRow>();
-  /** Rows of earlier five minutes that are not stored yet. */
-  let leaving: ReadonlyMap<number, CurrentRow> = new Map();
+  /** Rows of earlier five minutes that are not stored yet, in order. Those that a write could not store stay for the next one. */
+  let leaving: readonly ReadonlyMap<number, CurrentRow>[] = [];
   /** Start of the first row since the start of the service: only its first points may be stored already. */
   let first: number | null = null;
 
@@ -110,11 +110,24 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
 
   /** Writes the current rows in short transactions, so that other writers run in between. */
   async function flush(): Promise<void> {
-    if (current.size === 0) return;
-    const rows = [...current].sort(([one], [other]) => one - other);
-    leaving = current;
+    if (current.size > 0) leaving = [...leaving, current].slice(-mostLeaving);
     current = new Map();
+    if (leaving.length === 0) return;
     const now = await pruneTime.read();
+    for (const part of leaving) {
+      await write(part);
+      leaving = leaving.filter((each) => each !== part);
+    }
+    for (let done = 0; done < mostThinned; ) {
+      const count = await store.write((tx) => thin(tx, now));
+      done += count;
+      if (count < thinnedTogether) break;
+    }
+  }
+
+  /** Writes the rows of five minutes. */
+  async function write(all: ReadonlyMap<number, CurrentRow>): Promise<void> {
+    const rows = [...all].sort(([one], [other]) => one - other);
     const turn = createTurn();
     for (let from = 0; from < rows.length; from += savedTogether) {
       const part = rows.slice(from, from + savedTogether);
@@ -128,12 +141,6 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
             await save.run(tx, { server, start, points: rowTime / pointTime, figures: encode(figures) });
       });
       if (turn.isOver()) await turn.next();
-    }
-    leaving = new Map();
-    for (let done = 0; done < mostThinned; ) {
-      const count = await store.write((tx) => thin(tx, now));
-      done += count;
-      if (count < thinnedTogether) break;
     }
   }
 
@@ -149,7 +156,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
     async rows(db, server, from, to) {
       const stored = await listRows.all(db, { server, from: rowStart(from), to });
       const rows = stored.map(({ start, figures }) => ({ start, figures: decode(figures) }));
-      const unsaved = [leaving.get(server), current.get(server)].filter((row) => row !== undefined);
+      const unsaved = [...leaving, current].map((each) => each.get(server)).filter((row) => row !== undefined);
       return [...rows.filter(({ start }) => unsaved.every((row) => row.start !== start)), ...unsaved];
     },
     last: () => samples,
@@ -210,6 +217,9 @@ const pageStored = prepare<{ start: number; after: number; limit: number }>()((d
     .orderBy("server_id")
     .limit(p("limit")),
 );
+
+/** Most sets of rows that wait for the database: those of an hour. */
+const mostLeaving = 12;
 
 /** Rows of one transaction. */
 const savedTogether = 100;
