@@ -121,7 +121,7 @@ export async function startProber(brume: Brume, name: string, turns: string): Pr
       const peak = statusOf(pid, "VmHWM") - memory;
       // At least a second, so that one wait or turn of 20 ms is not counted as most of the time.
       const until = Math.max(Date.now(), from + 1000);
-      await new Promise((resolve) => setTimeout(resolve, until - Date.now()));
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, until - Date.now())));
       return { result, ms, processor, memory: peak, waits: await take(), turns: turnsBetween(turns, from, until) };
     },
     close: () => child.disconnect(),

@@ -3,7 +3,6 @@
  * sendmmsg(2) share that cost. libc is called through koffi. The structs are in one buffer that never moves, with the layout of Linux on
  * little-endian 64-bit CPUs.
  */
-import { closeSync } from "node:fs";
 import { endianness } from "node:os";
 import { getSystemErrorName } from "node:util";
 import ipaddr from "ipaddr.js";
@@ -84,6 +83,8 @@ export async function loadMmsg(): Promise<Mmsg> {
   const libc = koffi.load(null);
   const socket: (family: number, type: number, protocol: number) => number = libc.func("int socket(int, int, int)");
   const bind: (fd: number, name: Uint8Array, length: number) => number = libc.func("int bind(int, void *, uint)");
+  // Node warns of a descriptor that it has not opened.
+  const close: (fd: number) => number = libc.func("int close(int)");
   type Many = (fd: number, headers: Uint8Array, count: number, flags: number, timeout?: null) => number;
   const recvmmsg: Many = libc.func("int recvmmsg(int, void *, uint, int, void *)");
   const getsockopt: (fd: number, level: number, option: number, value: Uint32Array, length: Uint32Array) => number =
@@ -111,7 +112,7 @@ export async function loadMmsg(): Promise<Mmsg> {
       const name = sockaddr(host, port);
       if (bind(fd, name, name.length) === 0) return fd;
       const refusal = error("bind", host, port);
-      closeSync(fd);
+      close(fd);
       throw refusal;
     },
 
