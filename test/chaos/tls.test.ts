@@ -197,7 +197,7 @@ test("invalid settings prevent the start with an error that names them", () => {
   ];
   for (const [settings, expected] of cases) {
     const { status, stderr } = startWith(settings);
-    assert.equal(status, 1);
+    assert.equal(status, 1, stderr);
     assert.match(stderr, expected);
     assert.doesNotMatch(stderr, /\n {4}at |secret/);
   }
