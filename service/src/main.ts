@@ -35,30 +35,32 @@ async function start(): Promise<void> {
   if (config.processes === 2 && !config.simulate && process.platform === "linux" && process.getuid?.() === 0)
     return (await import("./launch/start.ts")).becomeSupervisor(config, environment, places);
   const log = createLog(config.logLevel);
-  const { openNameserver } = await import("./nameserver.ts");
+  const { openNameserver, withNameserver } = await import("./nameserver.ts");
   const nameserver = openNameserver(config, config.dataFolder, log);
-  const [{ startService }, { readTls }, { stampOf, watchFiles }] = await Promise.all([
-    import("./start.ts"),
-    import("./launch/tls.ts"),
-    import("./launch/tlsfiles.ts"),
-  ]);
-  const stamp = config.tls && stampOf(config.tls);
-  const tls = config.tls && (await readTls(config.tls));
-  return startService(config, {
-    log,
-    folder: config.dataFolder,
-    tls,
-    onTls(listener) {
-      if (config.tls !== null && stamp !== null)
-        watchFiles(config.tls, stamp, listener, (reason) =>
-          log("warn", "The certificate of the API has changed and could not be read.", { reason }),
-        );
-    },
-    introduces: true,
-    settings: showSettings(environment, places),
-    nameserver,
-    // Loaded when it is called: DNS does not wait for the drivers of the host.
-    openHost: async () => (await import("./host.ts")).openHost(config, log),
+  return withNameserver(nameserver, async () => {
+    const [{ startService }, { readTls }, { stampOf, watchFiles }] = await Promise.all([
+      import("./start.ts"),
+      import("./launch/tls.ts"),
+      import("./launch/tlsfiles.ts"),
+    ]);
+    const stamp = config.tls && stampOf(config.tls);
+    const tls = config.tls && (await readTls(config.tls));
+    return startService(config, {
+      log,
+      folder: config.dataFolder,
+      tls,
+      onTls(listener) {
+        if (config.tls !== null && stamp !== null)
+          watchFiles(config.tls, stamp, listener, (reason) =>
+            log("warn", "The certificate of the API has changed and could not be read.", { reason }),
+          );
+      },
+      introduces: true,
+      settings: showSettings(environment, places),
+      nameserver,
+      // Loaded when it is called: DNS does not wait for the drivers of the host.
+      openHost: async () => (await import("./host.ts")).openHost(config, log),
+    });
   });
 }
 

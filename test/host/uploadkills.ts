@@ -33,11 +33,16 @@ function diskOf({ brume }: ServerHost, { ID }: Pick<Image, "ID">): string {
   return join(folder, disk);
 }
 
-/** Sends a part of the content in a request that does not end. Resolves when the host has it. */
+/**
+ * Sends a part of the content in a request that does not end. Resolves when the host has it, or with no connection if the service has
+ * responded: it may not have reached the agent again, or may still end the request before.
+ */
 async function sendPart({ brume }: ServerHost, { ID, Upload }: Image, content: Buffer, bytes: number) {
   const { Received: from, Size: size } = Upload ?? { Received: 0, Size: 0 };
   const socket = connect(Number(new URL(brume.url).port), "127.0.0.1");
+  let response = "";
   socket.on("error", () => {});
+  socket.setEncoding("latin1").on("data", (text: string) => (response += text));
   await once(socket, "connect");
   const head = [
     `PUT /image/${ID}/content HTTP/1.1`,
@@ -49,8 +54,12 @@ async function sendPart({ brume }: ServerHost, { ID, Upload }: Image, content: B
   socket.write(`${head.join("\r\n")}\r\n\r\n`);
   socket.write(content.subarray(from, from + bytes));
   const file = join(brume.folder, "uploads", `own-${ID}`);
-  await until("the host has the part", async () => existsSync(file) && statSync(file).size >= from + bytes);
-  return socket;
+  const hasPart = (): boolean => existsSync(file) && statSync(file).size >= from + bytes;
+  await until("the host has the part, or the service responds", async () => hasPart() || response !== "");
+  if (response === "") return socket;
+  socket.destroy();
+  assert.match(response, /^HTTP\/1\.1 (409|503) /);
+  return null;
 }
 
 /** Uploads the file at `path` while the processes are killed, and checks what is stored. Throws if anything is lost or left. */
@@ -66,10 +75,17 @@ export async function checkInterruptedUpload(host: ServerHost, path: string, kil
     [kills.killAgent, 3_000_000],
     [kills.killControl, 5_000_000],
   ] as const) {
-    const before = await read();
-    const socket = await sendPart(host, before, content, bytes);
+    let before = await read();
+    const socket = await waitUntil(
+      "a request that the service does not reject",
+      async () => {
+        before = await read();
+        return sendPart(host, before, content, bytes);
+      },
+      (sent) => sent !== null,
+    );
     await kill();
-    socket.destroy();
+    socket?.destroy();
     const now = (await read()).Upload?.Received ?? 0;
     const least = before.Upload?.Received ?? 0;
     assert.ok(now >= least && now <= least + bytes, `${now} bytes after ${least}`);

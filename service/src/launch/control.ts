@@ -7,7 +7,7 @@ import { showSettings } from "../config/report.ts";
 import type { Environment } from "../config/value.ts";
 import type { Config } from "../config.ts";
 import type { Host } from "../host.ts";
-import { openNameserver } from "../nameserver.ts";
+import { openNameserver, withNameserver } from "../nameserver.ts";
 import { release } from "../release.ts";
 import { filterSystemCalls } from "./filter.ts";
 import { controlFolder } from "./folder.ts";
@@ -24,16 +24,18 @@ export async function startControl(config: Config, environment: Environment): Pr
     log("warn", "The control plane runs without a filter of system calls.", { reason: (error as Error).message }),
   );
   const nameserver = openNameserver(config, folder, log);
-  // Loaded while the thread of the name server starts.
-  const { startService } = await import("../start.ts");
-  const openHost = async (): Promise<Host> => {
-    // The supervisor ends this process if the agent cannot start.
-    const agent = await connectAgent({ socket: join(settings.agent, socketName) }, { release, log, wait: Infinity });
-    return { ...agent, description: agent.description(), close: async () => agent.close() };
-  };
-  const onTls = (listener: (tls: KeyTexts) => void): void => onMessage((message) => listener(message as KeyTexts));
-  const { tls, isFirst: introduces, places } = settings;
-  const shown = showSettings(environment, places);
-  await startService(config, { log, folder, tls, onTls, introduces, settings: shown, nameserver, openHost });
+  await withNameserver(nameserver, async () => {
+    // Loaded while the thread of the name server starts.
+    const { startService } = await import("../start.ts");
+    const openHost = async (): Promise<Host> => {
+      // The supervisor ends this process if the agent cannot start.
+      const agent = await connectAgent({ socket: join(settings.agent, socketName) }, { release, log, wait: Infinity });
+      return { ...agent, description: agent.description(), close: async () => agent.close() };
+    };
+    const onTls = (listener: (tls: KeyTexts) => void): void => onMessage((message) => listener(message as KeyTexts));
+    const { tls, isFirst: introduces, places } = settings;
+    const shown = showSettings(environment, places);
+    await startService(config, { log, folder, tls, onTls, introduces, settings: shown, nameserver, openHost });
+  });
   ready();
 }
