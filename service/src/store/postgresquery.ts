@@ -11,7 +11,7 @@ import { StorageError } from "./db.ts";
 import { ConflictError } from "./group.ts";
 import { withDeadline } from "./guard.ts";
 import type { Row, Session } from "./session.ts";
-import { createQueryFactory, refuseAppend } from "./session.ts";
+import { createQueryFactory, readOnly, refuseAppend } from "./session.ts";
 
 /** Creates query builders for sessions on PostgreSQL. */
 export const queries = createQueryFactory({
@@ -94,12 +94,7 @@ export const createStatements = (runQuery: RunQuery) =>
 export const createReadSession = (runQuery: RunQuery): Session => ({
   kind: "postgres",
   ...createStatements(runQuery),
-  send: refuseAppend,
-  append: refuseAppend,
-  flush: refuseAppend,
-  lock: refuseAppend,
-  rest: refuseAppend,
-  allowLoss: refuseAppend,
+  ...readOnly,
   script: refuseAppend,
 });
 

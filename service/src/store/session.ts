@@ -62,10 +62,20 @@ export function sessionOf(db: Kysely<Tables>): Session {
   return session;
 }
 
-/** `send`, `append`, `flush`, `lock`, `rest` and `allowLoss` of a session that only reads: throws. */
+/** Throws, instead of what only a write transaction can do. */
 export function refuseAppend(): never {
   throw new Error("rows can be appended to a journal, and locks acquired, only in a write transaction");
 }
+
+/** The functions of a session that one that only reads refuses. */
+export const readOnly = {
+  send: refuseAppend,
+  append: refuseAppend,
+  flush: refuseAppend,
+  lock: refuseAppend,
+  rest: refuseAppend,
+  allowLoss: refuseAppend,
+} as const;
 
 const refused = async (): Promise<never> => {
   throw new Error("start transactions with store.write()");

@@ -20,7 +20,7 @@ import { StorageError } from "./db.ts";
 import { createWriter } from "./group.ts";
 import { createHealth, type Health } from "./health.ts";
 import type { Row, Session } from "./session.ts";
-import { createQueryFactory, refuseAppend, sessionOf } from "./session.ts";
+import { createQueryFactory, readOnly, sessionOf } from "./session.ts";
 import { checkpointLimit, createWalCommits, type Sync } from "./walcommit.ts";
 
 /** A synchronous connection. */
@@ -351,12 +351,7 @@ function readSession(connection: SqliteConnection, note: Health["note"]): Sessio
     first: (sql, values) => noting(() => connection.first(sql, values)),
     run: (sql, values) => noting(() => connection.run(sql, values)),
     insert: (sql, values) => noting(() => connection.insert(sql, values)),
-    send: refuseAppend,
-    append: refuseAppend,
-    flush: refuseAppend,
-    lock: refuseAppend,
-    rest: refuseAppend,
-    allowLoss: refuseAppend,
+    ...readOnly,
     execute: (sql, values) => noting(() => connection.execute(sql, values)),
     script: (sql) => noting(() => connection.script(sql)),
   };
