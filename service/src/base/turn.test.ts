@@ -87,12 +87,13 @@ test("work aside waits before each slice, until others have ended", async () => 
   const others = new Promise<void>((resolve) => {
     end = resolve;
   });
-  const aside = runAside(work(), others);
+  const forever = (): Promise<void> => new Promise(() => {});
+  const aside = runAside(work(), others, forever);
   await nextTurn();
   order.push("others");
   end();
   assert.equal(await aside, "done");
   assert.deepEqual(order, ["others", "work"]);
-  assert.equal(await runAside(work(), Promise.reject(new Error("others fail"))), "done");
-  assert.equal(await runAside(work(), new Promise(() => {})), "done");
+  assert.equal(await runAside(work(), Promise.reject(new Error("others fail")), forever), "done");
+  assert.equal(await runAside(work(), forever()), "done");
 });

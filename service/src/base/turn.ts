@@ -89,12 +89,16 @@ export async function runInTurns<T>(work: Generator<void, T>): Promise<T> {
 const asidePause = 4 * sliceTime;
 
 /** Runs work that yields where it can be interrupted, in slices with pauses; after `hurry` has ended without pauses. */
-export async function runAside<T>(work: Generator<void, T>, hurry: Promise<unknown>): Promise<T> {
+export async function runAside<T>(
+  work: Generator<void, T>,
+  hurry: Promise<unknown>,
+  rest: () => Promise<unknown> = () => pause(asidePause),
+): Promise<T> {
   let isHurried = false;
   const end = (): void => void (isHurried = true);
   const ended = hurry.then(end, end);
   for (;;) {
-    await (isHurried ? nextTurn() : Promise.race([ended, pause(asidePause)]));
+    await (isHurried ? nextTurn() : Promise.race([ended, rest()]));
     for (const turn = createTurn(); !turn.isOver(); ) {
       const { done, value } = work.next();
       if (done === true) return value;
