@@ -84,3 +84,16 @@ test("a canceled upload closes its stream", async () => {
   await assert.rejects(sent, { name: "AbortError" });
   assert.equal(state.ended, true);
 });
+
+test("a canceled upload does not wait for the next chunk of its stream", async () => {
+  const { calls } = createService(2);
+  const controller = new AbortController();
+  async function* read(): AsyncGenerator<Uint8Array> {
+    yield Uint8Array.of(1);
+    controller.abort();
+    await new Promise(() => {});
+  }
+  await assert.rejects(uploadFile(calls, { Name: "a", Size: 2 }, read(), { signal: controller.signal }), {
+    name: "AbortError",
+  });
+});

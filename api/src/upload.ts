@@ -120,9 +120,20 @@ export async function uploadFile(
   try {
     return await send(calls, target, reader, options);
   } finally {
-    // An error of the upload is not replaced by one of the end of its source.
-    await reader.close().catch(() => undefined);
+    // An error of the upload is not replaced by one of the end of its source. A canceled one does not wait for a chunk that may never come.
+    const closed = reader.close().catch(() => undefined);
+    if (options.signal?.aborted !== true) await closed;
   }
+}
+
+/** Settles as `work` does, or rejects with the reason of the signal at once. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    signal.addEventListener("abort", stop, { once: true });
+    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
 }
 
 async function send(
@@ -143,7 +154,7 @@ async function send(
     signal?.throwIfAborted();
     try {
       const length = Math.min(size, whole - from);
-      const part = await reader.take(from, length, from + length === whole);
+      const part = await orAborted(reader.take(from, length, from + length === whole), signal);
       const begun = calls.now();
       image = await calls.write(id, part, `bytes ${from}-${from + length - 1}/${whole}`, signal);
       const took = calls.now() - begun;

@@ -1,6 +1,7 @@
 /** Waits until a change has taken effect, and shows its progress: the action of a server, or the state of another object. */
+import { setTimeout as pause } from "node:timers/promises";
 import type { Action } from "@brume/api/action.ts";
-import { ApiError, type Client, WaitError } from "@brume/api/client.ts";
+import { ActionError, ApiError, type Client, WaitError } from "@brume/api/client.ts";
 import { isSettled } from "@brume/api/wait.ts";
 import { operationOf, titleOf } from "./model/schema.ts";
 import { textOf } from "./print/columns.ts";
@@ -47,8 +48,7 @@ async function waitUntilGone(wait: Wait, read: (signal: AbortSignal) => Promise<
       if (isGone(error)) return;
       throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    wait.signal.throwIfAborted();
+    await pause(250, undefined, { signal: wait.signal });
   }
 }
 
@@ -64,17 +64,26 @@ async function waitForDeletion(wait: Wait, id: number): Promise<void> {
   await waitUntilGone(wait, (signal) => wait.client.readServer({ path: { id } }, { signal }), "deleteServer");
 }
 
+/** Waits for all servers of a group. With `BestEffort`, a server that failed is part of the result, unless all failed. */
 async function waitForGroup(wait: Wait, answer: Row): Promise<unknown> {
   const servers = answer["Servers"] as { ID: number; Name: string }[];
   const ended: unknown[] = [];
+  const failures: ActionError[] = [];
   for (const { ID, Name } of servers) {
     const counted: Progress = {
       ...wait.progress,
       action: (one) => wait.progress.show(`${ended.length}/${servers.length} ${Name} ${one.Progress}%`),
     };
-    ended.push(await waitForServer({ ...wait, progress: counted }, ID));
+    try {
+      ended.push(await waitForServer({ ...wait, progress: counted }, ID));
+    } catch (error) {
+      if (!(error instanceof ActionError) || answer["Policy"] !== "BestEffort") throw error;
+      failures.push(error);
+      if (failures.length === servers.length) throw error;
+      ended.push(await wait.client.readServer({ path: { id: ID } }, { signal: wait.signal }));
+    }
   }
-  // Groups have no read. Each creation has completed, so the group is `Active` (docs/spec.md#server-group-states).
+  // Groups have no read. At least one creation has completed, so the group is `Active` (docs/spec.md#server-group-states).
   return { ...answer, State: "Active", Servers: ended };
 }
 

@@ -325,11 +325,9 @@ export function createService(options: ServiceOptions): Service {
   });
   options.onReturn?.((isNew) => {
     if (!isNew || state !== "running") return;
-    networks
-      .applyAll()
-      .catch((error: unknown) =>
-        log("error", "Could not apply all networks after a restart of the drivers.", { error }),
-      );
+    untilStored("networks after a restart of the drivers", networks.applyAll).catch((error: unknown) =>
+      log("error", "Could not apply all networks after a restart of the drivers.", { error }),
+    );
   });
   const flushTokenUse = (): Promise<void> =>
     authenticator
@@ -342,20 +340,18 @@ export function createService(options: ServiceOptions): Service {
   healthTimer.unref();
 
   /**
-   * Runs work of a start. If the database cannot store or read it, tries again later: reads and DNS must work with a full disk or a damaged
+   * Runs work that reads and stores. If the database cannot do that, tries again later: reads and DNS must work with a full disk or a damaged
    * table.
    */
-  async function atStart(what: string, work: () => Promise<void>): Promise<void> {
+  async function untilStored(what: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
-      log("error", `Could not store ${what} at the start; retrying in ${checkPeriod / 1000} s.`, { error });
+      log("error", `Could not store ${what}; retrying in ${checkPeriod / 1000} s.`, { error });
       const again = (): void => {
         if (state !== "stopping")
-          atStart(what, work).catch((cause: unknown) =>
-            log("error", "The start could not be completed.", { error: cause }),
-          );
+          untilStored(what, work).catch((cause: unknown) => log("error", `Could not store ${what}.`, { error: cause }));
       };
       setTimeout(again, checkPeriod).unref();
     }
@@ -370,12 +366,12 @@ export function createService(options: ServiceOptions): Service {
     store,
     setTls: http.setTls,
     async listen(host, port) {
-      await atStart("sums of servers and orphans", servers.noteOrphans).catch((error: unknown) =>
+      await untilStored("sums of servers and orphans", servers.noteOrphans).catch((error: unknown) =>
         log("error", "Could not search the host for orphans; the next check tries again.", { error }),
       );
-      await atStart("numbers of addresses", networks.recount);
+      await untilStored("numbers of addresses", networks.recount);
       const address = await http.listen(host, port);
-      await atStart("operator images and networks", writeStartRows);
+      await untilStored("operator images and networks", writeStartRows);
       await zones.loaded;
       await health.check();
       engine.run();

@@ -7,6 +7,7 @@ import type { Server } from "@brume/api/server.ts";
 import { parse } from "yaml";
 import { type CommandLine, createCommandLine } from "../support/commandline.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
+import { until } from "../support/waituntil.ts";
 
 let brume: TestService;
 let cli: CommandLine;
@@ -173,6 +174,29 @@ test("a wait has an end, and an action that does not complete has its own exit c
   brume.machines.fail("ensureRunning", 0);
   assert.equal(canceled.code, 8, canceled.err);
   assert.match(canceled.err, /Create of server \d+: Canceled, step Boot: It was canceled by token 1\./);
+});
+
+test("a group with BestEffort is waited for as a whole; its failed servers are in the result", async () => {
+  /** Creates a group of two servers, and cancels the creation of the named ones. */
+  const create = async (name: string, policy: string, canceled: readonly string[]) => {
+    brume.machines.fail("ensureRunning", 1000);
+    const creation = cli(`group create ${name} --count 2 --ram 256 --policy ${policy} -o json`);
+    for (const server of canceled) {
+      const { ID: id } = await until(`${server} exists`, async () =>
+        (await brume.client.listServers()).find(({ Name }) => Name === server),
+      );
+      const actions = await brume.client.listActions({ path: { id } });
+      await brume.client.cancelAction({ path: { id, actionID: actions[0]?.ID ?? 0 } });
+    }
+    brume.machines.fail("ensureRunning", 0);
+    return creation;
+  };
+  const { code, out, err } = await create("some", "BestEffort", ["some-1"]);
+  assert.equal(code, 0, err);
+  const { State, Servers } = JSON.parse(out) as { State: string; Servers: Server[] };
+  assert.deepEqual([State, ...Servers.map((one) => one.State)], ["Active", "Failed", "Active"]);
+  assert.equal((await create("none", "BestEffort", ["none-1", "none-2"])).code, 8);
+  assert.equal((await create("all", "Atomic", ["all-1"])).code, 8);
 });
 
 test("contexts: tokens are stored for their user only, or printed by a program", async () => {

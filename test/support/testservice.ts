@@ -89,6 +89,7 @@ interface TestServiceOptions {
   /** Folder of the built console; default none. */
   readonly consoleFolder?: string;
   readonly keep?: NonNullable<ServiceOptions["keep"]>;
+  readonly onReturn?: NonNullable<ServiceOptions["onReturn"]>;
   /** Wraps the store that the service uses. */
   readonly watch?: (store: Store) => Store;
   /** Wraps each driver that the service uses: `router`, `machines`, `consoles`, `images`, `uploads` and `nameserver`. */
@@ -206,6 +207,7 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
       ...(options.consoleFolder !== undefined && { consoleFolder: options.consoleFolder }),
       ...(options.disk !== undefined && { disk: options.disk }),
       ...(options.keep !== undefined && { keep: options.keep }),
+      ...(options.onReturn !== undefined && { onReturn: options.onReturn }),
     });
     const url = `http${options.tls ? "s" : ""}://${await service.listen("127.0.0.1", 0)}`;
     const dns = (await nameserver.observe()).address;
