@@ -303,7 +303,7 @@ onSqlite(
       }));
       assert.ok(JSON.stringify({ Rules }).length > 2 ** 20);
       const replace = (rules: typeof Rules) =>
-        harness.client.configureFirewall({ path: { id }, body: { Rules: rules } });
+        harness.client.configureFirewall({ path: { id }, body: { Rules: rules } }, { wait: 60 });
       const { Firewall } = await replace(Rules);
       assert.equal(Firewall.Rules.length, 10_000);
       await refused(replace([...Rules, ...Rules.slice(0, 1)]), "validation_failed");
