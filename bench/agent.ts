@@ -71,10 +71,20 @@ async function measure(): Promise<void> {
   const ports = Array.from({ length: 100 }, (_, at) => port(at + 1, `10.64.1.${at + 1}`));
   const uuid = "00000000-0000-4000-8000-000000000001";
   const seed = [{ name: "user-data", content: "x".repeat(4000) }];
-  let generation = 0;
   const v4 = { cidr: "10.64.0.0/16", gateway: "10.64.0.1" };
-  const apply = (router: Router, all: readonly Port[]): Promise<number> =>
-    router.apply(image({ generation: ++generation, v4, ports: all }));
+  /** The generation that each router has. */
+  const generations = new Map<Router, number>();
+  const apply = async (router: Router, portsFor: (generation: number) => readonly Port[]): Promise<void> => {
+    const generation = (generations.get(router) ?? 0) + 1;
+    generations.set(router, await router.apply(image({ generation, v4, ports: portsFor(generation) })));
+  };
+  const applyPort = async (router: Router): Promise<void> => {
+    if (!generations.has(router)) await apply(router, () => ports);
+    const from = generations.get(router) ?? 0;
+    const change = { id: 7, from, generation: from + 1, ports: ports.slice(0, 1), removed: [] };
+    if (!(await router.applyPorts(change))) throw new Error("the router refused to change one port");
+    generations.set(router, from + 1);
+  };
   const verbs: Record<string, (drivers: Drivers) => Promise<unknown>> = {
     "images.listImages": ({ images }) => images.listImages(),
     "machines.ensureDisk": ({ machines }) => machines.ensureDisk(machine({ uuid, seed }), { image: "any" }),
@@ -82,12 +92,11 @@ async function measure(): Promise<void> {
     "machines.observe": ({ machines }) => machines.observe(),
     // One port differs from the call before.
     "router.apply (100 ports)": ({ router }) =>
-      apply(router, [{ ...ports[0], bandwidth: (generation % 100) + 1 } as Port, ...ports.slice(1)]),
+      apply(router, (generation) => [{ ...ports[0], bandwidth: (generation % 100) + 1 } as Port, ...ports.slice(1)]),
     // Another order: all ports are sent, as at the first call after a start.
     "router.apply (100 ports, all sent)": ({ router }) =>
-      apply(router, generation % 2 === 0 ? ports : [...ports].reverse()),
-    "router.applyPorts (1 of 100)": ({ router }) =>
-      router.applyPorts({ id: 7, from: generation, generation: ++generation, ports: ports.slice(0, 1), removed: [] }),
+      apply(router, (generation) => (generation % 2 === 0 ? ports : [...ports].reverse())),
+    "router.applyPorts (1 of 100)": ({ router }) => applyPort(router),
     "router.observe (100 ports)": ({ router }) => router.observe(),
     "router.observePort": ({ router }) => router.observePort(7, 1),
   };

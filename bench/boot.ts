@@ -15,9 +15,12 @@ import { renderSeed } from "../service/src/drivers/machine/seed/files.ts";
 import { writeSeed } from "../service/src/drivers/machine/seed/volume.ts";
 import { guest } from "../test/host/imageguest.ts";
 import { createServerHost, hindrance, type ServerHost } from "../test/host/serverhost.ts";
-import { machine } from "../test/support/machinelab.ts";
+import { findCapabilities, machine } from "../test/support/machinelab.ts";
 
 if (hindrance !== null) throw new Error(`no servers can be measured here: ${hindrance}`);
+const found = await findCapabilities();
+const accelerator = ("capabilities" in found && found.capabilities.accelerator) || "tcg";
+console.log(`both run with ${accelerator}`);
 const rounds = Number(process.argv[2] ?? 3);
 const manyServers = Number(process.argv[3] ?? 20);
 
@@ -58,7 +61,7 @@ async function startBare(host: ServerHost, image: GuestImage, images: string): P
   const spec = machine({ id: 1, nics: [{ id: 1, mac }] });
   const tap = pendingTapOf(tag, 1);
   const ip = (...argv: string[]) => execFileSync("ip", ["-n", space, ...argv]);
-  const argv = qemuArguments({ tag, machine: spec, boot: "kernel", layer: 1, accelerator: "tcg" });
+  const argv = qemuArguments({ tag, machine: spec, boot: "kernel", layer: 1, accelerator });
   const begun = performance.now();
   mkdirSync(disk, { recursive: true });
   mkdirSync(join(root, "run"));

@@ -2,11 +2,11 @@
  * `npm run backup -- FOLDER --with-disks`: a folder in FOLDER with the database, all images and all servers' disks, laid out as in the
  * data folder. Files that did not change since the last backup are hard links. The running service closes the disk layers; if it is stopped, this command does.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
-import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { dirname, join, resolve } from "node:path";
 import { ApiError, createClient } from "../api/src/client.ts";
+import { createRequest } from "../cli/src/request.ts";
 import { systemClock } from "../service/src/base/clock.ts";
 import { createLog } from "../service/src/base/log.ts";
 import { type Config, loadSettings } from "../service/src/config.ts";
@@ -26,13 +26,16 @@ interface Holder {
   close(): Promise<void>;
 }
 
-/** Uses the running service to close disk layers. */
-function connectToService({ dataFolder, listen, tls, token }: Config): Holder {
-  if (tls !== null) setDefaultCACertificates([...getCACertificates("default"), readFileSync(tls.certificate, "utf8")]);
-  const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
+/** Uses the running service to close disk layers. It writes its URL, and its certificate if clients cannot check it by its name. */
+function connectToService({ dataFolder, token }: Config): Holder {
+  const address = realpathSync(join(dataFolder, "url"));
+  const url = readFileSync(address, "utf8").trim();
+  const certificate = join(dirname(address), "certificate.pem");
+  const isOwn = url.startsWith("https:") && existsSync(certificate);
   const client = createClient({
-    url: `${tls === null ? "http" : "https"}://${host}:${listen.port}`,
+    url,
     token: token ?? readFileSync(join(dataFolder, "token"), "utf8").trim(),
+    fetch: createRequest(isOwn ? readFileSync(certificate, "utf8") : undefined),
   });
   return {
     hold: (ServerID) =>

@@ -4,7 +4,6 @@
  * you move an installation, or at the end of a trial.
  */
 import { existsSync, rmSync } from "node:fs";
-import { connect } from "node:net";
 import { systemClock } from "../service/src/base/clock.ts";
 import { createLog } from "../service/src/base/log.ts";
 import { loadSettings } from "../service/src/config.ts";
@@ -16,25 +15,11 @@ import { tagOf } from "../service/src/drivers/router/model/name.ts";
 import { isOwnFolder } from "../service/src/server/model/imagefolder.ts";
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
-const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadSettings(process.env);
+const { dataFolder, disk: diskLimits, logLevel, simulate, network } = loadSettings(process.env);
 
 if (!existsSync(dataFolder)) {
   print(`The data folder ${dataFolder} does not exist: this installation has nothing on the host.`);
   process.exit(0);
-}
-const isListening = await new Promise<boolean>((done) => {
-  const socket = connect(listen.port, listen.host);
-  socket.once("error", () => done(false));
-  socket.once("connect", () => {
-    socket.destroy();
-    done(true);
-  });
-});
-if (isListening) {
-  process.stderr.write(
-    `A program listens on ${listen.host}:${listen.port}. Stop the service first: it would create everything again.\n`,
-  );
-  process.exit(1);
 }
 const options = {
   exec,
@@ -54,8 +39,13 @@ const options = {
   now: systemClock.now,
 };
 
-// Resources with these names may belong to another installation.
-requireNames(options, true);
+try {
+  // Resources with these names may belong to another installation or to a running service, which would create everything again.
+  requireNames(options, true);
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exit(1);
+}
 const { driver: machines, kind: guests } = await chooseMachines(options);
 if (guests === "host")
   for (const { id, power } of (await machines.observe()).machines)

@@ -157,6 +157,8 @@ function build(out: string, version: string): string {
       "cli/package.json",
       "cli/bin",
       "cli/dist",
+      // The backup of disks sends requests with it.
+      "cli/src/request.ts",
       "console/dist",
       ...scripts.map((name) => `scripts/${name}`),
     ])

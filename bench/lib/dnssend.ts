@@ -73,8 +73,10 @@ const tick = (): void => {
     const turn = ((sent / COUNT) % prepared.length) | 0;
     prepared[turn]?.copy(packets);
     for (let j = 0; j < COUNT; j++) pointers[(COUNT * 64 + j * 16 + 8) / 8] = lengths[turn]?.[j] ?? 0n;
-    sendmmsg(fds[turn % fds.length] ?? 0, headers, COUNT, MSG_DONTWAIT);
-    sent += COUNT;
+    const accepted = Math.max(0, sendmmsg(fds[turn % fds.length] ?? 0, headers, COUNT, MSG_DONTWAIT));
+    sent += accepted;
+    // A full buffer: what the kernel refused is not sent later.
+    missed += COUNT - accepted;
   }
   setTimeout(tick, 1);
 };

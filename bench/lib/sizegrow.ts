@@ -30,11 +30,17 @@ async function costOf(kind: "servers" | "networks", count: number, url: string |
         await client.createBatch({ body });
       }
       while ((await client.listServers({ query: { state: "New", limit: 1 } })).length > 0) await wait(200);
+      const failed = await client.listServers({ query: { state: "Failed", limit: 1 } });
+      if (failed.length > 0) throw new Error(`a server could not be created: ${JSON.stringify(failed[0]?.Error)}`);
     } else
       for (let made = 0; made < count; made += together)
         await Promise.all(
           Array.from({ length: Math.min(together, count - made) }, (_, index) =>
-            client.createPublicNetwork({ body: { Name: `n${made + index}` } }, { wait: 60 }),
+            client
+              .createPublicNetwork({ body: { Name: `n${made + index}` } }, { wait: 60 })
+              .then(({ State, Error: cause }) => {
+                if (State !== "Active") throw new Error(`a network is ${State}: ${JSON.stringify(cause)}`);
+              }),
           ),
         );
     return (processorTime(program.child.pid) - before) / count;

@@ -148,6 +148,30 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
   }
   const guests = () => shell("pgrep -f '[q]emu-system.*guest=brume' || true").then((text) => text.trim());
 
+  /**
+   * Installs the package with commands of systemd that only record their calls; `active` and `enabled` are names of units. Returns what is
+   * started.
+   */
+  async function installWithSystemd({ active, enabled }: Readonly<Record<string, string>>): Promise<string[]> {
+    const systemctl = `case $2 in is-active) [ "$3" = "${active}" ];; is-enabled) [ "$3" = "${enabled}" ];; esac`;
+    await shell("mkdir -p /run/systemd/system /mnt/stubs && : >/mnt/stubs/log");
+    for (const [name, text] of [
+      ["systemctl", systemctl],
+      ["deb-systemd-helper", ":"],
+      ["deb-systemd-invoke", 'echo "$*" >>/mnt/stubs/log'],
+    ] as const)
+      await run(
+        "sh",
+        "-c",
+        'printf "#!/bin/sh\n%s\n" "$2" >"/mnt/stubs/$1" && chmod 755 "/mnt/stubs/$1"',
+        "sh",
+        name,
+        text,
+      );
+    await shell("PATH=/mnt/stubs:$PATH dpkg -i /mnt/packages/brume_1.1_*.deb && rm -r /run/systemd/system");
+    return (await run("cat", "/mnt/stubs/log")).split("\n").slice(0, -1);
+  }
+
   before(async () => {
     base = mkdtempSync(join(tmpdir(), "brp-"));
     packages = mkdtempSync(join(tmpdir(), "brp-"));
@@ -191,7 +215,8 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
 
   test("the units are correct", async () => {
     for (const name of ["brume.service", "brume-dns.service"]) {
-      const { Service = {}, Install } = await readUnit(name);
+      const { Service = {}, Install, Unit } = await readUnit(name);
+      assert.deepEqual(Unit?.["StartLimitIntervalSec"], ["0"], "a service that cannot start yet is started again");
       assert.deepEqual(Install, { WantedBy: ["multi-user.target"] });
       await shell(`test -x ${Service["ExecStart"]?.[0]?.split(" ")[0]}`);
     }
@@ -272,7 +297,11 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
     const running = await guests();
     assert.match(running, /^\d+$/);
     await stop();
+    // The settings may be elsewhere, for example in a drop-in of the unit.
+    await run("mv", "/etc/brume/brume.toml", "/root/brume.toml");
     await shell("dpkg -i /mnt/packages/brume_1.1_*.deb");
+    assert.match(await run("dpkg-query", "-W", "-f", "${Status}", "brume"), /^install ok installed$/);
+    await run("mv", "/root/brume.toml", "/etc/brume/brume.toml");
     assert.equal(await run("dpkg-query", "-W", "-f", "${Version}", "brume"), "1.1");
     await start("brume.service");
     assert.equal(await guests(), running);
@@ -286,12 +315,21 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
     await stop();
     // As with PostgreSQL, the link to the database has no target.
     await shell("mv /var/lib/brume/control/brume.db /root/brume.db && test -L /var/lib/brume/brume.db");
+    // Another program has the port of the API.
+    const listener = "require('net').createServer().listen(8080, '127.0.0.1', () => console.log('listening'))";
+    await shell(`/usr/lib/brume/bin/node -e "${listener}" >/mnt/listener 2>&1 & echo $! >/mnt/listener.pid`);
+    await until("another program listens", () => shell("cat /mnt/listener").then((text) => text.includes("listening")));
     const removed = await run("dpkg", "-r", "brume");
+    await shell("kill $(cat /mnt/listener.pid)");
     await run("mv", "/root/brume.db", "/var/lib/brume/control/brume.db");
     assert.match(removed, /server 1: powered off/);
     assert.equal(await guests(), "");
     assert.equal((await shell("ip netns")).trim(), "");
     await run("test", "-e", "/var/lib/brume/brume.db");
+    assert.deepEqual(await installWithSystemd({ active: "", enabled: "brume.service" }), ["start brume.service"]);
+    assert.deepEqual(await installWithSystemd({ active: "brume-dns.service", enabled: "brume.service" }), [
+      "restart brume-dns.service",
+    ]);
     await run("dpkg", "-P", "brume");
     const written = (await shell("cd /mnt/upper && find . ! -type d"))
       .split("\n")

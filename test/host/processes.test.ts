@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { chownSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
@@ -300,6 +300,9 @@ console.log(JSON.stringify(written));`;
   });
 
   test("SIGTERM stops both in order, with exit code 0, and backup and removal work", async () => {
+    const early = await host.command("down.ts");
+    assert.equal(early.status, 1);
+    assert.match(early.output, /^BRUME_DATA: process \d+ already runs with .*\. Stop it first\.\n$/);
     const both = [agent(), control()];
     assert.equal(await host.brume.end("SIGTERM"), 0);
     assert.ok(both.every((pid) => !isRunning(pid)));
@@ -312,8 +315,14 @@ console.log(JSON.stringify(written));`;
     const down = await host.command("down.ts");
     assert.equal(down.status, 0, down.output);
     assert.equal(host.pidOf(server.id), null);
+    // An earlier build has left compiled code.
+    const compiled = join(host.brume.folder, "control/compiled");
+    const { uid, gid } = statSync(compiled);
+    mkdirSync(join(compiled, "earlier"));
+    chownSync(join(compiled, "earlier"), uid, gid);
     // Scripts of root leave files that the control plane can use.
     await host.brume.start();
+    await until("the earlier code is removed", () => readdirSync(compiled).length === 1);
     // The process exists before the service has noted that the server is on.
     await until("the server runs again", () =>
       host.read(server.id).then(

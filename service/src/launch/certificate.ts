@@ -13,6 +13,7 @@ import { openCertificateFiles } from "../tls/files.ts";
 import { createRedirect } from "../tls/redirect.ts";
 import { openRenewer } from "../tls/renewer.ts";
 import { createServed, type Served } from "../tls/served.ts";
+import { certificateName, orderedFolder } from "./folder.ts";
 import type { KeyTexts } from "./parent.ts";
 
 /** The certificate of the API. */
@@ -38,11 +39,6 @@ export interface CertificateOptions {
   readonly onTls: (listener: (tls: KeyTexts) => void) => void;
 }
 
-/** Folder of the ordered certificate. */
-const folderName = "acme";
-/** The certificate in force, for the command line on this host, which trusts it. */
-const publicName = "certificate.pem";
-
 /** Opens the certificate; null: HTTP without TLS. */
 export async function openCertificate(config: Config, options: CertificateOptions): Promise<Certificate | null> {
   const { acme, redirect } = config;
@@ -53,7 +49,7 @@ export async function openCertificate(config: Config, options: CertificateOption
       : await openRenewer({
           wanted: acme,
           authority: createAuthority(),
-          files: openCertificateFiles(join(folder, folderName)),
+          files: openCertificateFiles(join(folder, orderedFolder)),
           clock: systemClock,
           log,
           random: Math.random,
@@ -64,8 +60,8 @@ export async function openCertificate(config: Config, options: CertificateOption
   const plain = redirect && createRedirect({ names: () => acme?.names ?? served.info().names, port: () => portOfApi });
 
   const showPublic = ({ certificate }: KeyTexts): Promise<void> =>
-    writeFile(join(folder, publicName), certificate).catch((error: unknown) =>
-      log("warn", `The file ${publicName} was not written.`, { error }),
+    writeFile(join(folder, certificateName), certificate).catch((error: unknown) =>
+      log("warn", `The file ${certificateName} was not written.`, { error }),
     );
 
   return {

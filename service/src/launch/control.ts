@@ -1,6 +1,6 @@
 /** The control plane's process: the whole service except the drivers of the host, which it reaches through the agent's socket. */
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { connectAgent } from "../agent/client.ts";
 import { createLog } from "../base/log.ts";
 import { showSettings } from "../config/report.ts";
@@ -10,7 +10,7 @@ import type { Host } from "../host.ts";
 import { openNameserver, withNameserver } from "../nameserver.ts";
 import { release } from "../release.ts";
 import { filterSystemCalls } from "./filter.ts";
-import { controlFolder } from "./folder.ts";
+import { compiledFolder, controlFolder } from "./folder.ts";
 import { type ControlSettings, connectParent, type KeyTexts, socketName } from "./parent.ts";
 
 /** Starts the control plane, whose settings are variables of `environment`; resolves when it serves requests. SIGTERM ends it after the running requests. */
@@ -38,4 +38,14 @@ export async function startControl(config: Config, environment: Environment): Pr
     await startService(config, { log, folder, tls, onTls, introduces, settings: shown, nameserver, openHost });
   });
   ready();
+  await removeOldCode(join(folder, compiledFolder), environment).catch((error: unknown) =>
+    log("warn", "The compiled code of earlier builds was not removed.", { error }),
+  );
+}
+
+/** Removes the compiled code of earlier builds: each build has a folder of its own. */
+async function removeOldCode(folder: string, { NODE_COMPILE_CACHE: own }: Environment): Promise<void> {
+  if (own === undefined || dirname(own) !== folder) return;
+  for (const name of await readdir(folder))
+    if (name !== basename(own)) await rm(join(folder, name), { recursive: true, force: true });
 }

@@ -20,7 +20,9 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   renameSync,
+  rmdirSync,
   rmSync,
   type Stats,
   symlinkSync,
@@ -35,10 +37,21 @@ const database = "brume.db";
 const secrets = ["key", "token"] as const;
 /** Address of the API, written at each start; the command line reads it. */
 const address = "url";
+/** Folder of the certificate that the service orders, with its account. */
+export const orderedFolder = "acme";
+/** Folder of the compiled code, in which each build has a folder. */
+export const compiledFolder = "compiled";
+/** The certificate in force, written at each start, for the command line on this host, which trusts it. */
+export const certificateName = "certificate.pem";
 /** Files that belong to the database and are removed with it. */
 const companions = ["-wal", "-shm"] as const;
-/** Files that root may have created in `control/`, for example a restored database. */
-const known = [database, `${database}-wal`, `${database}-shm`, `${database}.lock`, `${database}.holder`, ...secrets];
+/** Files that root may have created in `control/`, for example a restored database, or with the service in one process. */
+const known = [
+  ...["", "-wal", "-shm", ".lock", ".holder"].map((end) => database + end),
+  ...secrets,
+  address,
+  certificateName,
+];
 
 /** Returns the folder of the control plane. */
 export const controlFolder = (dataFolder: string): string => join(dataFolder, controlName);
@@ -81,6 +94,26 @@ function giveFile(path: string, { uid, gid }: Account): void {
   }
 }
 
+/** Makes `control/acme` the folder of the ordered certificate, moves one of a service in one process there, and gives its files to the user. */
+function adoptOrdered(dataFolder: string, account: Account): void {
+  const [old, own] = [join(dataFolder, orderedFolder), join(controlFolder(dataFolder), orderedFolder)];
+  const isFolder = (path: string): boolean => statOf(path)?.isDirectory() === true;
+  if (isFolder(old) && isFolder(own) && readdirSync(own).length === 0) rmdirSync(own);
+  if (isFolder(old) && statOf(own) === undefined) renameSync(old, own);
+  if (statOf(own) === undefined) mkdirSync(own, { mode: 0o700 });
+  if (statOf(old) === undefined) placeLink(old, join(controlName, orderedFolder));
+  if (!isFolder(own)) return;
+  const folder = openSync(own, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY);
+  try {
+    // By the open folder: its name may become a link.
+    const path = `/proc/self/fd/${folder}`;
+    for (const name of readdirSync(path)) giveFile(join(path, name), account);
+    if (fstatSync(folder).uid === 0) fchownSync(folder, account.uid, account.gid);
+  } finally {
+    closeSync(folder);
+  }
+}
+
 /** Returns whether the folder has the layout of an earlier release, or of a service in one process. */
 export const needsConversion = (dataFolder: string): boolean => statOf(join(dataFolder, database))?.isFile() === true;
 
@@ -109,13 +142,14 @@ export function prepareFolder(dataFolder: string, account: Account): void {
   // An operator deletes the token to get a new one.
   const token = statOf(join(dataFolder, "token"));
   if (token === undefined) rmSync(join(control, "token"), { force: true });
-  for (const name of [...secrets, address, database])
+  for (const name of [...secrets, address, certificateName, database])
     if (statOf(join(dataFolder, name))?.isSymbolicLink() !== true)
       placeLink(join(dataFolder, name), join(controlName, name));
   for (const end of [...companions, ".lock", ".holder"]) rmSync(join(dataFolder, database + end), { force: true });
   syncPathNow(dataFolder);
 
   for (const name of known) giveFile(join(control, name), account);
+  adoptOrdered(dataFolder, account);
   const folder = openSync(control, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY);
   try {
     fchmodSync(folder, 0o700);

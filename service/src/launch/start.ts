@@ -11,7 +11,7 @@ import { createExec, type Exec } from "../drivers/exec.ts";
 import { requireNames } from "../drivers/router/linux/installations.ts";
 import { tagOf } from "../drivers/router/model/name.ts";
 import { type Account, accountName, readAccount } from "./account.ts";
-import { controlFolder, needsConversion, prepareFolder } from "./folder.ts";
+import { compiledFolder, controlFolder, needsConversion, prepareFolder } from "./folder.ts";
 import type { Plan } from "./plan.ts";
 import { readTls } from "./tls.ts";
 
@@ -98,7 +98,7 @@ export async function becomeSupervisor(
           HOME: "/",
           TMPDIR: temporary,
           SQLITE_TMPDIR: temporary,
-          NODE_COMPILE_CACHE: join(controls, "compiled", codeStamp()),
+          NODE_COMPILE_CACHE: join(controls, compiledFolder, codeStamp()),
           // Calls through such a ring would avoid the filter of system calls.
           UV_USE_IO_URING: "0",
         },
