@@ -109,6 +109,8 @@ test("a zone file is exported, compared and imported", async () => {
   assert.match(await ok("record list example.com --type a"), /www\.example\.com\. +A +60 +192\.0\.2\.10/);
   await ok(["dns", "import", "new.example", "-"], { input: "@ 300 IN A 192.0.2.5\n" });
   assert.match(await ok("record list new.example"), /A +300 +192\.0\.2\.5/);
+  const added = await ok(["dns", "import", "new.example", "-"], { input: "www 300 IN A 192.0.2.6\n" });
+  assert.match(added, /^\+ www\.new\.example\. 300 A 192\.0\.2\.6\n1 created, 0 updated, 0 deleted/);
   const broken = await cli(["dns", "import", "example.com", "-"], { input: "www 60 IN A nonsense\n" });
   assert.equal(broken.code, 6);
   assert.match(broken.err, /zone_file_invalid/);

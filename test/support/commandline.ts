@@ -52,6 +52,7 @@ export function createCommandLine(url: string, token: string): CommandLine {
       rows: 24,
     });
     const answers = typeof input === "string" ? [] : [...input];
+    let unread = String(input);
     const host: Host = {
       env: { BRUME_URL: url, BRUME_TOKEN: token, ...situation.env },
       home: configFolder,
@@ -67,7 +68,12 @@ export function createCommandLine(url: string, token: string): CommandLine {
       }),
       input: {
         isTerminal: typeof input !== "string",
-        readAll: async () => String(input),
+        // A stream has nothing more after its end.
+        async readAll() {
+          const text = unread;
+          unread = "";
+          return text;
+        },
         async ask(prompt) {
           err += prompt;
           return answers.shift() ?? "";

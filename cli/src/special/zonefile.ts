@@ -23,16 +23,18 @@ function linesOf(records: unknown, { style }: Session["print"]): string[] {
   ]);
 }
 
-const replaced = async (session: Session, id: number, dryRun: boolean, mode: "Replace" | "Merge") => {
+/** Returns the zone file of the second argument. A command reads it once: standard input is empty after the first time. */
+const readZone = (session: Session): Promise<string> => session.readText(textArgument(session, 1));
+
+const sendZone = async (session: Session, id: number, ZoneFile: string, Mode: "Replace" | "Merge", dryRun: boolean) => {
   const client = await session.client();
-  const ZoneFile = await session.readText(textArgument(session, 1));
-  return client.importZone({ path: { id }, body: { ZoneFile, Mode: mode } }, { dryRun, signal: session.host.signal });
+  return client.importZone({ path: { id }, body: { ZoneFile, Mode } }, { dryRun, signal: session.host.signal });
 };
 
 /** `brume dns diff`. */
 export const diff: Run = async (session) => {
   const id = await idArgument(session, 0);
-  const { Records } = await replaced(session, id, true, "Replace");
+  const { Records } = await sendZone(session, id, await readZone(session), "Replace", true);
   if (session.options.output === "table") session.print.lines(linesOf(Records, session.print));
   else await session.print.result(Records, "", false);
   return Records.length > 0 ? 1 : 0;
@@ -56,18 +58,18 @@ export const importFile: Run = async (session) => {
   if (isOn(session, "replace") && textArgument(session, 1) === "-" && !session.options.yes && !dryRun)
     throw new UsageError("The zone file is read from standard input, so nothing can be prompted.", "Add --yes.");
   const id = await findDomain(session);
+  const ZoneFile = await readZone(session);
   if (id === null) {
     const client = await session.client();
-    const ZoneFile = await session.readText(textArgument(session, 1));
     const made = await client.createDomain({ body: { Name: name, ZoneFile } }, { dryRun, signal: host.signal });
     return print.result(made, "Domain", false);
   }
   const mode = isOn(session, "replace") ? "Replace" : "Merge";
-  const preview = await replaced(session, id, true, mode);
+  const preview = await sendZone(session, id, ZoneFile, mode, true);
   if (session.options.output === "table") print.lines(linesOf(preview.Records, print));
   const removed = preview.Deleted === 1 ? "1 record" : `${preview.Deleted} records`;
   if (preview.Deleted > 0 && !dryRun) await confirm(session, `Import into ${name}: remove ${removed}`);
-  const result = dryRun ? preview : await replaced(session, id, false, mode);
+  const result = dryRun ? preview : await sendZone(session, id, ZoneFile, mode, false);
   const { Created, Updated, Deleted, Serial } = result;
   if (dryRun) print.note("Valid. Nothing was changed (--dry-run).");
   if (session.options.output !== "table") return print.result(result, "", true);
