@@ -239,7 +239,7 @@ export const specialCommands: readonly Command[] = [
   special(
     "events",
     "Print events",
-    "Without `--follow` prints the last ones. A stream resumes by itself after a lost connection.",
+    "Without `--follow` prints the last 50, or all after `--after`. A stream resumes by itself after a lost connection.",
     {
       flags: [
         flag("follow", yes, "Print new events until Ctrl-C."),

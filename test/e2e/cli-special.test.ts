@@ -88,6 +88,29 @@ test("events are a list, and a stream with --follow", async () => {
   assert.ok(events.length >= 2 && events.every(({ Type }) => Type.startsWith("domain.")), streamed);
 });
 
+test("the last events are read with one request, also of many", async () => {
+  const { ID: id } = await brume.client.createDomain({ body: { Name: "many.example" } });
+  const Changes = Array.from({ length: 1100 }, (_, index) => ({
+    Op: "Create" as const,
+    TypeRecord: "A" as const,
+    Name: `host-${index}`,
+    IP: "192.0.2.1",
+  }));
+  await brume.client.changeRecords({ path: { id }, body: { Changes } });
+  const sent: string[] = [];
+  const counted: typeof fetch = (input, init) => {
+    sent.push(new Request(input).url);
+    return fetch(input, init);
+  };
+  const events = async (flags: string) =>
+    JSON.parse(await ok(`events --type record.* -o json ${flags}`, { fetch: counted })) as { ID: number }[];
+  const last = await events("");
+  assert.deepEqual([sent.length, last.length], [1, 50], sent.join(" "));
+  const all = await events("--after 0");
+  assert.ok(all.length >= 1100);
+  assert.deepEqual(last, all.slice(-50));
+});
+
 test("a zone file is exported, compared and imported", async () => {
   const file = join(cli.home, "zone");
   const zone = await ok("dns export example.com");

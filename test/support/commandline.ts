@@ -22,6 +22,8 @@ export interface Situation {
   /** Folder of the installation that the command belongs to; default: none. */
   readonly installation?: string;
   readonly signal?: AbortSignal;
+  /** Sends the requests; default: the global one. */
+  readonly fetch?: typeof fetch;
   /** Records programs instead of running them; returns the exit code. */
   readonly run?: (program: string, args: readonly string[]) => number;
   readonly capture?: (program: string, args: readonly string[]) => string;
@@ -85,6 +87,7 @@ export function createCommandLine(url: string, token: string): CommandLine {
       },
       signal: situation.signal ?? new AbortController().signal,
       now: Date.now,
+      ...(situation.fetch && { fetch: situation.fetch }),
       run: async (program, args) => situation.run?.(program, args) ?? 0,
       capture: async (program, args) => situation.capture?.(program, args) ?? "",
     };

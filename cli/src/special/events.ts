@@ -2,6 +2,9 @@
 import { formatTable } from "../print/table.ts";
 import { isOn, numberFlag, type Run, textFlag } from "../session.ts";
 
+/** Events that are printed without `--after`. */
+const last = 50;
+
 const split = (text: string | undefined) => text?.split(",").filter((one) => one !== "");
 
 export const run: Run = async (session) => {
@@ -11,17 +14,15 @@ export const run: Run = async (session) => {
   const resource = textFlag(session, "resource");
   const after = await numberFlag(session, "after");
   if (!isOn(session, "follow")) {
-    const query = {
-      limit: 1000,
-      ...(type !== undefined && { type }),
-      ...(resource !== undefined && { resource }),
-      ...(after !== undefined && { after }),
-    };
-    const events: unknown[] = [];
-    for await (const event of client.items("listEvents", { query }, { signal: host.signal })) {
-      events.push(event);
-      if (after === undefined && events.length > 50) events.shift();
+    const filter = { ...(type !== undefined && { type }), ...(resource !== undefined && { resource }) };
+    const { signal } = host;
+    if (after === undefined) {
+      const newest = await client.listEvents({ query: { ...filter, newest: true, limit: last } }, { signal });
+      return print.result(newest.toReversed(), "Event", false);
     }
+    const events: unknown[] = [];
+    for await (const event of client.items("listEvents", { query: { ...filter, after, limit: 1000 } }, { signal }))
+      events.push(event);
     return print.result(events, "Event", false);
   }
   const types = split(type);
