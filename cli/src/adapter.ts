@@ -1,7 +1,7 @@
 /** The HTTP server of the adapters: JSON requests of other programs, answered with the client of the installation. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
-import { type Client, createClient } from "@brume/api/client.ts";
+import type { Client } from "@brume/api/client.ts";
 import { UsageError } from "./model/values.ts";
 import { type Session, textFlag } from "./session.ts";
 
@@ -34,24 +34,21 @@ export async function serve(
 ): Promise<void> {
   const { host, port } = parseListen(textFlag(session, "listen") ?? "127.0.0.1:8888");
   const own = await session.client();
-  const { url } = await session.target();
   const isLocal = host === "::1" || host.startsWith("127.");
 
   /** Returns the client of the token in the password of a request, otherwise the own one. */
-  function clientOf({ headers: { authorization = "" } }: IncomingMessage): Client | null {
+  async function clientOf({ headers: { authorization = "" } }: IncomingMessage): Promise<Client | null> {
     const [, encoded] = /^basic ([\w+/=]+)$/i.exec(authorization) ?? [];
     if (encoded === undefined) return isLocal && authorization === "" ? own : null;
     const token = Buffer.from(encoded, "base64").toString("utf8").split(/:(.*)/s)[1];
-    return token === undefined
-      ? null
-      : createClient({ url, token, retries: 2, ...(session.host.fetch && { fetch: session.host.fetch }) });
+    return token === undefined ? null : session.client(token);
   }
 
   async function answer(request: IncomingMessage): Promise<AdapterResponse> {
     // A page of another site could send requests to this address through a browser on this host; browsers add this header to them.
     if (request.headers.origin !== undefined)
       return { status: 403, body: { error: "Requests of browsers are rejected." } };
-    const client = clientOf(request);
+    const client = await clientOf(request);
     if (client === null) return { status: 401, body: { error: "The password of the request must be a token." } };
     const [path = "/"] = (request.url ?? "/").split("?", 1);
     try {

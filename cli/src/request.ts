@@ -62,15 +62,18 @@ async function streamOf(message: IncomingMessage): Promise<Response> {
   return new Response(Readable.toWeb(message) as ReadableStream, { status: message.statusCode ?? 200, headers });
 }
 
+/** Returns the options of a TLS connection that trusts only this certificate (PEM) and does not compare its names; undefined: none. */
+export const trustOf = (certificate: string | undefined): object =>
+  certificate === undefined
+    ? {}
+    : { ca: certificate, allowPartialTrustChain: true, checkServerIdentity: () => undefined };
+
 /**
  * Creates the function that sends requests of the client of this package: plain headers, and a text or a file as body. `certificate`: PEM of the only
  * certificate that is trusted, whose names are not compared.
  */
 export function createRequest(certificate?: string): typeof fetch {
-  const trust =
-    certificate === undefined
-      ? {}
-      : { ca: certificate, allowPartialTrustChain: true, checkServerIdentity: () => undefined };
+  const trust = trustOf(certificate);
   return async (input, init = {}) => {
     const isStream = (init.headers as Readonly<Record<string, string>> | undefined)?.["Accept"] === "text/event-stream";
     if (typeof input !== "string" || (isStream && certificate === undefined)) return fetch(input, init);

@@ -20,8 +20,8 @@ export interface Session {
   readonly commands: readonly Command[];
   /** Returns the selected installation. */
   target(): Promise<Target>;
-  /** Returns its client. */
-  client(): Promise<Client>;
+  /** Returns its client. `token`: instead of the one of the installation. */
+  client(token?: string): Promise<Client>;
   /** Returns its client for operations that are known by name only. */
   any(): Promise<AnyClient>;
 }
@@ -41,7 +41,7 @@ export function createSession(
   let opened: Promise<Target> | null = null;
   let url = "http://localhost/";
   const target = () => (opened ??= findTarget(host, options.context));
-  const client = async () => {
+  const client = async (token?: string) => {
     const found = await target();
     if (!/^https?:\/\//.test(found.url))
       throw new UsageError(`"${found.url}" is not a URL.`, "It begins with http:// or https://.");
@@ -50,7 +50,7 @@ export function createSession(
     const fetch = certificate === undefined ? host.fetch : (await import("./request.ts")).createRequest(certificate);
     return createClient({
       url: found.url,
-      token: found.token,
+      token: token ?? found.token,
       strict: options.strict,
       retries: 2,
       ...(fetch && { fetch }),

@@ -1,5 +1,6 @@
 /** `brume console`: the serial console of a server in this terminal, over the WebSocket of the API. */
 import { UsageError } from "../model/values.ts";
+import { trustOf } from "../request.ts";
 import { idArgument, isOn, type Run } from "../session.ts";
 
 /** Ctrl-], as in telnet and virsh. */
@@ -11,16 +12,19 @@ export const run: Run = async (session) => {
   const isVnc = isOn(session, "vnc");
   const path = { id: await idArgument(session, 0) };
   const { Url } = await client.openConsole({ path, body: { Type: isVnc ? "Vnc" : "Serial" } }, { signal: host.signal });
-  const url = new URL(Url, (await session.target()).url.replace(/^http/, "ws"));
+  const target = await session.target();
+  // Behind a proxy the service may know another name, scheme and path of itself than this computer.
+  const { pathname, search } = new URL(Url, target.url);
+  const url = `${target.url.replace(/^http/, "ws").replace(/\/+$/, "")}${pathname}${search}`;
   if (isVnc) {
-    host.out.write(`${url.href}\n`);
+    host.out.write(`${url}\n`);
     print.note("The URL is valid once, for 60 s. Connect a VNC client that speaks WebSocket, such as noVNC.");
     return;
   }
   if (!host.input.isTerminal && host.out.isTerminal)
     throw new UsageError("The console needs a terminal for input.", "brume logs SERVER prints its output.");
   const { WebSocket } = await import("ws");
-  const socket = new WebSocket(url, { handshakeTimeout: 15_000 });
+  const socket = new WebSocket(url, { handshakeTimeout: 15_000, ...trustOf(target.certificate) });
   await new Promise<void>((resolve, reject) => {
     let release = () => {};
     const decoder = new TextDecoder();
