@@ -1,6 +1,8 @@
 /** Commands on an installation with TLS: the local one has a certificate that no authority confirms, another one is behind a proxy. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createRequest } from "../../cli/src/request.ts";
@@ -84,4 +86,41 @@ test("an adapter of the local installation serves requests with a token as passw
     stop.abort();
     await running;
   }
+});
+
+/** Runs doctor and returns the states of its findings by name. */
+async function states(situation: Parameters<CommandLine>[1]): Promise<Readonly<Record<string, string>>> {
+  const { out } = await cli("doctor -o json", { capture: () => "", ...situation });
+  const findings = JSON.parse(out) as { Check: string; State: string }[];
+  return Object.fromEntries(findings.map(({ Check, State }) => [Check, State]));
+}
+
+test("doctor checks the certificate at an IPv6 address", async () => {
+  const sockets = new Set<Socket>();
+  const forward = createServer((socket) => {
+    const onward = connect(Number(new URL(brume.url).port), "127.0.0.1");
+    for (const [from, to] of [
+      [socket, onward],
+      [onward, socket],
+    ] as const) {
+      sockets.add(from);
+      from.on("error", () => to.destroy()).pipe(to);
+    }
+  }).listen(0, "::1");
+  await once(forward, "listening");
+  try {
+    writeFileSync(join(data, "url"), `https://[::1]:${(forward.address() as AddressInfo).port}\n`);
+    const { API, Certificate, Service } = await states({ env: local() });
+    assert.deepEqual([API, Certificate, Service], ["ok", "ok", "ok"]);
+  } finally {
+    writeFileSync(join(data, "url"), `${brume.url}\n`);
+    for (const socket of sockets) socket.destroy();
+    forward.close();
+  }
+});
+
+test("a certificate that doctor cannot read is one problem beside the other findings", async () => {
+  const url = "https://127.0.0.1:1";
+  const { API, Certificate, Service, Token } = await states({ env: { BRUME_URL: url }, fetch: proxied(url) });
+  assert.deepEqual([API, Certificate, Service, Token], ["ok", "problem", "ok", "ok"]);
 });

@@ -17,14 +17,16 @@ const remedies: Readonly<Record<string, string>> = {
     "docs/certificates.md describes how the name is proven. The log of the service has the reason of the authority.",
 };
 
-/** Returns from when until when the certificate of a server is valid. */
+/** Returns from when until when the certificate of a server is valid, in ms since 1970. */
 function readValidity(url: URL): Promise<{ readonly from: number; readonly to: number }> {
+  // A URL has an IPv6 address in brackets.
+  const host = url.hostname.replaceAll(/[[\]]/g, "");
   return new Promise((resolve, reject) => {
     const socket = connect(
       {
-        host: url.hostname,
+        host,
         port: Number(url.port || 443),
-        ...(isIP(url.hostname.replaceAll(/[[\]]/g, "")) === 0 && { servername: url.hostname }),
+        ...(isIP(host) === 0 && { servername: host }),
         rejectUnauthorized: false,
         timeout: 5000,
       },
@@ -37,6 +39,13 @@ function readValidity(url: URL): Promise<{ readonly from: number; readonly to: n
     socket.once("error", reject);
     socket.once("timeout", () => socket.destroy(new Error("no response within 5 s")));
   });
+}
+
+async function checkCertificate(session: Session): Promise<Finding[]> {
+  const { url } = await session.target();
+  if (!url.startsWith("https:")) return [];
+  const { from, to } = await readValidity(new URL(url));
+  return [judgeCertificate(from, to, session.host.now())];
 }
 
 async function checkService(session: Session): Promise<Finding[]> {
@@ -57,10 +66,7 @@ async function checkService(session: Session): Promise<Finding[]> {
       ),
     );
   else found.push(ok("Clock", "The clocks of the service and of this computer agree."));
-  if (url.startsWith("https:")) {
-    const { from, to } = await readValidity(new URL(url));
-    found.push(judgeCertificate(from, to, host.now()));
-  }
+  found.push(...(await guard(session, "Certificate", checkCertificate)));
   const { Status, Checks } = await client.readReadiness({}, { signal: host.signal });
   found.push(
     Status === "ready" ? ok("Service", "ready") : problem("Service", Status, "The checks below show the cause."),
