@@ -1,13 +1,14 @@
 /** Finds the domain of a full name. */
 import type { Client } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
+import { asciiName } from "./idna.ts";
 import { NotFound } from "./resolve.ts";
 
 /** A full name, divided into its domain and the owner in it. */
 export interface Located {
   /** Without records. */
   readonly domain: Domain;
-  /** Relative to the domain, in lower case; `@`: the domain itself. */
+  /** Relative to the domain, in ASCII and lower case; `@`: the domain itself. */
   readonly owner: string;
 }
 
@@ -25,7 +26,7 @@ export async function listDomains(client: Client, signal: AbortSignal): Promise<
 
 /** Divides a full name by the longest domain that contains it; undefined: none does. */
 export function divideName(domains: readonly Domain[], name: string): Located | undefined {
-  const full = name.toLowerCase().replace(/\.$/, "");
+  const full = asciiName(name);
   const domain = domains
     .filter(({ NamePunyCode }) => full === NamePunyCode || full.endsWith(`.${NamePunyCode}`))
     .toSorted((a, b) => b.NamePunyCode.length - a.NamePunyCode.length)[0];

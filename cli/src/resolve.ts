@@ -1,5 +1,6 @@
 /** Converts names of objects to ids. A text of at most ten digits is an id, also if an object has it as its name. */
 import type { Client } from "@brume/api/client.ts";
+import { asciiName, unicodeName } from "./idna.ts";
 import { closest } from "./model/closest.ts";
 import { type Kind, type Listing, listHint, listings } from "./model/kinds.ts";
 import { UsageError } from "./model/values.ts";
@@ -17,14 +18,18 @@ type Row = Readonly<Record<string, unknown>>;
 /** Returns the client for operations that are known by name only. */
 export const anyClient = (client: Client): AnyClient => client as unknown as AnyClient;
 
+const lower = (text: string) => text.toLowerCase();
+
 /** Finds the objects of a kind by a name that may contain `*`. */
-async function find(client: AnyClient, listing: Listing, name: string): Promise<Row[]> {
+async function find(client: AnyClient, listing: Listing, text: string): Promise<Row[]> {
+  // Names of domains are stored and filtered in Unicode, without the final dot.
+  const name = listing.isDomain === true ? unicodeName(text) : text;
+  const plain = listing.isDomain === true ? asciiName : lower;
   // A filter of names exists in most lists; the comparison below decides.
   const query = { ...listing.query, ...(listing.name === "Name" || listing.name === "Title" ? { name } : {}) };
   const rows: Row[] = [];
   for await (const row of client.items(listing.operation, { query })) rows.push(row as Row);
-  const plain = (text: unknown) => String(text).toLowerCase().replace(/\.$/, "");
-  return rows.filter((row) => plain(row[listing.name]) === plain(name));
+  return rows.filter((row) => plain(String(row[listing.name])) === plain(name));
 }
 
 /** Returns all names of a kind, for completion and suggestions. */
@@ -57,11 +62,10 @@ async function candidates(client: AnyClient, kind: Kind, name: string): Promise<
 /** Finds a record by `NAME/TYPE`, such as `www.example.com/A`. */
 async function findRecord(client: AnyClient, text: string): Promise<number[]> {
   const [, name = "", type = ""] = /^(.+)\/([A-Za-z]+)$/.exec(text) ?? [];
-  const full = name.toLowerCase().replace(/\.$/, "");
+  const full = asciiName(name);
   for await (const row of client.items("listDomains", { query: { records: false } })) {
-    const { ID, Name, NamePunyCode } = row as { ID: number; Name: string; NamePunyCode: string };
-    const zone = [Name, NamePunyCode].find((one) => full === one || full.endsWith(`.${one}`));
-    if (zone === undefined) continue;
+    const { ID, NamePunyCode: zone } = row as { ID: number; NamePunyCode: string };
+    if (full !== zone && !full.endsWith(`.${zone}`)) continue;
     const reply = await client.raw["readDomain"]?.({ path: { id: ID } });
     const domain = reply?.answer as { LinkedRecords: Row[] };
     const owner = full === zone ? "@" : `${full}.`;

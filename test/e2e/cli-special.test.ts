@@ -194,3 +194,24 @@ test("top shows servers and capacity, doctor shows each check with its remedy", 
   assert.equal(dead.code, 1);
   assert.match(dead.out, /✗ +API +http:\/\/127\.0\.0\.1:1 does not respond .*→/);
 });
+
+test("a domain and its records are found by their name in Unicode and in ASCII, also with a final dot", async () => {
+  const { ID: id } = await brume.client.createDomain({ body: { Name: "bücher.example" } });
+  await brume.client.createRecordA({ body: { DomainId: id, Name: "www", IP: "192.0.2.7" } });
+  await brume.client.createReservation({ body: { Name: "straße.example" } });
+  for (const name of ["bücher.example", "xn--bcher-kva.example", "Bücher.EXAMPLE.", "XN--BCHER-KVA.example."]) {
+    assert.match(await ok(["domain", "get", name]), /bücher\.example/, name);
+    assert.match(await ok(["record", "get", `www.${name.replace(/\.$/, "")}/A`]), /192\.0\.2\.7/, name);
+    await ok(["acme", "present", `_acme-challenge.${name}`, "token"]);
+    await ok(["acme", "cleanup", `_acme-challenge.${name}`, "token"]);
+    assert.doesNotMatch(await ok(["record", "list", name]), /TXT/, name);
+  }
+  assert.match(await ok("domain get example.com."), /example\.com/);
+  for (const name of ["straße.example.", "xn--strae-oqa.example"]) {
+    const dry = await cli(["reservation", "delete", name, "--yes", "--dry-run"]);
+    assert.equal(dry.code, 0, dry.err);
+  }
+  // Other objects may end with a dot, which is part of their name.
+  await ok(["server", "create", "web-1.", "--ram", "256", "--no-wait"]);
+  assert.match(await ok("server get web-1. -o json"), /"Name": "web-1\."/);
+});

@@ -1,6 +1,7 @@
 /** Differences of domains and their records. Records are compared as the service stores them: it normalises them in a dry run. */
 import { ApiError } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
+import { asciiName } from "../idna.ts";
 import type { Path } from "../model/cloud/check.ts";
 import type { Cloud, RecordEntry } from "../model/cloud/document.ts";
 import { describeRecord, entryOf, identityOf, requestOf } from "../model/cloud/records.ts";
@@ -168,8 +169,7 @@ function planRecords(planning: Planning, domain: Domain | null, pairs: readonly 
   return { changes, fields };
 }
 
-const nameOf = (name: string) => name.toLowerCase().replace(/\.$/, "");
-const isNamed = (domain: Domain, name: string) => [domain.Name, domain.NamePunyCode].includes(nameOf(name));
+const isNamed = ({ NamePunyCode }: Domain, name: string) => NamePunyCode === asciiName(name);
 
 /** Sends the changes; more than one request can hold are sent in parts. `etag`: of the domain as it was compared. */
 async function send(

@@ -64,15 +64,17 @@ export interface Listing {
   readonly id: string;
   /** Query that shortens the response. */
   readonly query?: Readonly<Record<string, string | boolean>>;
+  /** The name is that of a domain: it has a form in ASCII and one in Unicode. */
+  readonly isDomain?: boolean;
 }
 
 /** Lists with names, by kind. */
 export const listings: Readonly<Partial<Record<Kind, Listing>>> = {
   server: { operation: "listServers", name: "Name", id: "ID" },
-  domain: { operation: "listDomains", name: "Name", id: "ID", query: { records: false } },
-  claim: { operation: "listClaims", name: "Name", id: "ID" },
-  "withdrawn-domain": { operation: "listWithdrawnDomains", name: "Name", id: "ID" },
-  reservation: { operation: "listReservations", name: "Name", id: "ID" },
+  domain: { operation: "listDomains", name: "Name", id: "ID", query: { records: false }, isDomain: true },
+  claim: { operation: "listClaims", name: "Name", id: "ID", isDomain: true },
+  "withdrawn-domain": { operation: "listWithdrawnDomains", name: "Name", id: "ID", isDomain: true },
+  reservation: { operation: "listReservations", name: "Name", id: "ID", isDomain: true },
   "public-network": { operation: "listPublicNetworks", name: "Name", id: "Id" },
   network: { operation: "listNetworks", name: "Name", id: "ID" },
   image: { operation: "listImages", name: "Name", id: "ID" },

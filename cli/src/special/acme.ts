@@ -1,6 +1,7 @@
 /** `brume acme`: TXT records of the DNS-01 challenge (RFC 8555, section 8.4). */
 import type { Client } from "@brume/api/client.ts";
 import { findDomain, nameOf } from "../dnsname.ts";
+import { asciiName } from "../idna.ts";
 import { UsageError } from "../model/values.ts";
 import type { Run, Session } from "../session.ts";
 
@@ -22,7 +23,7 @@ export async function presentText(client: Client, name: string, value: string, s
 export async function cleanUpText(client: Client, name: string, value: string, signal: AbortSignal): Promise<void> {
   const { domain } = await findDomain(client, name, signal);
   const { LinkedRecords } = await client.readDomain({ path: { id: domain.ID } }, { signal });
-  const full = name.toLowerCase().replace(/\.$/, "");
+  const full = asciiName(name);
   for (const record of LinkedRecords)
     if (record.TypeRecord === "TXT" && nameOf(record, domain) === full && record.Text.trim() === `"${value}"`)
       await client.deleteRecord({ path: { domainid: domain.ID, recordId: record.ID } }, { signal });

@@ -3,6 +3,7 @@ import type { Client } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
 import { type AdapterResponse, BadRequest, serve } from "../adapter.ts";
 import { divideName, listDomains, nameOf } from "../dnsname.ts";
+import { asciiName } from "../idna.ts";
 import { entryOf, requestOf } from "../model/cloud/records.ts";
 import { recordForms } from "../model/cloud/shape.ts";
 import type { Run } from "../session.ts";
@@ -98,7 +99,7 @@ async function applyChanges(client: Client, body: unknown, signal: AbortSignal):
     for (const record of domain.LinkedRecords)
       if (
         record.TypeRecord === endpoint.recordType &&
-        nameOf(record, domain) === withoutDot(endpoint.dnsName).toLowerCase() &&
+        nameOf(record, domain) === asciiName(endpoint.dnsName) &&
         targets.has(plain(record.TypeRecord, targetOf(record, domain)))
       )
         list.push({ Op: "Delete", ID: record.ID });
