@@ -1,4 +1,4 @@
-/** Stories of the console about images, the audit log, webhooks, projects and the host. */
+/** Stories of the console about images, the audit log, webhooks, projects, sessions and the host. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
@@ -200,6 +200,35 @@ describeConsole("the console of an operator", {}, (fixture) => {
     });
     const [made] = await brume.client.listTokens({ query: { project: ID } });
     assert.deepEqual([made?.Name, made?.Labels, made?.RateLimit?.Requests], ["deploy", { team: "web" }, 100]);
+  });
+
+  test("signing out without a connection shows the error, and the user stays signed in until the session has ended", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/servers");
+      const signOut = async () => {
+        await page.getByRole("button", { name: "Account" }).click();
+        await page.getByRole("menuitem", { name: "Sign out" }).click();
+      };
+      const signIn = page.getByLabel("Token");
+      await page.route("**/session", (route) => route.abort("internetdisconnected"));
+      await signOut();
+      await page.getByText("The service did not respond.").or(signIn).waitFor();
+      assert.equal(await signIn.count(), 0);
+      await page.unroute("**/session");
+      await signOut();
+      await signIn.waitFor();
+      assert.equal((await page.context().cookies()).length, 0);
+    });
+    // A session that has ended elsewhere.
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/servers");
+      await page.getByRole("heading", { name: "Servers" }).waitFor();
+      await page.route("**/session", (route) => route.fulfill({ status: 401, body: "" }));
+      await page.getByRole("button", { name: "Account" }).click();
+      await page.getByRole("menuitem", { name: "Sign out" }).click();
+      await page.getByLabel("Token").waitFor();
+      assert.equal(await page.getByText("not an error object").count(), 0);
+    });
   });
 
   test("disks of a server are copied for a backup and all copies are deleted, and the request of metrics is shown", async () => {

@@ -1,6 +1,8 @@
 /** The menu of who is signed in: connection, theme, language, sign-out. */
+import { ApiError } from "@brume/api/client.ts";
 import { useState } from "react";
 import { useCell } from "../data/cell.ts";
+import { useChange } from "../data/change.ts";
 import { useAccount, useData } from "../data/data.tsx";
 import { useLanguage, useTexts } from "../texts/texts.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
@@ -33,9 +35,14 @@ export function AccountMenu() {
   const { language, setLanguage } = useLanguage();
   const [theme, setTheme] = useState(readTheme);
   const project = account?.Projects.find(({ ID }) => ID === account.Token.ProjectID)?.Name ?? "";
-  const signOut = (): void => {
-    void data.client.deleteOwnSession().finally(() => data.stop());
-  };
+  // Without a response the session may still exist, so the page stays.
+  const { run: signOut } = useChange(
+    () =>
+      data.client.deleteOwnSession().catch((error: unknown) => {
+        if (!(error instanceof ApiError && error.status === 401)) throw error;
+      }),
+    { onDone: () => data.stop() },
+  );
   return (
     <Menu label={t.nav.account} icon="user" kind="quiet">
       <div className="stack tight inset">
@@ -70,7 +77,7 @@ export function AccountMenu() {
         Русский
       </MenuItem>
       <hr />
-      <MenuItem icon="leave" onSelect={signOut}>
+      <MenuItem icon="leave" onSelect={() => void signOut(undefined).catch(() => undefined)}>
         {t.nav.signOut}
       </MenuItem>
     </Menu>
