@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DnsRecord } from "@brume/api/dns.ts";
-import { addRow, changesetOf, countEdits, editRow, noEdits, rowOf, toggleRow } from "./record.ts";
+import { addRow, changesetOf, countEdits, editRow, noEdits, rowOf, toggleRow, withEdits } from "./record.ts";
 
 const record = (TypeRecord: string, CanonicalDescription: string): DnsRecord =>
   ({ ID: 7, TypeRecord, CanonicalDescription, TTL: 60 }) as DnsRecord;
@@ -19,14 +19,15 @@ test("a record is a row with the value of its zone file line", () => {
 
 test("edits are gathered into a changeset, and vanish when they are taken back", () => {
   const row = rowOf(record("MX", "@ 60 MX 10 mail.example.com."), "example.com");
-  let edits = editRow(noEdits, row, { ...row, value: "20 mail2" });
+  const stored = new Map([[row.id, row]]);
+  let edits = editRow(noEdits, row, { value: "20 mail2" });
   edits = addRow(edits, { owner: "_sip._tcp", type: "SRV", value: "1 2 5060 sip" });
   edits = toggleRow(edits, 9);
   assert.equal(countEdits(edits), 3);
-  assert.deepEqual(changesetOf(edits), {
+  assert.deepEqual(changesetOf(edits, stored), {
     changes: [
       { Op: "Delete", ID: 9 },
-      { Op: "Update", ID: 7, TTL: 60, Name: "@", HostName: "mail2", Priority: 20 },
+      { Op: "Update", ID: 7, HostName: "mail2", Priority: 20 },
       {
         Op: "Create",
         TypeRecord: "SRV",
@@ -48,7 +49,17 @@ test("edits are gathered into a changeset, and vanish when they are taken back",
 
 test("a removed row is not updated too", () => {
   const row = rowOf(record("A", "www.example.com. 60 IN A 192.0.2.1"), "example.com");
-  const edits = toggleRow(editRow(noEdits, row, { ...row, ttl: 5 }), 7);
+  const edits = toggleRow(editRow(noEdits, row, { ttl: 5 }), 7);
   assert.equal(countEdits(edits), 1);
-  assert.deepEqual(changesetOf(edits).changes, [{ Op: "Delete", ID: 7 }]);
+  assert.deepEqual(changesetOf(edits, new Map([[7, row]])).changes, [{ Op: "Delete", ID: 7 }]);
+});
+
+test("an edit contains only what was changed, also of a row that another client has changed meanwhile", () => {
+  const row = rowOf(record("MX", "@ 60 MX 10 mail.example.com."), "example.com");
+  const edits = editRow(noEdits, row, { value: "20 mail.example.com." });
+  const now = { ...row, ttl: 300 };
+  assert.deepEqual(withEdits(now, edits), { ...now, value: "20 mail.example.com." });
+  assert.deepEqual(changesetOf(edits, new Map([[7, now]])).changes, [{ Op: "Update", ID: 7, Priority: 20 }]);
+  assert.deepEqual(changesetOf(edits, new Map()).changes, [{ Op: "Update", ID: 7 }]);
+  assert.equal(countEdits(editRow(edits, now, { value: row.value })), 0);
 });

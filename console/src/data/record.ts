@@ -13,8 +13,8 @@ export interface Row {
 
 /** Changes of the rows of a domain that are not applied yet. */
 export interface Edits {
-  /** Changed rows by id. */
-  readonly changed: ReadonlyMap<number, Row>;
+  /** By id of a row: what was changed in it. The rest stays as it is stored, also if another client changes it. */
+  readonly changed: ReadonlyMap<number, Partial<Row>>;
   readonly added: readonly Row[];
   readonly removed: ReadonlySet<number>;
 }
@@ -74,8 +74,23 @@ export const examples: Readonly<Record<string, string>> = {
   TXT: '"v=spf1 -all"',
 };
 
-/** Returns the changeset of the edits, and for each change the id of its row. */
-export function changesetOf(edits: Edits): { readonly changes: ChangeInput[]; readonly rows: number[] } {
+/** Request fields of a row. */
+const requestOf = ({ type, ttl: TTL, owner, value }: Row): Readonly<Record<string, unknown>> => ({
+  TTL,
+  ...fieldsOf[type]?.(owner, value),
+});
+
+/** Returns the request fields that differ. */
+function differenceOf(before: Row, after: Row): object {
+  const stored = requestOf(before);
+  return Object.fromEntries(Object.entries(requestOf(after)).filter(([name, value]) => value !== stored[name]));
+}
+
+/** Returns the changeset of the edits, and for each change the id of its row. `stored`: the rows as they are now. */
+export function changesetOf(
+  edits: Edits,
+  stored: ReadonlyMap<number, Row>,
+): { readonly changes: ChangeInput[]; readonly rows: number[] } {
   const changes: ChangeInput[] = [];
   const rows: number[] = [];
   const add = (change: ChangeInput, row: number): void => {
@@ -83,11 +98,13 @@ export function changesetOf(edits: Edits): { readonly changes: ChangeInput[]; re
     rows.push(row);
   };
   for (const ID of edits.removed) add({ Op: "Delete", ID }, ID);
-  for (const [ID, row] of edits.changed)
-    if (!edits.removed.has(ID))
-      add({ Op: "Update", ID, TTL: row.ttl, ...fieldsOf[row.type]?.(row.owner, row.value) }, ID);
-  for (const row of edits.added)
-    add({ Op: "Create", TypeRecord: row.type, TTL: row.ttl, ...fieldsOf[row.type]?.(row.owner, row.value) }, row.id);
+  for (const [ID, part] of edits.changed) {
+    if (edits.removed.has(ID)) continue;
+    const row = stored.get(ID);
+    // The service reports a record that another client has deleted.
+    add({ Op: "Update", ID, ...(row && differenceOf(row, { ...row, ...part })) }, ID);
+  }
+  for (const row of edits.added) add({ Op: "Create", TypeRecord: row.type, ...requestOf(row) }, row.id);
   return { changes, rows };
 }
 
@@ -97,12 +114,21 @@ export const countEdits = ({ changed, added, removed }: Edits): number =>
 const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> =>
   new Map([...map].filter(([one]) => one !== key));
 
-/** Returns the edits after a row was changed. A row that is as before counts no more. */
-export function editRow(edits: Edits, before: Row, after: Row): Edits {
-  if (before.id < 0) return { ...edits, added: edits.added.map((row) => (row.id === before.id ? after : row)) };
-  const isSame = before.owner === after.owner && before.ttl === after.ttl && before.value === after.value;
-  const changed = isSame ? without(edits.changed, before.id) : new Map(edits.changed).set(before.id, after);
+/** Returns the edits after a part of a row was changed. `stored`: the row as it is now. A row that is as stored counts no more. */
+export function editRow(edits: Edits, stored: Row, part: Partial<Row>): Edits {
+  const { id } = stored;
+  if (id < 0) return { ...edits, added: edits.added.map((row) => (row.id === id ? { ...row, ...part } : row)) };
+  const all = Object.entries({ ...edits.changed.get(id), ...part });
+  const rest = all.filter(([name, value]) => value !== stored[name as keyof Row]);
+  const changed =
+    rest.length === 0 ? without(edits.changed, id) : new Map(edits.changed).set(id, Object.fromEntries(rest));
   return { ...edits, changed };
+}
+
+/** Returns a stored row as it is shown. */
+export function withEdits(row: Row, { changed }: Edits): Row {
+  const part = changed.get(row.id);
+  return part === undefined ? row : { ...row, ...part };
 }
 
 /** Returns the edits after a row was removed, or the removal was undone. */

@@ -5,6 +5,7 @@ import { useTexts } from "../texts/texts.tsx";
 import { Skeleton } from "../ui/feedback.tsx";
 import { SelectField, TextField } from "../ui/field.tsx";
 import { type Labels, labelText, readLabels } from "./label.ts";
+import { isEqual } from "./undo.ts";
 
 interface Schema {
   readonly type?: string;
@@ -187,17 +188,19 @@ function ListField({ name, schema, value, error, onChange }: SchemaFieldProps) {
 
 /** Labels as text: `stage=test, team=web`. */
 export function LabelsField({ name, value, error, onChange }: Omit<SchemaFieldProps, "schema">) {
-  const [text, setText] = useState(() => labelText((value ?? {}) as Labels));
+  const labels = (value ?? {}) as Labels;
+  const [text, setText] = useState("");
   return (
     <TextField
       label={name}
       placeholder="stage=test, team=web"
       error={error}
-      value={text}
+      // The text as it was typed, while it is about the same labels.
+      value={isEqual(readLabels(text), labels) ? text : labelText(labels)}
       onChange={({ target }) => {
         setText(target.value);
-        const labels = readLabels(target.value);
-        onChange(Object.keys(labels).length === 0 ? undefined : labels);
+        const typed = readLabels(target.value);
+        onChange(Object.keys(typed).length === 0 ? undefined : typed);
       }}
     />
   );

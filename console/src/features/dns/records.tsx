@@ -21,6 +21,7 @@ import {
   type Row,
   rowOf,
   toggleRow,
+  withEdits,
 } from "../../data/record.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -56,12 +57,12 @@ export function Records({ domain }: { domain: Domain }) {
   const rows = useMemo(() => {
     const fits = (row: Row, index: number): boolean =>
       (type === "" || row.type === type) && (text === "" || texts[index]?.includes(text) === true);
-    return [...edits.added, ...stored.filter(fits).map((row) => edits.changed.get(row.id) ?? row)];
+    return [...edits.added, ...stored.filter(fits).map((row) => withEdits(row, edits))];
   }, [stored, texts, edits, text, type]);
   const before = useMemo(() => new Map(stored.map((row) => [row.id, row])), [stored]);
 
   const count = countEdits(edits);
-  const { changes, rows: changedRows } = useMemo(() => changesetOf(edits), [edits]);
+  const { changes, rows: changedRows } = useMemo(() => changesetOf(edits, before), [edits, before]);
   // A row that is only begun has no value yet.
   const isComplete = edits.added.every(({ owner, value }) => owner !== "" && value !== "");
   const check = useDryRun(count > 0 && isComplete ? changes : null, (Changes, signal) =>
@@ -78,7 +79,7 @@ export function Records({ domain }: { domain: Domain }) {
 
   const columns = useMemo<Column<Row>[]>(() => {
     const change = (row: Row, part: Partial<Row>): void =>
-      setEdits((all) => editRow(all, before.get(row.id) ?? row, { ...row, ...part }));
+      setEdits((all) => editRow(all, before.get(row.id) ?? row, part));
     const input = (row: Row, label: string, value: string | number, set: (text: string) => Partial<Row>, hint = "") =>
       mayWrite && isEditable(row.type) ? (
         <input

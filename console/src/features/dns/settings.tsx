@@ -9,7 +9,8 @@ import { useDryRun } from "../../data/dryrun.ts";
 import { errorsOf } from "../../data/errortext.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
-import { hasFields, isEqual, useUndo } from "../../data/undo.ts";
+import { useTouched } from "../../data/touched.ts";
+import { hasFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Panel } from "../../ui/page.tsx";
@@ -18,9 +19,7 @@ export function DomainSettings({ domain }: { domain: Domain }) {
   const t = useTexts();
   const { client } = useData();
   const path = { id: domain.ID };
-  const [Labels, setLabels] = useState(domain.Labels);
-  const body = { Labels };
-  const hasChanged = !isEqual(Labels, domain.Labels);
+  const { form, changed: body, hasChanged, set } = useTouched({ Labels: domain.Labels });
   const check = useDryRun(hasChanged ? body : null, (input, signal) =>
     client.updateDomain({ path, body: input }, { dryRun: true, signal }),
   );
@@ -47,9 +46,9 @@ export function DomainSettings({ domain }: { domain: Domain }) {
         <form className="stack" onSubmit={submit}>
           <LabelsField
             name={t.common.labels}
-            value={Labels}
+            value={form.Labels}
             error={errors[0]?.[1]}
-            onChange={(value) => setLabels((value ?? {}) as Domain["Labels"])}
+            onChange={(value) => set({ Labels: (value ?? {}) as Domain["Labels"] })}
           />
           {hasChanged && <RequestPanel request={{ operation: "updateDomain", path, body }} isFolded />}
           <div className="line">

@@ -10,35 +10,36 @@ import { errorsOf } from "../../data/errortext.ts";
 import type { Labels } from "../../data/label.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
-import { hasFields, isEqual, pickFields, useUndo } from "../../data/undo.ts";
+import { useTouched } from "../../data/touched.ts";
+import { hasFields, pickFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { BandwidthField } from "./create.tsx";
 
+interface Fields {
+  readonly Name: string;
+  /** Mbit/s, of a public network. Undefined: the field is empty. */
+  readonly Bandwidth: number | undefined;
+  readonly Labels: Labels;
+}
+
 export function NetworkSettings({ network }: { network: PublicNetwork | Network }) {
   const t = useTexts();
   const { client } = useData();
   const isPublic = "Id" in network;
   const path = { id: isPublic ? network.Id : network.ID };
-  const [Name, setName] = useState(network.Name);
-  const [Bandwidth, setBandwidth] = useState<number | undefined>(network.Bandwidth);
-  const [Labels, setLabels] = useState<Readonly<Record<string, string>>>(network.Labels);
-  const body = {
-    ...(Name !== network.Name && { Name }),
-    ...(isPublic && Bandwidth !== undefined && Bandwidth !== network.Bandwidth && { Bandwidth }),
-    ...(!isEqual(Labels, network.Labels) && { Labels }),
-  };
+  const { Name, Bandwidth, Labels } = network;
+  const { form, changed: body, hasChanged, set } = useTouched<Fields>({ Name, Bandwidth, Labels });
   const operation = isPublic ? "updatePublicNetwork" : "updateNetwork";
-  const hasChanged = Object.keys(body).length > 0;
   const check = useDryRun(hasChanged ? body : null, (input, signal) =>
     client[operation]({ path, body: input }, { dryRun: true, signal }),
   );
   const undo = useUndo();
   const before = pickFields<{ Name?: string; Bandwidth?: number; Labels?: Labels }>(network, body);
   const { run, isBusy, error } = useChange((): Promise<unknown> => client[operation]({ path, body }), {
-    done: () => t.networks.saved(Name),
+    done: () => t.networks.saved(form.Name),
     undo: () =>
       undo<PublicNetwork | Network>({
         read: () => client.raw[isPublic ? "readPublicNetwork" : "readNetwork"]({ path }),
@@ -61,15 +62,21 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
               required
               maxLength={64}
               error={errors["/Name"]}
-              value={Name}
-              onChange={({ target }) => setName(target.value)}
+              value={form.Name}
+              onChange={({ target }) => set({ Name: target.value })}
             />
-            {isPublic && <BandwidthField value={Bandwidth} error={errors["/Bandwidth"]} onChange={setBandwidth} />}
+            {isPublic && (
+              <BandwidthField
+                value={form.Bandwidth}
+                error={errors["/Bandwidth"]}
+                onChange={(value) => set({ Bandwidth: value })}
+              />
+            )}
             <LabelsField
               name={t.common.labels}
-              value={Labels}
+              value={form.Labels}
               error={Object.entries(errors).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
-              onChange={(value) => setLabels((value ?? {}) as Readonly<Record<string, string>>)}
+              onChange={(value) => set({ Labels: (value ?? {}) as Labels })}
             />
           </div>
           {hasChanged && <RequestPanel request={{ operation, path, body }} isFolded />}

@@ -10,6 +10,7 @@ import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
+import { useTouched } from "../../data/touched.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
@@ -147,12 +148,10 @@ export function ServerBackups({ server }: { server: Server }) {
 function Daily({ server }: { server: Server }) {
   const t = useTexts();
   const { client } = useData();
-  const [isBackupActive, setActive] = useState(server.isBackupActive);
-  const [BackupPeriod, setPeriod] = useState(server.BackupPeriod);
+  const { isBackupActive, BackupPeriod } = server;
+  const { form, changed: body, hasChanged, set } = useTouched({ isBackupActive, BackupPeriod });
   const path = { id: server.ID };
-  const body = { isBackupActive, BackupPeriod };
   const { run, isBusy } = useChange(() => client.updateServer({ path, body }), { done: () => t.server.saved });
-  const hasChanged = isBackupActive !== server.isBackupActive || BackupPeriod !== server.BackupPeriod;
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     run(undefined).catch(() => undefined);
@@ -163,16 +162,16 @@ function Daily({ server }: { server: Server }) {
         <Check
           label={t.backups.isActive}
           hint={t.backups.isActiveAbout}
-          checked={isBackupActive}
-          onChange={({ target }) => setActive(target.checked)}
+          checked={form.isBackupActive}
+          onChange={({ target }) => set({ isBackupActive: target.checked })}
         />
         <div className="columns">
           <SelectField
             label={t.backups.period}
-            value={String(BackupPeriod)}
-            disabled={!isBackupActive}
+            value={String(form.BackupPeriod)}
+            disabled={!form.isBackupActive}
             options={periods.map((days) => [String(days), t.backups.days(days)])}
-            onChange={({ target }) => setPeriod(Number(target.value))}
+            onChange={({ target }) => set({ BackupPeriod: Number(target.value) })}
           />
         </div>
         {hasChanged && <RequestPanel isFolded request={{ operation: "updateServer", path, body }} />}

@@ -1,14 +1,15 @@
 /** Sends a request to each of several servers, after it was shown, and shows how far each is and why one has failed. */
 import type { RequestType } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
-import { type SubmitEvent, useEffect, useState } from "react";
+import { type SubmitEvent, useEffect, useRef, useState } from "react";
 import { useData } from "../../data/data.tsx";
 import type { Request } from "../../data/equivalent.ts";
 import { errorText } from "../../data/errortext.ts";
-import { changeLabels, type LabelChange, readKeys, readLabels } from "../../data/label.ts";
+import { changeLabels, type LabelChange, type Labels, readKeys, readLabels } from "../../data/label.ts";
 import { type Phase, type Progress, useMany } from "../../data/many.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
+import { hasFields, useUndo } from "../../data/undo.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
@@ -43,6 +44,7 @@ export function BulkDialog({ kind, servers, onDone, onClose }: BulkDialogProps) 
   const format = useFormat();
   const { client } = useData();
   const toast = useToast();
+  const undo = useUndo();
   const { progress, run, stop } = useMany();
   const [typed, setTyped] = useState("");
   const [add, setAdd] = useState("");
@@ -58,7 +60,8 @@ export function BulkDialog({ kind, servers, onDone, onClose }: BulkDialogProps) 
       return { operation: "updateServer", path, body: { Labels: changeLabels(server.Labels, change) } };
     return { operation: "startAction", path, body: { Type: kind } };
   };
-  const byId = new Map(servers.map((server) => [server.ID, server]));
+  // By server: its labels before and after the change.
+  const labels = useRef(new Map<number, { readonly before: Labels; readonly after: Labels }>());
   const send = async (id: number) => {
     const path = { id };
     if (kind === "Delete") {
@@ -66,22 +69,38 @@ export function BulkDialog({ kind, servers, onDone, onClose }: BulkDialogProps) 
       return { deletion: id };
     }
     if (kind !== "Labels") return { action: (await client.startAction({ path, body: { Type: kind } })).ID };
-    await client.updateServer({ path, body: { Labels: changeLabels(byId.get(id)?.Labels ?? {}, change) } });
+    // An edit replaces all labels, and another client may have changed them since the dialog opened.
+    const { answer, etag } = await client.raw.readServer({ path });
+    const after = changeLabels(answer.Labels, change);
+    await client.updateServer({ path, body: { Labels: after } }, etag === null ? {} : { ifMatch: etag });
+    labels.current.set(id, { before: answer.Labels, after });
     return null;
   };
   const restore = (): Promise<unknown> =>
-    Promise.all(able.map(({ ID, Labels }) => client.updateServer({ path: { id: ID }, body: { Labels } })));
+    Promise.all(
+      [...labels.current].map(([id, { before, after }]) =>
+        undo({
+          read: () => client.raw.readServer({ path: { id } }),
+          isSame: (now) => hasFields(now, { Labels: after }),
+          write: (sure) => client.updateServer({ path: { id }, body: { Labels: before } }, sure),
+        })(),
+      ),
+    );
   const count = (phase: Phase): number => [...progress.values()].filter((one) => one.phase === phase).length;
   const isStarted = progress.size > 0;
   const [done, failed] = [count("done"), count("failed")];
   const isOver = isStarted && done + failed === progress.size;
   useEffect(() => {
     if (!isOver || failed > 0) return;
-    const undo = {
-      text: t.common.undo,
-      run: () => void restore().then(() => toast({ kind: "good", text: t.common.undone })),
+    const report = (error: unknown): void => {
+      const { title: text, cause: detail } = errorText(error, t);
+      toast({ kind: "bad", text, detail });
     };
-    toast({ kind: "good", text: words.done(done), action: kind === "Labels" ? undo : undefined });
+    const offer = {
+      text: t.common.undo,
+      run: () => void restore().then(() => toast({ kind: "good", text: t.common.undone }), report),
+    };
+    toast({ kind: "good", text: words.done(done), action: kind === "Labels" ? offer : undefined });
     onDone();
     onClose();
   }, [isOver, failed]);

@@ -8,10 +8,12 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { errorsOf } from "../../data/errortext.ts";
-import { labelText, readLabels } from "../../data/label.ts";
+import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
+import { LabelsField } from "../../data/schemafields.tsx";
 import { whyNot } from "../../data/serverview.ts";
+import { useTouched } from "../../data/touched.ts";
 import { hasFields, pickFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -28,33 +30,25 @@ const numericSizes = [
 export function ServerSettings({ server }: { server: Server }) {
   const t = useTexts();
   const { client } = useData();
-  const { Name, IsProtected, CPU, RAM, HDD } = server;
-  const [form, setForm] = useState({ Name, IsProtected, CPU, RAM, HDD });
-  const [labels, setLabels] = useState(() => labelText(server.Labels));
+  const { Name, IsProtected, Labels, CPU, RAM, HDD } = server;
+  const named = useTouched({ Name, IsProtected, Labels });
+  const size = useTouched({ CPU, RAM, HDD });
   const path = { id: server.ID };
   const undo = useUndo();
   const { run, isBusy, error } = useChange((body: ServerEdit) => client.updateServer({ path, body }), {
     done: () => t.server.saved,
     // A disk does not shrink, and another size may restart the guest.
-    undo: (_, { CPU: cores, ...changed }) =>
-      cores === undefined
-        ? undo({
+    undo: (_, body) =>
+      numericSizes.some(([name]) => name in body)
+        ? undefined
+        : undo({
             read: () => client.raw.readServer({ path }),
-            isSame: (now) => hasFields(now, changed),
-            write: (sure) => client.updateServer({ path, body: pickFields(server, changed) }, sure),
-          })
-        : undefined,
+            isSame: (now) => hasFields(now, body),
+            write: (sure) => client.updateServer({ path, body: pickFields(server, body) }, sure),
+          }),
   });
   const errors = errorsOf(error);
   const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path, body });
-  const named = {
-    Name: form.Name,
-    IsProtected: form.IsProtected,
-    ...(labels !== labelText(server.Labels) && { Labels: readLabels(labels) }),
-  };
-  const isNamed = form.Name !== Name || form.IsProtected !== IsProtected || named.Labels !== undefined;
-  const size = { CPU: form.CPU, RAM: form.RAM, HDD: form.HDD };
-  const isResized = size.CPU !== CPU || size.RAM !== RAM || size.HDD !== HDD;
   const save = (body: ServerEdit) => (event: SubmitEvent) => {
     event.preventDefault();
     run(body).catch(() => undefined);
@@ -63,37 +57,36 @@ export function ServerSettings({ server }: { server: Server }) {
     <div className="stack">
       <div className="columns">
         <Panel title={t.server.rename}>
-          <form className="stack" onSubmit={save(named)}>
+          <form className="stack" onSubmit={save(named.changed)}>
             <TextField
               label={t.common.name}
               required
               maxLength={64}
-              value={form.Name}
+              value={named.form.Name}
               error={errors["/Name"]}
-              onChange={(event) => setForm({ ...form, Name: event.target.value })}
+              onChange={({ target }) => named.set({ Name: target.value })}
             />
-            <TextField
-              label={t.common.labels}
-              placeholder="stage=test, team=web"
-              value={labels}
+            <LabelsField
+              name={t.common.labels}
+              value={named.form.Labels}
               error={Object.entries(errors).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
-              onChange={(event) => setLabels(event.target.value)}
+              onChange={(value) => named.set({ Labels: (value ?? {}) as Labels })}
             />
             <Check
               label={t.server.protect}
-              checked={form.IsProtected}
-              onChange={(event) => setForm({ ...form, IsProtected: event.target.checked })}
+              checked={named.form.IsProtected}
+              onChange={({ target }) => named.set({ IsProtected: target.checked })}
             />
-            {isNamed && <RequestPanel isFolded request={requestOf(named)} />}
+            {named.hasChanged && <RequestPanel isFolded request={requestOf(named.changed)} />}
             <div className="line">
-              <Button type="submit" kind="primary" isBusy={isBusy} disabled={!isNamed}>
+              <Button type="submit" kind="primary" isBusy={isBusy} disabled={!named.hasChanged}>
                 {t.common.save}
               </Button>
             </div>
           </form>
         </Panel>
         <Panel title={t.server.resize}>
-          <form className="stack" onSubmit={save(size)}>
+          <form className="stack" onSubmit={save(size.changed)}>
             <div className="columns">
               {numericSizes.map(([name, text, unit]) => (
                 <TextField
@@ -104,16 +97,20 @@ export function ServerSettings({ server }: { server: Server }) {
                   min={name === "HDD" ? HDD : sizes[name].minimum}
                   max={sizes[name].maximum}
                   step={name === "RAM" ? sizes.RAM.step : 1}
-                  value={form[name]}
+                  value={size.form[name]}
                   error={errors[`/${name}`]}
-                  onChange={(event) => setForm({ ...form, [name]: Number(event.target.value) })}
+                  onChange={({ target }) => size.set({ [name]: Number(target.value) })}
                 />
               ))}
             </div>
             <p className="muted small">{t.server.resizeAbout}</p>
-            {isResized && <RequestPanel isFolded request={requestOf(size)} />}
+            {size.hasChanged && <RequestPanel isFolded request={requestOf(size.changed)} />}
             <div className="line">
-              <Button type="submit" isBusy={isBusy} disabled={whyNot(server, "Resize", t) !== undefined || !isResized}>
+              <Button
+                type="submit"
+                isBusy={isBusy}
+                disabled={whyNot(server, "Resize", t) !== undefined || !size.hasChanged}
+              >
                 {t.server.resize}
               </Button>
             </div>

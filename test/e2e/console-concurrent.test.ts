@@ -1,0 +1,132 @@
+/** Stories of the console with two clients: what a form does not change stays as another client has set it, after the form was opened. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Locator } from "playwright-core";
+import { describeConsole } from "../support/consolefixture.ts";
+import { waitUntil } from "../support/waituntil.ts";
+
+/** Waits until a field has a value, for example one that another client has set. */
+const shows = (field: Locator, value: string) =>
+  waitUntil(
+    `the value ${value}`,
+    () => field.inputValue(),
+    (text) => text === value,
+  );
+
+describeConsole("two clients", {}, (fixture) => {
+  const { story } = fixture;
+
+  test("settings of a server contain only what was changed in the form", async () => {
+    const { client, token } = fixture.brume;
+    const { ID: id } = await client.createServer({ body: { Name: "shared", RAM: 256 } }, { wait: 60 });
+    const path = { id };
+    await client.startAction({ path, body: { Type: "PowerOff" } }, { wait: 60 });
+    await story(token, async (page) => {
+      await page.goto(`/console/servers/${id}?tab=settings`);
+      await page.getByLabel("CPU").fill("2");
+      await client.updateServer({ path, body: { RAM: 512 } }, { wait: 60 });
+      await shows(page.getByLabel("Memory"), "512");
+      await page.getByRole("button", { name: "Resize" }).click();
+      await page.getByText("Saved").waitFor();
+      await client.waitFor("readServer", { path }, { until: ({ CPU }) => CPU === 2 });
+      assert.equal((await client.readServer({ path })).RAM, 512);
+      await page.reload();
+      await page.getByLabel("Name").fill("renamed");
+      await client.updateServer({ path, body: { Labels: { stage: "test" }, IsProtected: true } });
+      await shows(page.getByLabel("Labels"), "stage=test");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved").waitFor();
+      const { Name, Labels, IsProtected } = await client.readServer({ path });
+      assert.deepEqual([Name, Labels, IsProtected], ["renamed", { stage: "test" }, true]);
+      // What was saved is no change any more.
+      await client.updateServer({ path, body: { Name: "again" } });
+      await shows(page.getByLabel("Name"), "again");
+      await page.goto(`/console/servers/${id}?tab=backups`);
+      await page.getByLabel("Make a backup every day").check();
+      await client.updateServer({ path, body: { BackupPeriod: 21 } });
+      await shows(page.getByLabel("Keep each for"), "21");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved").waitFor();
+      const { isBackupActive, BackupPeriod } = await client.readServer({ path });
+      assert.deepEqual([isBackupActive, BackupPeriod], [true, 21]);
+    });
+  });
+
+  test("labels of several servers are added to those that they have when the request is sent", async () => {
+    const { client, token } = fixture.brume;
+    const path = { id: fixture.scene.server };
+    const labels = async () => (await client.readServer({ path })).Labels;
+    const before = await labels();
+    await story(token, async (page) => {
+      await page.goto("/console/servers?q=web-1");
+      await page.getByRole("checkbox", { name: "Select all" }).check();
+      await page.getByRole("toolbar").getByRole("button", { name: "Labels" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Labels to set").fill("team=web");
+      await client.updateServer({ path, body: { Labels: { ...before, other: "kept" } } });
+      await dialog.getByRole("button", { name: "Labels" }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      assert.deepEqual(await labels(), { ...before, other: "kept", team: "web" });
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone", { exact: true }).waitFor();
+      assert.deepEqual(await labels(), { ...before, other: "kept" });
+      await page.getByRole("checkbox", { name: "Select all" }).check();
+      await page.getByRole("toolbar").getByRole("button", { name: "Labels" }).click();
+      await dialog.getByLabel("Labels to set").fill("team=web");
+      await dialog.getByRole("button", { name: "Labels" }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      await client.updateServer({ path, body: { Labels: before } });
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("It has changed again since then", { exact: false }).waitFor();
+      assert.deepEqual(await labels(), before);
+    });
+  });
+
+  test("settings of a network and a domain follow another client, except for what was changed in the form", async () => {
+    const { client, token } = fixture.brume;
+    const { Id: id } = await client.createPublicNetwork({ body: { Name: "shared" } }, { wait: 60 });
+    const { ID: domain } = await client.createDomain({ body: { Name: "shared.example" } });
+    await story(token, async (page) => {
+      await page.goto(`/console/networks/${id}?tab=settings`);
+      await page.getByLabel("Labels").fill("stage=test");
+      await client.updatePublicNetwork({ path: { id }, body: { Name: "other", Bandwidth: 77 } }, { wait: 60 });
+      await shows(page.getByLabel("Bandwidth"), "77");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("other is saved").waitFor();
+      const { Name, Bandwidth, Labels } = await client.readPublicNetwork({ path: { id } });
+      assert.deepEqual([Name, Bandwidth, Labels], ["other", 77, { stage: "test" }]);
+      await page.goto(`/console/dns/${domain}?tab=settings`);
+      await page.getByLabel("Labels").waitFor();
+      await client.updateDomain({ path: { id: domain }, body: { Labels: { team: "web" } } });
+      await shows(page.getByLabel("Labels"), "team=web");
+      assert.equal(await page.getByRole("button", { name: "Save" }).isDisabled(), true);
+    });
+  });
+
+  test("an edited record keeps what another client has changed in it", async () => {
+    const { client, token } = fixture.brume;
+    const zone = "@ 3600 MX 10 mail.example.net.\n_sip._tcp 3600 SRV 10 5 5060 mail.example.net.\n";
+    const { ID: id } = await client.createDomain({ body: { Name: "records.example", ZoneFile: zone } });
+    const path = { id };
+    const records = async () =>
+      (await client.readDomain({ path })).LinkedRecords.filter(({ TypeRecord }) => TypeRecord !== "NS").toSorted(
+        (a, b) => (a.TypeRecord < b.TypeRecord ? -1 : 1),
+      );
+    await story(token, async (page) => {
+      await page.goto(`/console/dns/${id}`);
+      await page.getByLabel("Value: @ MX").fill("20 mail.example.net.");
+      await page.getByLabel("Value: _sip._tcp SRV").fill("10 5 5061 mail.example.net.");
+      const Changes = (await records()).map(({ ID }) => ({ Op: "Update" as const, ID, TTL: 300 }));
+      await client.changeRecords({ path, body: { Changes } });
+      await shows(page.getByLabel("TTL: @ MX"), "300");
+      await page.getByRole("button", { name: "Review" }).click();
+      await page.getByText("+ @ 300 MX 20 mail.example.net.").waitFor();
+      await page.getByRole("button", { name: "Apply" }).click();
+      await page.getByText(/Applied as serial \d+/).waitFor();
+    });
+    assert.deepEqual(
+      (await records()).map(({ CanonicalDescription }) => CanonicalDescription),
+      ["@ 300 MX 20 mail.example.net.", "_sip._tcp.records.example. 300 IN SRV 10 5 5061 mail.example.net."],
+    );
+  });
+});
