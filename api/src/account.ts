@@ -22,6 +22,7 @@ import {
 import { firewallLimits } from "./firewall.ts";
 import { operations } from "./operation.ts";
 import { scope } from "./token.ts";
+import { tunnelLimits } from "./vpn.ts";
 
 /** Quotas of a project: name, default, and the highest value that can be set. RAM in MB, HDD in GB. */
 export const quotas = {
@@ -34,7 +35,7 @@ export const quotas = {
   Domains: { default: 1000, maximum: maxId },
   RecordsPerDomain: { default: 10_000, maximum: 1_000_000 },
   FirewallRules: { default: 500, maximum: firewallLimits.rules },
-  Tunnels: { default: 50, maximum: maxId },
+  Tunnels: { default: 50, maximum: tunnelLimits.tunnels },
   SshKeys: { default: 100, maximum: maxId },
   Images: { default: 50, maximum: maxId },
   Tokens: { default: 100, maximum: maxId },

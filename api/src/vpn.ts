@@ -23,11 +23,11 @@ import { forms } from "./form.ts";
 import { WorkError } from "./work.ts";
 
 /**
- * Defaults and limits (docs/spec.md#defaults-and-limits). `tunnels` is the longest list; the quota, 50 by default, limits a network
- * further. `mtu` in bytes, `keepAlive` in seconds, keys in characters.
+ * Defaults and limits (docs/spec.md#defaults-and-limits). `tunnels` is the maximum of the quota, whose default is 50. `mtu` in bytes,
+ * `keepAlive` in seconds, keys in characters.
  */
 export const tunnelLimits = {
-  tunnels: 10_000,
+  tunnels: 1024,
   blocks: 16,
   mtu: 1400,
   minMtu: 576,

@@ -1,4 +1,6 @@
 /** The verbs of `Router` (`drivers/router/interface.ts`). The agent derives the devices of ports from their ids. */
+import { firewallLimits } from "@brume/api/firewall.ts";
+import { tunnelLimits } from "@brume/api/vpn.ts";
 import { type Static, Type } from "typebox";
 import { PortStatusRow, RouterStatus } from "./routerstatus.ts";
 import {
@@ -41,7 +43,8 @@ const Rule = only({
   destinationPort: Ports,
 });
 
-const key = () => Type.String({ pattern: "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$" });
+const keyText = "[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=";
+const key = () => Type.String({ pattern: `^${keyText}$` });
 const subnets = () => list(block(), { maxItems: 64 });
 const tunnel = {
   id: id(),
@@ -66,10 +69,11 @@ const Ipsec = only({
 const Wireguard = only({
   ...tunnel,
   type: Type.Literal("wireguard"),
-  peerPublicKey: key(),
+  // Empty: the peer has no key yet. Such a tunnel is disabled.
+  peerPublicKey: Type.String({ pattern: `^(${keyText})?$` }),
   presharedKey: nullable(key()),
   endpoint: nullable(
-    Type.String({ maxLength: 300, pattern: "^([A-Za-z0-9][A-Za-z0-9._-]*|\\[[0-9a-fA-F:.]{2,45}\\]):[0-9]{1,5}$" }),
+    Type.String({ maxLength: 300, pattern: "^([A-Za-z0-9_][A-Za-z0-9._-]*|\\[[0-9a-fA-F:.]{2,45}\\]):[0-9]{1,5}$" }),
   ),
   keepAlive: integer(0, 65_535),
 });
@@ -114,8 +118,8 @@ export const Network = only({
   nat: oneOf(["never", "outside-private", "always"]),
   mtu: integer(576, 65_535),
   bandwidth: bandwidth(),
-  firewall: only({ enabled: boolean(), allow: boolean(), rules: list(Rule, { maxItems: 10_000 }) }),
-  tunnels: list(Type.Union([Ipsec, Wireguard]), { maxItems: 1024 }),
+  firewall: only({ enabled: boolean(), allow: boolean(), rules: list(Rule, { maxItems: firewallLimits.rules }) }),
+  tunnels: list(Type.Union([Ipsec, Wireguard]), { maxItems: tunnelLimits.tunnels }),
   wireguard: nullable(only({ privateKey: key(), listenPort: integer(1, 65_535) })),
   ports: PortList,
   dhcp: only({ enabled: boolean(), router: nullable(ipv4()), dns: list(address(), { maxItems: 16 }) }),

@@ -40,9 +40,9 @@ export const block = () => Type.String({ pattern: `^(${octets}/[0-9]{1,2}|${grou
 /** Schema of an address, a block, or a range of addresses. */
 export const addresses = () =>
   Type.String({ pattern: `^(${octets}(/[0-9]{1,2}|-${octets})?|${groups}(/[0-9]{1,3}|-${groups})?)$` });
-/** Schema of a host name or address of a peer. It begins with a letter or a digit, so that it is never an option. */
+/** Schema of a host name or address of a peer. It begins with a letter, a digit or `_`, so that it is never an option. */
 export const hostName = (maxLength = 253) =>
-  Type.String({ maxLength, pattern: "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\\.?$" });
+  Type.String({ maxLength, pattern: "^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\\.?$" });
 
 const octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 const octets = `${octet}(\\.${octet}){3}`;

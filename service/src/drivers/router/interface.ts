@@ -84,6 +84,7 @@ export interface IpsecTunnel extends Tunnel {
 /** A WireGuard tunnel. Keys are base64 of 32 bytes. The local key and UDP port are in `NetworkSpec.wireguard`. */
 export interface WireguardTunnel extends Tunnel {
   readonly type: "wireguard";
+  /** "": the peer has no key yet; such a tunnel is not enabled. */
   readonly peerPublicKey: string;
   readonly presharedKey: string | null;
   /** `host:port`; null: the peer initiates the connection. */
