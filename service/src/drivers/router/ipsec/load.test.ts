@@ -171,3 +171,45 @@ test("a removed tunnel ends although its handshake never ends", async () => {
   });
   assert.deepEqual(ended, ["t-1"]);
 });
+
+test("names are resolved at once, and those without a response delay no other tunnel", async () => {
+  const calls: string[] = [];
+  const vici: Vici = {
+    call: async (command, message = {}) => {
+      if (command === "load-conn") calls.push(...Object.keys(message));
+      return command === "get-shared" ? { keys: [] } : {};
+    },
+    stream: async () => [],
+    listen: async () => {},
+    onClose: () => {},
+    close: () => {},
+  };
+  const silent = ["a.example", "b.example", "c.example"];
+  const resolved: string[] = [];
+  const late: (() => void)[] = [];
+  const peers = [...silent, "192.0.2.9"];
+  const histories = new Map<number, TunnelHistory>();
+  await loadTunnels(
+    vici,
+    peers.map((peer, at) => ipsecTunnel({ id: at + 1, peer })),
+    edge,
+    {
+      // No name server responds: each look-up ends when the last one has begun.
+      lookup: (host) => {
+        resolved.push(host);
+        const { promise, reject } = Promise.withResolvers<string>();
+        late.push(() => reject(new Error("no name server responded")));
+        if (resolved.length === silent.length) for (const end of late) end();
+        return promise;
+      },
+      random: (bytes) => new Uint8Array(bytes),
+      histories,
+      initiations: { replace: () => {}, end: () => {} },
+      retryAfter: 2000,
+      handshakeLimit: 0,
+      steady: () => 0,
+    },
+  );
+  assert.deepEqual([resolved, calls], [silent, ["t-4"]]);
+  assert.match(histories.get(1)?.reason?.detail ?? "", /a.example has no address: no name server responded/);
+});

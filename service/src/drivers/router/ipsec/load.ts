@@ -5,14 +5,14 @@
 import { isIPv4 } from "node:net";
 import type { IpsecTunnel } from "../interface.ts";
 import type { Initiation, Initiations } from "../linux/initiations.ts";
-import { awaitHandshakes, isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./state.ts";
+import { awaitHandshakes, isBusy, isLoaded, type Loaded, readAssociations, readLoaded, secretName } from "./state.ts";
 import { childrenMissing, childrenNarrowed, createTunnelHistory, type TunnelHistory } from "./status.ts";
 import { childrenOf, connectionName, renderConnection, renderSecret } from "./strongswan.ts";
 import type { Message, Vici } from "./vici.ts";
 
 /** Options of `loadTunnels`. */
 export interface LoadOptions {
-  /** Resolves a host name to an IPv4 address. */
+  /** Resolves a host name to an IPv4 address. All tunnels wait for it, so it must reject soon. */
   readonly lookup: (host: string) => Promise<string>;
   readonly random: (bytes: number) => Uint8Array;
   /** Histories of the network's tunnels; a changed tunnel gets a new one. */
@@ -67,6 +67,21 @@ async function load(vici: Vici, tunnel: IpsecTunnel, edgeAddress: string, addres
   await vici.call("load-shared", renderSecret(tunnel, secretName(tunnel, edgeAddress, salt)));
 }
 
+/** A tunnel that must be loaded, or whose peer must be contacted. */
+interface Attempt {
+  readonly tunnel: IpsecTunnel;
+  /** What charon has loaded of it. */
+  readonly present: Loaded;
+  /** Whether it is loaded as desired. */
+  readonly unchanged: boolean;
+  /** Its associations. */
+  readonly up: readonly Message[];
+  /** Names of its children that the peer narrowed. */
+  readonly narrowed: readonly string[];
+  /** Whether the peer refused our networks. */
+  readonly isRefused: boolean;
+}
+
 /**
  * Loads the desired tunnels (all enabled) and queues initiations of those that are down. Resolves when charon has the configuration.
  * Rejects with charon's error if it refused a tunnel, after all others are loaded.
@@ -108,6 +123,7 @@ export async function loadTunnels(
     await unload(vici, id, secrets, patience);
     histories.delete(id);
   }
+  const attempts: Attempt[] = [];
   for (const tunnel of tunnels) {
     const { id } = tunnel;
     const present = loaded.get(id) ?? { secrets: [], peers: null };
@@ -124,8 +140,13 @@ export async function loadTunnels(
       history.due = steady() + pauseAfter(history.refusals++, retryAfter);
       initiations.end(id);
     }
-    // A name is resolved for each new attempt, and only then.
-    const address = await resolve(tunnel);
+    attempts.push({ tunnel, present, unchanged, up, narrowed, isRefused });
+  }
+  // A name is resolved for each new attempt, and only then. All at once, since each can take as long as a resolver waits.
+  const addresses = await Promise.all(attempts.map(({ tunnel }) => resolve(tunnel)));
+  for (const [index, { tunnel, present, unchanged, up, narrowed, isRefused }] of attempts.entries()) {
+    const { id } = tunnel;
+    const address = addresses[index] ?? null;
     const isNameless = tunnel.peer !== null && address === null;
     if (!unchanged || (!isNameless && present.peers?.[0] !== (address ?? "%any"))) {
       await unload(vici, id, present.secrets, patience);

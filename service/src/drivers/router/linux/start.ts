@@ -20,6 +20,7 @@ import { chooseHolder } from "../wireguard/device.ts";
 import { createWireguard } from "../wireguard/wireguard.ts";
 import { permitsPrivateRoots } from "./confine.ts";
 import { describeObstacle, detect } from "./detect.ts";
+import { createHostLookup } from "./hostlookup.ts";
 import { claimHost, type Pool } from "./installations.ts";
 import { createLinux } from "./linux.ts";
 import { describeMissing, describeNetworks, needed } from "./startlines.ts";
@@ -100,7 +101,7 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     runFolder,
     now,
     log,
-    lookup: async (host: string) => (await lookup(host, { family: 4 })).address,
+    lookup: createHostLookup(async (host) => (await lookup(host, { family: 4 })).address),
   };
   const holder = chooseHolder({
     kernel: capabilities.kernelWireguard,
