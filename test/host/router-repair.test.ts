@@ -1,6 +1,7 @@
 /** Damage by other programs is observed where an observation can see it, and is repaired when the same spec is applied. */
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Router } from "../../service/src/drivers/router/interface.ts";
@@ -167,5 +168,22 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     assert.equal(await isThere(), false);
     assert.ok(await lab.works(guest.space, ["ping", "-q", "-c", "1", "-W", "60", v4.gateway]));
     await another.remove(8);
+  });
+
+  test("the NIC of a server returns to the host's own namespace, although the programs see no process of the host", async () => {
+    const third = port(3, "10.64.1.26");
+    const v4 = { cidr: "10.64.1.24/29", gateway: "10.64.1.25" };
+    const spec = image({ id: 10, v4, edgeAddress: "10.64.255.5", ports: [third] });
+    await lab.guest(spec, third);
+    // Its network namespace is that of the lab's host; its names of namespaces are the common ones.
+    const enter = ["nsenter", `--net=/run/netns/${lab.machine}`];
+    const script = join(import.meta.dirname, "refusedapply.ts");
+    const output = await exec.run([...enter, process.execPath, script, lab.tag, lab.runFolder], {
+      stdin: JSON.stringify({ spec, capabilities: lab.capabilities }),
+      timeout: 60_000,
+    });
+    assert.match(output, /^\w+: no engine\n$/);
+    assert.ok(await lab.works(lab.machine, ["ip", "link", "show", third.device]));
+    assert.ok(!existsSync(`/run/netns/brume-${lab.tag}-10`));
   });
 });

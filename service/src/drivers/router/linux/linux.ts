@@ -302,7 +302,7 @@ export function createLinux(options: LinuxOptions): Router {
   /** Removes the network, but first moves the devices of servers back to the host for the next attempt. */
   async function undo(spec: NetworkSpec): Promise<void> {
     const argv = ["ip", "-force", "-n", spaceOf(spec.id), "-batch", "-"];
-    await exec.run(argv, { stdin: lines(returnLines(spec, options)), codes: [0, 1] });
+    await exec.run(argv, { stdin: lines(returnLines(spec, options)), codes: [0, 1], rights: "all" });
     await removeAll(spec.id);
   }
 

@@ -173,7 +173,10 @@ export function moveLines(spec: NetworkSpec, site: Site, coming: NetworkSpec["po
   return coming.map((port) => `link set ${port.device} netns ${space} name ${portOf(port.id)}`);
 }
 
-/** Moves the devices back to the host under their original names. */
+/**
+ * Moves the devices back to the host under their original names. The lines need all rights: they name the host's own namespace by a process,
+ * and the confined programs see none of the host.
+ */
 export const returnLines = (spec: NetworkSpec, { hostNamespace }: Site): string[] =>
   spec.ports.map(({ id, device }) => `link set ${portOf(id)} netns ${hostNamespace ?? process.pid} name ${device}`);
 
