@@ -237,6 +237,17 @@ test("only differences are corrected", () => {
   assert.deepEqual(settingArguments(spec, { ...complete, settings: new Map() }), []);
 });
 
+test("the mark is written also if only the counter of a table has the generation", () => {
+  const counted = new Map([["edge0", new Map([["g_3", { packets: 0, bytes: 0 }]])]]);
+  const marked = (alias: string): NamespaceState => ({
+    ...complete,
+    links: new Map([...complete.links, ["lo", link("lo", { alias })]]),
+    counters: counted,
+  });
+  assert.deepEqual(finishLines(spec, marked("brume 71 2"), []), ['link set lo alias "brume 71 3"']);
+  assert.deepEqual(finishLines(spec, marked("brume 71 3"), []), []);
+});
+
 test("a private network has no uplink, and speaks only as its DHCP server", () => {
   const inner: NetworkSpec = {
     ...spec,

@@ -5,7 +5,7 @@
 import { prefixLength } from "../../../base/address.ts";
 import type { NetworkSpec } from "../interface.ts";
 import { BRIDGE, intakeOf, NEXT_HOP, NEXT_HOP6, namespaceOf, portOf, text36, UPLINK, uplinkOf } from "../model/name.ts";
-import { type Link, markText, type NamespaceState, readMark } from "./snapshot.ts";
+import { type Link, markText, type NamespaceState } from "./snapshot.ts";
 
 /** Which installation the names belong to, and where the host's ends of links are. */
 export interface Site {
@@ -154,7 +154,6 @@ const neighbourLines = ({ edgeAddress }: NetworkSpec, coming: NetworkSpec["ports
 
 /** Renders the last lines: ports go up, unused devices are removed, and the mark shows the new generation. */
 export function finishLines(spec: NetworkSpec, found: NamespaceState | null, coming: NetworkSpec["ports"]): string[] {
-  const inForce = found === null ? 0 : readMark(found).generation;
   const limited = new Set(spec.ports.filter((port) => port.bandwidth !== null).map(({ id }) => intakeOf(id)));
   const ports = spec.ports.flatMap((port) => {
     const link = found?.links.get(portOf(port.id));
@@ -163,8 +162,10 @@ export function finishLines(spec: NetworkSpec, found: NamespaceState | null, com
   });
   const links = [...(found?.links.values() ?? [])];
   const idle = links.filter((link) => isIntake(link) && !limited.has(link.name)).map(({ name }) => `link del ${name}`);
-  const mark = inForce === spec.generation ? [] : [aliasLine(markText(spec.id, spec.generation))];
-  return [...ports, ...neighbourLines(spec, coming), ...idle, ...mark];
+  // A newer generation may be recorded in a table only, which this change or a later one replaces.
+  const mark = markText(spec.id, spec.generation);
+  const marking = found?.links.get("lo")?.alias === mark ? [] : [aliasLine(mark)];
+  return [...ports, ...neighbourLines(spec, coming), ...idle, ...marking];
 }
 
 /** Moves the devices of arriving ports into the namespace. */
