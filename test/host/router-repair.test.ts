@@ -1,11 +1,13 @@
 /** Damage by other programs is observed where an observation can see it, and is repaired when the same spec is applied. */
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Router } from "../../service/src/drivers/router/interface.ts";
+import { folderOf } from "../../service/src/drivers/router/linux/netns.ts";
 import type { TunnelEngine } from "../../service/src/drivers/router/linux/tunnels.ts";
+import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
 import { firewall, image, port, rule } from "../support/networkspec.ts";
@@ -42,8 +44,8 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
   };
 
   /** Kills all processes in the namespace. */
-  async function killAll(): Promise<void> {
-    const pids = (await exec.run(["ip", "netns", "pids", edge()])).split("\n").filter(Boolean);
+  async function killAll(space = edge()): Promise<void> {
+    const pids = (await exec.run(["ip", "netns", "pids", space])).split("\n").filter(Boolean);
     const children = pids.map((pid) => exec.find(Number(pid))).filter((child) => child !== null);
     for (const child of children) exec.signal(child, "SIGKILL");
     const alive = () => children.filter((child) => exec.isAlive(child));
@@ -184,6 +186,26 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     });
     assert.match(output, /^\w+: no engine\n$/);
     assert.ok(await lab.works(lab.machine, ["ip", "link", "show", third.device]));
-    assert.ok(!existsSync(`/run/netns/brume-${lab.tag}-10`));
+    assert.ok(!existsSync(`/run/netns/${namespaceOf(lab.tag, 10)}`));
+  });
+
+  test("a network with more than a thousand leases serves DHCP", async () => {
+    const v4 = { cidr: "10.70.0.0/16", gateway: "10.70.0.1" };
+    const ports = Array.from({ length: 1001 }, (_, at) =>
+      port(at + 100, `10.70.${1 + (at >> 8)}.${at & 255}`, {
+        mac: `02:42:00:00:${(at >> 8).toString(16).padStart(2, "0")}:${(at & 255).toString(16).padStart(2, "0")}`,
+      }),
+    );
+    const many = image({ id: 11, v4, edgeAddress: "10.64.255.6", ports, dhcp: { ...dhcp, router: v4.gateway } });
+    await router.apply(many);
+    await killAll(namespaceOf(lab.tag, 11));
+    const file = join(folderOf(lab.runFolder, 11), "leases");
+    const leases = ports.map(({ mac, addresses: [address], name }) => `0 ${mac} ${address} ${name} *\n`);
+    writeFileSync(file, leases.join(""));
+    await router.apply(many);
+    const found = (await router.observe(11)).networks[0];
+    assert.deepEqual(found?.missing, []);
+    assert.equal(readFileSync(file, "utf8").match(/^0 /gm)?.length, ports.length);
+    await router.remove(11);
   });
 });

@@ -60,6 +60,8 @@ export function dnsmasqArguments(spec: NetworkSpec, folder: string): string[] | 
           ...(spec.edgeAddress === null ? [`--shared-network=${NEXT_HOP},${block}`] : []),
           `--dhcp-hostsfile=${join(folder, "ports")}`,
           `--dhcp-leasefile=${join(folder, "leases")}`,
+          // Each address of the block, instead of a thousand: a lease of a server never ends.
+          `--dhcp-lease-max=${2 ** (32 - prefixLength(spec.v4.cidr))}`,
           option("router", spec.dhcp.router === null ? "" : checked(spec.dhcp.router)),
           ...(servers.length > 0 ? [option("dns-server", servers.map(checked).join(","))] : []),
           option("mtu", String(spec.mtu)),

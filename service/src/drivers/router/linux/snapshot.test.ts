@@ -164,11 +164,12 @@ const spec = {
 
 test("dnsmasq gets exactly the settings of the spec", () => {
   assert.deepEqual(
-    dnsmasqArguments(spec, "/run/x/7")?.slice(-8),
+    dnsmasqArguments(spec, "/run/x/7")?.slice(-9),
     [
       "--dhcp-range=10.64.0.8,static,255.255.255.248,1h",
       "--dhcp-hostsfile=/run/x/7/ports",
       "--dhcp-leasefile=/run/x/7/leases",
+      "--dhcp-lease-max=8",
       "--dhcp-option=option:router,10.64.0.9",
       "--dhcp-option=option:dns-server,9.9.9.9",
       "--dhcp-option=option:mtu,1400",
@@ -186,6 +187,11 @@ test("dnsmasq gets exactly the settings of the spec", () => {
     assert.ok(forwarding.includes(argument), argument);
   assert.ok(
     dnsmasqArguments({ ...spec, dhcp: { ...spec.dhcp, router: null } }, "/x")?.includes("--dhcp-option=option:router"),
+  );
+  assert.ok(
+    dnsmasqArguments({ ...spec, v4: { cidr: "10.63.0.0/16", gateway: null } }, "/x")?.includes(
+      "--dhcp-lease-max=65536",
+    ),
   );
   assert.equal(dnsmasqArguments({ ...spec, dhcp: { ...spec.dhcp, enabled: false } }, "/x"), null);
   assert.throws(() => dnsmasqArguments({ ...spec, dnsForwarders: ["1.1.1.1#53"] }, "/x"));
