@@ -120,6 +120,26 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
       assert.equal((await lab.seen(first.space)).size, 1);
     });
 
+  test("only what another program has changed is reported as a repair, and not a changed setting", async () => {
+    const parts: string[] = [];
+    const apply = async (driver: Router, nat = spec.nat) => {
+      parts.length = 0;
+      assert.equal(await driver.apply({ ...spec, nat }, (part) => parts.push(part)), spec.generation);
+      return parts;
+    };
+    const changed = lab.open({ limits: { network: 450, server: 77, packets: 123_456 }, opened: ["198.18.0.9"] });
+    assert.deepEqual(await apply(changed, "outside-private"), []);
+    assert.match(await lab.run(edge(), ["nft", "list", "ruleset"]), /123456\/second/);
+    const guard = ["nft", "list", "table", "inet", `brume_${lab.tag}`];
+    assert.match(await lab.run(lab.machine, guard), /198\.18\.0\.9/);
+    assert.deepEqual(await apply(changed, "outside-private"), []);
+    for (const space of [edge(), lab.machine]) await lab.run(space, ["nft", "flush", "ruleset"]);
+    assert.deepEqual(await apply(changed, "outside-private"), ["host guard", "firewall", "translation"]);
+    // Another driver, since for the first one the second was another program.
+    assert.deepEqual(await apply(lab.open()), []);
+    assert.doesNotMatch(await lab.run(lab.machine, guard), /198\.18\.0\.9/);
+  });
+
   test("a dnsmasq that cannot serve is reported, and serves when it can", async () => {
     await killAll();
     const taken = `require("dgram").createSocket("udp4").bind(67)`;

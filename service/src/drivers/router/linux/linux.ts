@@ -57,7 +57,7 @@ import {
   readSnapshot,
   snapshotLines,
 } from "./snapshot.ts";
-import { renderTexts, staleTables, type Texts } from "./texts.ts";
+import { alteredTables, renderTexts, staleTables, type Texts } from "./texts.ts";
 import type { TunnelEngine } from "./tunnels.ts";
 
 /** Options of `createLinux`. */
@@ -223,7 +223,7 @@ export function createLinux(options: LinuxOptions): Router {
       await Promise.all(tunnels.map((engine) => engine.remove({ namespace: space, device })));
       await dhcp.stop(spec.id);
     }
-    const [here, isOpened] = await Promise.all([
+    const [here, isAltered] = await Promise.all([
       readHost(spec, found === null),
       spec.edgeAddress !== null && hostGuard.ensure(spec),
     ]);
@@ -236,7 +236,7 @@ export function createLinux(options: LinuxOptions): Router {
       return list;
     };
 
-    if (isOpened) due("host guard", [uplink]);
+    if (isAltered) due("host guard", [uplink]);
     const hasUplink = spec.edgeAddress === null || (here.links.has(uplink) && found?.links.has("up0") === true);
     if (found === null || !hasUplink) {
       due("uplink", [uplink]);
@@ -250,11 +250,12 @@ export function createLinux(options: LinuxOptions): Router {
     if (found !== null) await ip(space, leavingLines(spec, found, coming));
     const before = known.get(spec.id);
     const altered = isAgain && before?.rules !== undefined && before.rules !== found.rules;
-    const replaced = due("firewall", staleTables(texts, found, altered));
+    const replaced = staleTables(texts, found, altered);
+    if (found !== null) due("firewall", alteredTables(texts, found, replaced));
     if (found !== null) await set(space, due("settings", earlyArguments(spec, found)));
     const [tables] = await Promise.all([
       load(spec.id, texts, found, replaced),
-      translation.ensure(spec, here.nat, addressesOf(here), (text) => due("translation", text)),
+      translation.ensure(spec, here.nat, addressesOf(here), () => void due("translation", [uplink])),
       ip(space, due("bridge", spaceLines(spec, base))),
     ]);
     await ip(hostNamespace, moveLines(spec, options, coming));

@@ -72,3 +72,13 @@ export function staleTables(texts: Texts, found: NamespaceState | null, altered:
     return countVerdicts(listingOf(found, active.name)) !== countVerdicts(texts[kind]);
   });
 }
+
+/**
+ * Returns those of the replaced tables that another program has changed or removed. The others were loaded from another text of ours, as
+ * after a change of a setting.
+ */
+export const alteredTables = (texts: Texts, found: NamespaceState, replaced: readonly TableKind[]): TableKind[] =>
+  replaced.filter((kind) => {
+    const active = activeOf(found, kind);
+    return active === null || active.digest === digestOf(texts[kind]);
+  });

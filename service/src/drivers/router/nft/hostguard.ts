@@ -84,7 +84,10 @@ const presentElements = (listing: string, uplink: string): string[] =>
 
 /** Manages the table. */
 export interface HostGuard {
-  /** Loads the table and the elements of the network. Resolves to whether the table had to be repaired or created. */
+  /**
+   * Loads the table and the elements of the network. Resolves to whether the table was missing, or another program had changed it; a table
+   * from another text of ours is replaced too.
+   */
   ensure(spec: NetworkSpec): Promise<boolean>;
   /** Removes the elements of a network after its uplink; if `last` returns true, the table. `last`: whether no other network exists. */
   release(network: number, last: () => boolean): Promise<void>;
@@ -109,10 +112,9 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
   const { run: inTurn } = createSerialQueue();
   const list = () => exec.run([...enter, "nft", "-s", "list", "table", "inet", table], { codes: [0, 1] });
   const load = (stdin: string) => exec.run([...enter, "nft", "-f", "-"], { stdin });
+  const isFromText = (listing: string) => listing.includes(` d_${digestOf(text)} `);
   const isAsWanted = (listing: string) =>
-    listing.includes(` d_${digestOf(text)} `) &&
-    countVerdicts(listing) === countVerdicts(text) &&
-    !listing.includes("dormant");
+    isFromText(listing) && countVerdicts(listing) === countVerdicts(text) && !listing.includes("dormant");
 
   return {
     ensure(spec) {
@@ -127,7 +129,7 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
           ...wanted.filter((one) => !present.includes(one)).map((one) => `add element inet ${table} ${one}\n`),
         ].join("");
         if (!isRight || changes !== "") await load((isRight ? "" : text) + changes);
-        return !isRight;
+        return !isRight && (listing === "" || isFromText(listing));
       });
     },
     release(network, last) {

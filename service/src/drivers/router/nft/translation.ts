@@ -23,15 +23,10 @@ export interface TranslationOptions {
 /** Manages the translation tables of all networks. */
 export interface Translation {
   /**
-   * Brings the network's table to the spec. `listing`: its current listing, "" without. `addresses`: the host's addresses. `due` receives
-   * the text to load ("" for no change) and returns it.
+   * Brings the network's table to the spec. `listing`: its current listing, "" without. `addresses`: the host's addresses. `onRepair` is
+   * called if another program has removed the table since the last call; a text of ours that has changed is no repair.
    */
-  ensure(
-    spec: NetworkSpec,
-    listing: string,
-    addresses: readonly string[],
-    due: (text: string) => string,
-  ): Promise<void>;
+  ensure(spec: NetworkSpec, listing: string, addresses: readonly string[], onRepair: () => void): Promise<void>;
   /** Removes the network's table and the conntrack entries of its ports. */
   remove(network: number): Promise<void>;
   /** Returns the ports that should lead to the network's edge but belong to a program of the host. */
@@ -61,8 +56,11 @@ const isOutside = (address: string): boolean => isIPv4(address) && !/^(127|169\.
 export function createTranslation({ exec, tag, hostNamespace, load }: TranslationOptions): Translation {
   const enter = hostNamespace === null ? [] : ["nsenter", `--net=/run/netns/${hostNamespace}`];
   const held = new Map<number, readonly number[]>();
-  /** Ports that lead to each network's edge. */
-  const known = new Map<number, { readonly edge: string; readonly ports: readonly number[] }>();
+  /** By network: its edge, the ports that lead to it, and the digest of its table, "" without. */
+  const known = new Map<
+    number,
+    { readonly edge: string; readonly ports: readonly number[]; readonly digest: string }
+  >();
 
   async function listeners(): Promise<Set<number>> {
     const files = ["/proc/net/udp", "/proc/net/udp6"];
@@ -83,21 +81,23 @@ export function createTranslation({ exec, tag, hostNamespace, load }: Translatio
   }
 
   return {
-    async ensure(spec, listing, addresses, due) {
+    async ensure(spec, listing, addresses, onRepair) {
       const ports = forwardsOf(spec);
       const busy = ports.length === 0 ? new Set<number>() : await listeners();
       const taken = ports.filter((port) => busy.has(port));
       held.set(spec.id, taken);
       const wanted = natText(spec, tag, taken);
       const removal = listing === "" ? "" : natRemoval(tag, spec.id);
-      const isRight = wanted !== null && listing.includes(` d_${digestOf(wanted)} `);
+      const digest = wanted === null ? "" : digestOf(wanted);
+      const isRight = wanted !== null && listing.includes(` d_${digest} `);
       const text = wanted === null ? removal : isRight ? "" : listing === "" ? firstText(wanted) : wanted;
-      if (due(text) !== "") await load(text);
+      const before = known.get(spec.id);
+      if (text !== "" && before?.digest === digest && !/ d_[0-9a-f]{16} /.test(listing)) onRepair();
+      if (text !== "") await load(text);
       const open = ports.filter((port) => !taken.includes(port));
-      const before = known.get(spec.id)?.ports ?? [];
-      if (spec.edgeAddress !== null) known.set(spec.id, { edge: spec.edgeAddress, ports: open });
+      if (spec.edgeAddress !== null) known.set(spec.id, { edge: spec.edgeAddress, ports: open, digest });
       if (text === "") return;
-      for (const port of new Set([...before, ...open])) await forget(port, addresses.filter(isOutside));
+      for (const port of new Set([...(before?.ports ?? []), ...open])) await forget(port, addresses.filter(isOutside));
     },
     async remove(network) {
       const was = known.get(network);
