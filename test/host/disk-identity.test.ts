@@ -115,6 +115,29 @@ describe("the identity of a guest", { skip: hindrance !== "" && hindrance }, () 
     await exec.run(["e2fsck", "-f", "-n", `${disk}?offset=1048576`]);
   });
 
+  for (const [system, size, options] of [
+    ["ext2", "8M", ["-b", "1024"]],
+    ["ext3", "600M", ["-b", "1024"]],
+    // The journal has more extents than its inode can list.
+    ["ext4", "1G", ["-b", "1024", "-J", "size=192", "-E", "lazy_journal_init=1"]],
+  ] as const)
+    test(`is removed from ${system} with a long file of passwords, and the file system stays valid`, async () => {
+      const [tree, disk] = [join(root, `${system}.tree`), join(root, `${system}.raw`)];
+      const lines = Array.from({ length: 1000 }, (_, index) => `user${index}:$6$${secret()}:19000:0:99999:7:::\n`);
+      mkdirSync(join(tree, "etc"), { recursive: true });
+      writeFileSync(join(tree, "etc/shadow"), lines.join(""));
+      writeFileSync(join(tree, "etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n");
+      await exec.run([`mkfs.${system}`, "-q", ...options, "-d", tree, disk, size]);
+      chownSync(disk, uid, uid);
+      assert.deepEqual(await removeIdentity({ tools: diskTools, uid }, disk), { removed: true, detail: "" });
+      await exec.run(["e2fsck", "-f", "-n", disk]);
+      const locked = lines.map((line) => line.replace(/\$[^:]*/, (hash) => "*".repeat(hash.length)));
+      assert.ok((await exec.run(["debugfs", "-R", "cat /etc/shadow", disk])) === locked.join(""), "all are locked");
+      const features = await exec.run(["debugfs", "-R", "features", disk]);
+      assert.equal(features.includes("has_journal"), system !== "ext2");
+      rmSync(disk);
+    });
+
   for (const [place, paths, kept] of [
     ["/home", ["ann/.ssh/authorized_keys", "ann/.bash_history"], "ann/notes"],
     ["/var", ["log/syslog", "lib/cloud/instances/i-1/user-data.txt", "lib/dbus/machine-id"], "lib/app/data"],

@@ -32,6 +32,8 @@ const home = /^[^:\n]*:[^:\n]*:[0-9]+:[0-9]+:[^:\n]*:(\/[\w./-]+):/gm;
 const maxHomes = 1000;
 /** Maximum depth of folders and number of entries; a malicious disk could be endless. */
 const [maxLevels, maxEntries] = [24, 500_000];
+/** Maximum bytes of a file that is rewritten. */
+const maxRewritten = 2 ** 24;
 
 interface Entry {
   readonly inode: number;
@@ -41,6 +43,13 @@ interface Entry {
 }
 
 const types: Readonly<Record<string, Entry["type"]>> = { "04": "folder", "10": "file", "12": "link" };
+
+/** Consecutive data of a file, in bytes: its place in the file, its place on the disk, and its length. */
+interface Extent {
+  readonly at: number;
+  readonly place: number;
+  readonly bytes: number;
+}
 
 interface Site {
   readonly tools: DiskTools;
@@ -60,6 +69,11 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
       ...(isWriting ? writing : reading),
       stdin: commands.map((each) => `${each}\n`).join(""),
     });
+  async function blockSize(): Promise<number> {
+    const size = Number(/^Block size: +([0-9]+)$/m.exec(await debug(["stats -h"]))?.[1]);
+    if (!(size >= 1024 && size <= 65_536)) throw new Error("the block size of the file system cannot be read");
+    return size;
+  }
   return {
     /** Replays the journal, repairs, and discards free blocks; e2fsck discards only if nothing was repaired, so it is repeated. */
     async check(): Promise<void> {
@@ -94,16 +108,21 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
       const accounts = (await debug(["cat /etc/passwd"])).matchAll(home);
       return [...new Set(["/root", ...[...accounts].slice(0, maxHomes).map(([, path = ""]) => path)])];
     },
-    /** Returns the block numbers of a file, in order. */
-    async blocks(inode: number): Promise<number[]> {
-      const listing = await debug([`blocks <${inode}>`]);
-      return (/^[0-9 ]+$/m.exec(listing)?.[0] ?? "").split(" ").filter(Boolean).map(Number);
+    /** Returns the data of a file. `blocks` would also list the blocks that map others, without a mark. */
+    async extents(inode: number): Promise<Extent[]> {
+      const listing = await debug([`stat <${inode}>`]);
+      // The last list: the names of attributes before it are the guest's.
+      const list = /^[^]*\n(?:BLOCKS|EXTENTS):\n(.*)/.exec(listing)?.[1] ?? "";
+      const size = await blockSize();
+      return [...list.matchAll(/\(([0-9]+)(?:-([0-9]+))?(?:\[u\])?\):([0-9]+)/g)].map(([, first, last, block]) => {
+        const count = Number(last ?? first) - Number(first) + 1;
+        const extent = { at: Number(first) * size, place: offset + Number(block) * size, bytes: count * size };
+        if (!(extent.bytes > 0 && extent.place + extent.bytes <= bytes))
+          throw new Error(`the blocks of inode ${inode} are not on the disk`);
+        return extent;
+      });
     },
-    async blockSize(): Promise<number> {
-      const size = Number(/^Block size: +([0-9]+)$/m.exec(await debug(["stats -h"]))?.[1]);
-      if (!(size >= 1024 && size <= 65_536)) throw new Error("the block size of the file system cannot be read");
-      return size;
-    },
+    blockSize,
   };
 }
 type Tools = ReturnType<typeof createTools>;
@@ -154,32 +173,35 @@ async function filesOfUsers(tools: Tools, place: Place): Promise<Entry[]> {
   ];
 }
 
-/** Changes the bytes of a file in place: its blocks and its length stay. */
+/** Changes the bytes of a file in place: its blocks and its length stay. Rejects if some of its bytes are in no block. */
 async function rewrite(
   disk: FileHandle,
   tools: Tools,
-  offset: number,
   { inode, bytes }: Entry,
   change: (text: string) => string,
 ): Promise<void> {
-  const [size, blocks] = [await tools.blockSize(), await tools.blocks(inode)];
-  const places = blocks.slice(0, Math.ceil(bytes / size)).map((block) => offset + block * size);
-  const content = Buffer.alloc(places.length * size);
-  for (const [index, place] of places.entries()) await disk.read(content, index * size, size, place);
-  const changed = Buffer.from(change(content.toString("latin1", 0, bytes)), "latin1");
-  changed.copy(content, 0, 0, Math.min(changed.length, bytes));
-  for (const [index, place] of places.entries()) await disk.write(content, index * size, size, place);
+  const parts = (await tools.extents(inode))
+    .map((extent) => ({ ...extent, bytes: Math.min(extent.bytes, bytes - extent.at) }))
+    .filter((part) => part.bytes > 0);
+  if (bytes > maxRewritten || parts.reduce((sum, part) => sum + part.bytes, 0) !== bytes)
+    throw new Error(`inode ${inode} is too large or incomplete`);
+  const content = Buffer.alloc(bytes);
+  for (const part of parts) await disk.read(content, part.at, part.bytes, part.place);
+  content.write(change(content.toString("latin1")), "latin1");
+  for (const part of parts) await disk.write(content, part.at, part.bytes, part.place);
 }
 
 /** Replaces password hashes by text that no password matches. Accounts that are locked without a hash stay unchanged. */
 const lockAll = (text: string): string =>
   text.replaceAll(/^([^:\n]*:)([^:\n]{2,})/gm, (_, name: string, hash: string) => name + "*".repeat(hash.length));
 
-async function clearJournal(disk: FileHandle, tools: Tools, offset: number): Promise<void> {
-  const [size, blocks] = [await tools.blockSize(), await tools.blocks(8)];
-  const empty = Buffer.alloc(size);
-  // The first block marks the rest as empty.
-  for (const block of blocks.slice(1)) await disk.write(empty, 0, size, offset + block * size);
+/** Writes zeros to the journal, except to its first block, which marks the rest as empty. */
+async function clearJournal(disk: FileHandle, tools: Tools): Promise<void> {
+  const zeros = Buffer.alloc(2 ** 20);
+  const first = await tools.blockSize();
+  for (const { at, place, bytes } of await tools.extents(8))
+    for (let done = at === 0 ? first : 0; done < bytes; done += zeros.length)
+      await disk.write(zeros, 0, Math.min(zeros.length, bytes - done), place + done);
 }
 
 /** Cleans one file system; resolves to whether it is a root file system. */
@@ -201,7 +223,7 @@ async function cleanse(site: Site, path: string, disk: FileHandle, system: FileS
   const files = [...inFolders, ...(await filesBelow(tools, tops)), ...(await filesOfUsers(tools, place))];
   for (const name of ["shadow", "gshadow"]) {
     const found = named(name);
-    if (found !== undefined) await rewrite(disk, tools, system.offset, found, lockAll);
+    if (found !== undefined) await rewrite(disk, tools, found, lockAll);
   }
   await disk.sync();
   // systemd creates a new id if the file is empty.
@@ -209,8 +231,10 @@ async function cleanse(site: Site, path: string, disk: FileHandle, system: FileS
   const emptied = machineId === undefined ? [] : [`punch <${machineId}> 0`, `set_inode_field <${machineId}> size 0`];
   await tools.change([...new Set(files.map(({ inode }) => inode))].map((inode) => `clri <${inode}>`).concat(emptied));
   await tools.check();
-  await clearJournal(disk, tools, system.offset);
+  await clearJournal(disk, tools);
   await disk.sync();
+  // A file system that this has damaged must not be used.
+  await tools.check();
   return named("passwd") !== undefined;
 }
 
