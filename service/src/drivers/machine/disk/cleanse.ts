@@ -5,8 +5,9 @@
 import { existsSync } from "node:fs";
 import { chown, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { syncPathNow } from "../../../base/fsync.ts";
+import { syncPath, syncPathNow } from "../../../base/fsync.ts";
 import type { Identity } from "../interface.ts";
+import { replaceFile } from "../qemu/folder.ts";
 import { pick, textAt } from "../qemu/qmp.ts";
 import { type Disks, layerName, removeMergedLayers, sizeOf, topOf } from "./disk.ts";
 import { removeIdentity } from "./identity.ts";
@@ -76,13 +77,13 @@ export async function cleanseDisk(options: CleanseOptions, root: string, disk: s
   const target = { disk, root, path, bytes: await sizeOf(join(disk, layerName(top))) };
   const { identity, isWritten } = await writeCleansed(options, target);
   if (isWritten) {
+    // qemu-img does not sync what it converts, and the layers below are removed.
+    await syncPath(path);
     await rename(path, join(disk, layerName(top + 1)));
     syncPathNow(disk);
   }
   // From here on the layers below are not part of the chain. If this is interrupted, the next call cleans the new layer again.
   await removeMergedLayers(disk);
-  await writeFile(`${result}.part`, JSON.stringify(identity));
-  await rename(`${result}.part`, result);
-  syncPathNow(disk);
+  await replaceFile(result, JSON.stringify(identity), 0o644);
   return identity;
 }

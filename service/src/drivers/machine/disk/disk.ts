@@ -10,7 +10,7 @@ import { constants, existsSync, readdirSync, renameSync, statSync } from "node:f
 import { chmod, chown, copyFile, link, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { syncPathNow } from "../../../base/fsync.ts";
+import { syncPath, syncPathNow } from "../../../base/fsync.ts";
 import { CommandError, type Exec } from "../../exec.ts";
 import { keepRights } from "../../privateroot.ts";
 import { type GuestImage, ImageError, manifestName, parseImage, printImage, readImage } from "../image/manifest.ts";
@@ -258,14 +258,18 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
     await chmod(path, 0o600);
   };
 
-  /** Builds a folder under a temporary name, then renames it. */
+  /** Builds a folder under a temporary name, then renames it. After a loss of power it is complete or does not exist. */
   async function assemble(folder: string, fill: (part: string) => Promise<void>): Promise<void> {
     const part = `${folder}.part`;
     await rm(part, { recursive: true, force: true });
     makeFolder(part);
     await fill(part);
+    // Also shared files: the process that wrote a layer may have been killed before it synced it.
+    for (const name of readdirSync(part)) await syncPath(join(part, name));
+    await syncPath(part);
     await rename(part, folder);
-    syncPathNow(join(folder, ".."));
+    // The folder of the server may be new too.
+    for (const parent of [dirname(folder), dirname(dirname(folder))]) await syncPath(parent);
   }
 
   /** Completes a disk: adds a writable layer above `below`, and UEFI variables if needed. */
