@@ -4,12 +4,15 @@
  */
 import { chown, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { CommandError } from "../../exec.ts";
 import { type DiskTools, fileLimit, type ToolUse } from "../disk/tool.ts";
 import { type Disk, gigabyte } from "./header.ts";
 import { ImageError, notEnoughSpace } from "./manifest.ts";
 
 /** Bytes of disk space that stay free. */
 const reserve = gigabyte;
+/** Milliseconds for one program: 4096 GB take six hours at 200 MB/s. The caller's signal may end it earlier. */
+export const longest = 24 * 3_600_000;
 /** User id that reads foreign images; below those of servers. */
 const uid = 699_998;
 
@@ -20,8 +23,18 @@ async function createOutput(path: string): Promise<void> {
 }
 
 /**
+ * Returns whether `qemu-img` itself refuses the image. Its shell returns 128 and more if it was killed, for example for lack of memory, and
+ * a program that prepares its root has other messages.
+ */
+const isRefused = (error: unknown): boolean =>
+  error instanceof CommandError &&
+  error.code !== null &&
+  error.code < 128 &&
+  /^(qemu-img: |ERROR )/m.test(error.stderr);
+
+/**
  * Converts the disk `from` into `to`, both names in `folder`. Throws an `ImageError` if the image is damaged or the disk space is
- * insufficient, and the reason of `signal`.
+ * insufficient, the reason of `signal`, and any other error if a retry may succeed.
  */
 export async function convertDisk(
   tools: DiskTools,
@@ -41,7 +54,7 @@ export async function convertDisk(
     writable: [to],
     bytes: Math.min(available, fileLimit(disk.size)),
     uid,
-    timeout: 3_600_000,
+    timeout: longest,
     ...(signal && { signal }),
   };
   try {
@@ -52,6 +65,7 @@ export async function convertDisk(
   } catch (error) {
     signal?.throwIfAborted();
     if (/too large|no space/i.test((error as Error).message)) throw notEnoughSpace(null, error);
+    if (!isRefused(error)) throw error;
     throw new ImageError("unusable", "The image is damaged: it could not be read completely.", error);
   }
   if (process.getuid?.() === 0) await chown(join(folder, to), 0, 0);

@@ -11,7 +11,7 @@ import type { Exec } from "../../exec.ts";
 import { keepRights } from "../../privateroot.ts";
 import type { DiskTools } from "../disk/tool.ts";
 import type { Family } from "../interface.ts";
-import { convertDisk, findBoot } from "./convert.ts";
+import { convertDisk, findBoot, longest } from "./convert.ts";
 import { type DownloadOptions, downloadFile, parseSource } from "./download.ts";
 import { downloadPrefix, inDraft, placeImage } from "./folder.ts";
 import { gigabyte } from "./header.ts";
@@ -170,7 +170,7 @@ export async function importFile(
     // Other processes cannot change the copy; it shares blocks and keeps holes. The file may belong to any user.
     const rights = process.getuid?.() === 0 ? keepRights(["dac_read_search"]) : [];
     await exec.run([...rights, "cp", "--reflink=auto", "--sparse=auto", "--", path, copy], {
-      timeout: 3_600_000,
+      timeout: longest,
       ...(options.signal && { signal: options.signal }),
     });
     options.progress?.((await stat(copy)).size, stats.size);
