@@ -100,7 +100,7 @@ export async function freeze({ disks, disk, uid, sync }: FreezeOptions, run: Run
     const overlay = { driver: "qcow2", "node-name": nodeOf(next), discard: "unmap", file, backing: null };
     await qmp.run("blockdev-add", overlay);
     const snapshot = () => qmp.run("blockdev-snapshot", { node, overlay: nodeOf(next) });
-    await (run.log.stage() === "starting" ? snapshot() : whileFrozen(run, sync, snapshot));
+    await whileFrozen(run, sync, snapshot);
   } catch (error) {
     // Without a response from QEMU the writable layer is unknown; the next caller of `dropUnusedLayers` queries it.
     if (error instanceof QmpError) await dropUnusedLayers(run);
