@@ -1,5 +1,6 @@
 /** Complete rows of a small installation, for tests of pure modules. A test sets only the columns that it is about. */
 import type { ImageRow, SshKeyRow } from "../../service/src/catalog/table.ts";
+import type { MachineStatus } from "../../service/src/drivers/machine/interface.ts";
 import type { NetworkRow } from "../../service/src/network/table.ts";
 import type { References, ServerSpec } from "../../service/src/server/model/plan.ts";
 import type { ServerRow } from "../../service/src/server/table.ts";
@@ -166,4 +167,25 @@ export const references = ({
   locations,
   networks: byId([networkRow(5), ...networks]),
   keys: byId([keyRow(7), keyRow(8), ...keys]),
+});
+
+/** Returns the status of the VM of server 17: off, with one disk. */
+export const machineStatus = (more: Partial<MachineStatus> = {}): MachineStatus => ({
+  id: 17,
+  label: null,
+  power: "off",
+  trouble: null,
+  canResume: false,
+  since: null,
+  exit: null,
+  boot: 1,
+  version: 0,
+  cpus: 0,
+  memory: 0,
+  reach: { cpus: 0, memory: 0 },
+  stage: null,
+  disks: [{ version: 1, gb: 10, allocated: 0 }],
+  usage: null,
+  detail: "",
+  ...more,
 });

@@ -22,6 +22,7 @@ import {
   type OrphanRow,
   retire,
 } from "./orphantable.ts";
+import { isBehind, raiseNumbers } from "./restored.ts";
 import { findAnyServer, listStrayLinks, pageServerStates, statesPerPage } from "./table.ts";
 
 /** Milliseconds between runs, and milliseconds for a guest to shut down. */
@@ -31,7 +32,10 @@ const shutdown = 20_000;
 /** The reconciler of orphans, and its first run. */
 export interface Orphans {
   readonly reconciler: Reconciler;
-  /** Stores the orphans on the host. To be called at the start, before any new id is assigned. */
+  /**
+   * Stores the orphans on the host, and the numbers of VMs that are newer than their rows. To be called at the start, before any new id is
+   * assigned and before any flow runs.
+   */
   note(): Promise<void>;
 }
 
@@ -77,21 +81,31 @@ export function createOrphans(context: FlowContext): Orphans {
   const { store, machines, images, clock, machineStatus } = context;
   const log: Log = context.log;
 
-  /** Returns all objects without a row. The host is observed before the rows are read, because a row is inserted before its object. */
-  async function findUnknown(): Promise<UnknownObject[]> {
+  /**
+   * Returns all objects without a row, and the VMs that are newer than their row. The host is observed before the rows are read, because a
+   * row is inserted before its object.
+   */
+  async function findUnknown(): Promise<{ unknown: UnknownObject[]; newer: MachineStatus[] }> {
     const { ready, machines: seen } = await machineStatus.observe();
     if (!ready) throw new Error("the server driver is not ready");
     const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
     const known = new Set<number>();
+    const newer: MachineStatus[] = [];
     const pages = readPages(statesPerPage, (after) =>
       pageServerStates.all(store.read, { after, limit: statesPerPage }),
     );
-    for await (const page of pages) for (const { id } of page) known.add(id);
+    for await (const page of pages)
+      for (const row of page) {
+        known.add(row.id);
+        const status = machineStatus.of(row.id);
+        if (status !== null && isBehind(row, status)) newer.push(status);
+      }
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
-    return [
+    const unknown = [
       ...seen.filter(({ id }) => !known.has(id)).map(serverOf),
       ...kept.filter((image) => !rows.has(numberOf(image) ?? 0)),
     ];
+    return { unknown, newer };
   }
 
   /** Returns the objects whose deletion is recorded: images by name, servers by name and uuid. */
@@ -124,7 +138,8 @@ export function createOrphans(context: FlowContext): Orphans {
   }
 
   async function note(): Promise<{ orphans: OrphanRow[]; leftovers: UnknownObject[] }> {
-    const unknown = await findUnknown();
+    const { unknown, newer } = await findUnknown();
+    if (newer.length > 0) await raiseNumbers(store, log, newer);
     const leftovers = await findLeftovers(unknown);
     const held = unknown.filter((object) => !leftovers.has(object));
     const before = new Map((await listOrphans(store.read)).map((row) => [keyOf(row), row]));

@@ -1,28 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serverRow } from "../../../test/support/rows.ts";
-import type { Exit, MachineStatus } from "../drivers/machine/interface.ts";
+import { serverRow, machineStatus as status } from "../../../test/support/rows.ts";
+import type { Exit } from "../drivers/machine/interface.ts";
 import { isRestarted, needOf } from "./reconciler.ts";
 
-const status = (more: Partial<MachineStatus> = {}): MachineStatus => ({
-  id: 17,
-  label: null,
-  power: "off",
-  trouble: null,
-  canResume: false,
-  since: null,
-  exit: null,
-  boot: 1,
-  version: 0,
-  cpus: 0,
-  memory: 0,
-  reach: { cpus: 0, memory: 0 },
-  stage: null,
-  disks: [{ version: 1, gb: 10, allocated: 0 }],
-  usage: null,
-  detail: "",
-  ...more,
-});
 const exit = (reason: Exit["reason"]): Exit => ({ reason, at: 5, detail: "" });
 const on = serverRow(17);
 const off = serverRow(17, { is_on: 0 });

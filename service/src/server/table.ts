@@ -150,7 +150,7 @@ export const statesPerPage = 500;
 export const pageServerStates = prepare<{ after: number; limit: number }>()((db, p) =>
   db
     .selectFrom("server")
-    .select(["id", "state", "is_on", "boot", "condition"])
+    .select(["id", "state", "is_on", "boot", "condition", "disk_version", "created"])
     .where("id", ">", p("after"))
     .orderBy("id")
     .limit(p("limit")),
