@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { ApiError, createClient } from "../api/src/client.ts";
 import { createRequest } from "../cli/src/request.ts";
 import { systemClock } from "../service/src/base/clock.ts";
+import { syncPath } from "../service/src/base/fsync.ts";
 import { createLog } from "../service/src/base/log.ts";
 import { type Config, loadSettings } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
@@ -109,6 +110,7 @@ export async function backUpAll(folder: string): Promise<void> {
       hold: holder.hold,
     });
     await rename(part, join(folder, name));
+    await syncPath(folder);
     print(
       `Backed up ${sums.servers} servers and ${sums.images} images to ${join(folder, name)}: copied ${megabytes(sums.copied)}, linked ${megabytes(sums.kept)} that did not change.`,
     );
