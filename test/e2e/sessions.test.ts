@@ -61,6 +61,34 @@ const define = (harness: Parameters<Parameters<typeof onSqlite>[1]>[0]) => {
     assert.equal(await codeOf(await send("GET /account", cookie)), "token_invalid");
   });
 
+  test("no other token and no session gets a cookie by its idempotency key", async () => {
+    const key = { "Idempotency-Key": "sign-in" };
+    const { line, cookie } = await signIn(harness, key);
+    const weak = await harness.as(["metrics:read"]);
+    const stolen = await weak.request("POST /session", { Name: "test" }, key);
+    assert.deepEqual([stolen.code, stolen.headers.get("set-cookie")], ["idempotency_key_conflict", null]);
+    const body = JSON.stringify({ Name: "test" });
+    const headers = { cookie, ...header, ...key };
+    const renewed = await fetch(`${harness.brume.url}/session`, { method: "POST", headers, body });
+    assert.deepEqual([await codeOf(renewed), renewed.headers.get("set-cookie")], ["idempotency_key_conflict", null]);
+    const again = await signIn(harness, key);
+    assert.equal(again.line, line);
+  });
+
+  test("each session ends by a request of its own, also with the same idempotency key", async () => {
+    const key = { ...header, "Idempotency-Key": "sign-out" };
+    const [first, second] = [await signIn(harness), await signIn(harness)];
+    assert.equal((await send("DELETE /session", first.cookie, key)).status, 200);
+    assert.equal(await codeOf(await send("DELETE /session", second.cookie, key)), "idempotency_key_conflict");
+    assert.equal((await send("GET /account", second.cookie)).status, 200);
+    const weak = await harness.as(["metrics:read"]);
+    const line = `DELETE /session/${second.session.ID}`;
+    assert.equal((await harness.request(line, undefined, key)).status, 409);
+    const own = { "Idempotency-Key": "end" };
+    assert.equal((await harness.request(line, undefined, own)).status, 200);
+    assert.equal((await weak.request(line, undefined, own)).code, "idempotency_key_conflict");
+  });
+
   test("signing out deletes the cookie", async () => {
     const { cookie } = await signIn(harness);
     const response = await send("DELETE /session", cookie);

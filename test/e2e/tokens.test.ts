@@ -256,11 +256,15 @@ onSqlite("a restricted token", (harness) => {
     await refused(wholeDomain.client.deleteDomain({ path: { id: domain.ID } }), "token_restricted");
   });
 
-  test("does not get another token's response with the same idempotency key", async () => {
+  test("has idempotency keys of its own, and gets no response to another token", async () => {
     const options = { idempotencyKey: "shared-key" };
     const body = { DomainId: domain.ID, Name: "_acme-challenge.key", Text: "key" };
     const first = await harness.client.createRecordTXT({ body }, options);
-    await refused(acme.client.createRecordTXT({ body }, options), "idempotency_key_conflict");
+    await refused(acme.client.createRecordTXT({ body }, options), "record_exists");
+    const other = { body: { ...body, Text: "other" } };
+    const own = await acme.client.createRecordTXT(other, options);
+    assert.equal((await acme.client.createRecordTXT(other, options)).ID, own.ID);
+    await acme.client.deleteRecord({ path: { domainid: domain.ID, recordId: own.ID } });
     await harness.client.deleteRecord({ path: { domainid: domain.ID, recordId: first.ID } });
   });
 

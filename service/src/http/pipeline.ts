@@ -303,16 +303,18 @@ function requireAccess({ operation, change }: Bound, caller: Caller, { parameter
 async function claimKey(
   context: PipelineContext,
   { head, dryRun }: Exchange,
-  bound: Bound,
+  { operation }: Bound,
   caller: Caller,
   route: Known,
   read: BodyReading | ContentPosition,
 ): Promise<Claim | StoredResponse | null> {
-  const key = readIdempotencyKey(head.idempotencyKey ?? "");
+  const sent = readIdempotencyKey(head.idempotencyKey ?? "");
   if (dryRun) return null;
-  // A restricted token must not get the stored response to another token.
-  const tokenPart = caller.restriction === null ? "" : String(caller.tokenId);
-  const print = fingerprint(bound.operation.method, route.path, route.query, read, tokenPart);
+  // A restricted token has keys of its own: a stored response can show what it may not see. A sent key contains no blank.
+  const key = caller.restriction === null ? sent : `${caller.tokenId} ${sent}`;
+  // The scope of an operation allows the response to all who have it. Without one, the response is for this token and session only.
+  const owner = operation.access === "any" ? `${caller.tokenId} ${caller.sessionId ?? 0}` : "";
+  const print = fingerprint(operation.method, route.path, route.query, read, owner);
   return context.keys.claim(caller.projectId, key, print, context.clock.now());
 }
 
