@@ -4,7 +4,7 @@
  */
 import { ApiError } from "../../base/error.ts";
 import { runAtOnce } from "../../base/turn.ts";
-import { type FormNode, parseForm } from "./form.ts";
+import { type FormNode, parseFormInTurns } from "./form.ts";
 import { isJsonObject, isList, type Json, type JsonObject, maxDepth, parseInTurns } from "./json.ts";
 import { parseParts } from "./longjson.ts";
 import { asciiLower, quote } from "./text.ts";
@@ -33,6 +33,9 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  */
 const needsCare = /\d{16}|\d[eE][+-]?\d{3}|\\u[dD]/;
 
+/** Most characters of a match. */
+const longestMatch = 16;
+
 /** Characters from which on a text is parsed in parts. */
 const longText = 65_536;
 
@@ -51,12 +54,11 @@ export function* decodeInTurns(bytes: Uint8Array, headers: BodyHeaders, strict: 
   const looksJson = first === "{" || first === "[";
   if (strict) {
     const isJson = claimed === "any" ? looksJson : claimed === "json";
-    return isJson ? ofJson(yield* parseInTurns(text, false), null) : ofForm(text, true);
+    return isJson ? ofJson(yield* parseInTurns(text, false), null) : yield* ofForm(text, true);
   }
-  if (!looksJson) return ofForm(text, false);
-  const isPlain = !needsCare.test(text);
-  yield;
-  const isLong = text.length > longText && first === "{";
+  if (!looksJson) return yield* ofForm(text, false);
+  const isPlain = !(yield* needsCareInTurns(text));
+  const isLong = text.length > longText;
   const plain = !isPlain
     ? undefined
     : isLong
@@ -65,6 +67,15 @@ export function* decodeInTurns(bytes: Uint8Array, headers: BodyHeaders, strict: 
   yield;
   if (plain !== undefined && (yield* isShallowInTurns(plain, maxDepth))) return ofJson(plain, text);
   return ofJson(yield* parseInTurns(text, true), null);
+}
+
+/** Returns whether the text needs care, with a yield after each part. */
+function* needsCareInTurns(text: string): Generator<void, boolean> {
+  for (let start = 0; start < text.length; start += longText) {
+    if (needsCare.test(text.slice(start, start + longText + longestMatch))) return true;
+    yield;
+  }
+  return false;
 }
 
 /** The usual values of `Content-Type`, for a fast look-up. */
@@ -102,8 +113,8 @@ function decodeText(bytes: Uint8Array): string {
   }
 }
 
-function ofForm(text: string, strict: boolean): RawFields {
-  return { kind: "form", fields: parseForm(text, strict) };
+function* ofForm(text: string, strict: boolean): Generator<void, RawFields> {
+  return { kind: "form", fields: yield* parseFormInTurns(text, strict) };
 }
 
 function ofJson(value: Json, text: string | null): RawFields {

@@ -10,9 +10,9 @@ import { fieldProblem } from "../../base/error.ts";
 import { runAtOnce } from "../../base/turn.ts";
 import type { RawFields } from "./body.ts";
 import { isFormNode, partsOf } from "./form.ts";
-import { type JsonObject, parseJson, repeatedKeys } from "./json.ts";
+import { type JsonObject, parseInTurns, repeatedKeys } from "./json.ts";
 import { compileLabels } from "./labels.ts";
-import { type FieldLabel, type Reading, report, reportProblem } from "./report.ts";
+import { type FieldLabel, maxErrors, type Reading, report, reportProblem } from "./report.ts";
 import { type Convert, compileScalar, count, type Schema } from "./scalar.ts";
 import { isBlank, type Source, toItems, toObjects, toSource } from "./shape.ts";
 import { asciiLower, pointerStep, quote } from "./text.ts";
@@ -82,7 +82,7 @@ export function* readInTurns<S extends TObject>(
   const reading: Reading = { strict, form, errors: [], ambiguous: false };
   const value = yield* readObject(plan, raw.fields, reading, "");
   if (reading.ambiguous && raw.kind === "json" && raw.text !== null) {
-    const fields = parseJson(raw.text, false) as JsonObject;
+    const fields = (yield* parseInTurns(raw.text, false)) as JsonObject;
     return yield* readInTurns(schema, { kind: "json", fields, text: null }, options);
   }
   return { value: value as Static<S>, errors: reading.errors };
@@ -147,8 +147,16 @@ function* readObject(
 ): Generator<void, Record<string, unknown>> {
   const found = new Array<unknown>(plan.size).fill(undefined);
   const unknown: string[] = [];
-  if (isFormNode(source)) for (const [name, part] of partsOf(source)) place(plan, name, part, found, unknown, reading);
-  else for (const name in source) place(plan, name, source[name], found, unknown, reading);
+  if (isFormNode(source))
+    for (const [name, part] of partsOf(source)) {
+      place(plan, name, part, found, unknown, reading);
+      yield;
+    }
+  else
+    for (const name in source) {
+      place(plan, name, source[name], found, unknown, reading);
+      yield;
+    }
 
   const value: Record<string, unknown> = {};
   for (const field of plan.fields) {
@@ -167,7 +175,6 @@ function* readObject(
   }
   if (reading.strict) checkRules(plan, found, reading, pointer);
   for (const name of unknown) {
-    if (plan.shown.includes(name)) continue;
     report(
       reading,
       pointer,
@@ -194,7 +201,8 @@ function checkRules(plan: Plan, found: readonly unknown[], reading: Reading, poi
 function place(plan: Plan, name: string, given: unknown, found: unknown[], unknown: string[], reading: Reading): void {
   const slot = plan.exact.get(name) ?? (reading.strict ? undefined : plan.loose.get(asciiLower(name)));
   if (slot === undefined) {
-    if (reading.strict) unknown.push(name);
+    // More errors than these are not reported.
+    if (reading.strict && unknown.length < maxErrors && !plan.shown.includes(name)) unknown.push(name);
     return;
   }
   if (found[slot] !== undefined) reading.ambiguous = true;
@@ -236,12 +244,19 @@ function compileSingle(convert: Convert, label: FieldLabel): Read {
 
 function compileNested(plan: Plan, label: FieldLabel): Read {
   const mismatch = fieldProblem("type_mismatch", "must be an object");
-  return (given, reading, parent, step) => {
+  function* inTurns(given: unknown, reading: Reading, parent: string, step: string): Generator<void, unknown> {
     if (given === null || (!reading.strict && isBlank(given))) return undefined;
     const source = toSource(given);
     if (source === null) return reportProblem(reading, parent, step, label, mismatch, given);
-    return runAtOnce(readObject(plan, source, reading, `${parent}/${step}`));
-  };
+    return yield* readObject(plan, source, reading, `${parent}/${step}`);
+  }
+  return withTurns(inTurns);
+}
+
+/** Returns a parser of a value that may be long. */
+function withTurns(inTurns: NonNullable<Read["inTurns"]>): Read {
+  const read: Read = (given, reading, parent, step) => runAtOnce(inTurns(given, reading, parent, step));
+  return Object.assign(read, { inTurns });
 }
 
 function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
@@ -255,7 +270,9 @@ function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
   const long = fieldProblem("too_long", `must have at most ${count(maxItems, "item")}`);
   function* inTurns(given: unknown, reading: Reading, parent: string, step: string): Generator<void, unknown> {
     if (!reading.strict && isBlank(given)) return undefined;
-    const items = ofObjects ? toObjects(given) : toItems(given, reading.strict);
+    const names = isFormNode(given) ? partsOf(given).size : 0;
+    if (names > maxItems) return reportProblem(reading, parent, step, label, { ...long, came: String(names) }, given);
+    const items = ofObjects ? toObjects(given) : yield* toItems(given, reading.strict);
     if (items === null) return reportProblem(reading, parent, step, label, mismatch, given);
     if (items.length > maxItems)
       return reportProblem(reading, parent, step, label, { ...long, came: String(items.length) }, given);
@@ -266,7 +283,10 @@ function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
       const before = reading.errors.length;
       if (entry === null && (reading.strict || ofObjects))
         reportProblem(reading, pointer, String(index), label, withNull, entry);
-      const value = readItem(entry, reading, pointer, String(index));
+      const value =
+        readItem.inTurns === undefined
+          ? readItem(entry, reading, pointer, String(index))
+          : yield* readItem.inTurns(entry, reading, pointer, String(index));
       if (value !== undefined && (value !== "" || !reading.strict)) values.push(value);
       else if (reading.strict && reading.errors.length === before)
         reportProblem(reading, pointer, String(index), label, withNull, entry);
@@ -278,6 +298,5 @@ function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
       return reportProblem(reading, parent, step, label, { ...short, came: String(values.length) }, given);
     return values;
   }
-  const read: Read = (given, reading, parent, step) => runAtOnce(inTurns(given, reading, parent, step));
-  return Object.assign(read, { inTurns });
+  return withTurns(inTurns);
 }

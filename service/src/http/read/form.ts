@@ -4,7 +4,8 @@
  * list, a map or an object.
  */
 import { ApiError } from "../../base/error.ts";
-import { maxDepth } from "./json.ts";
+import { runAtOnce } from "../../base/turn.ts";
+import { maxDepth, maxFields } from "./json.ts";
 import { asciiLower, percentDecode } from "./text.ts";
 
 const branch = Symbol("branch");
@@ -44,14 +45,17 @@ export function reach(parent: FormNode, name: string): FormNode {
   return node;
 }
 
-/** Splits `Rules[0][Name]` or `Rules[0].Name` into Rules, 0, Name. A name with malformed brackets is not split. */
+/**
+ * Splits `Rules[0][Name]` or `Rules[0].Name` into Rules, 0, Name. A name with malformed brackets is not split. Steps beyond the first too
+ * many are not read.
+ */
 export function splitName(name: string): string[] {
   const head = /^[^.[\]]+/.exec(name)?.[0];
   if (head === undefined || head.length === name.length) return [name];
   const steps = [head];
   const step = /\[([^[\]]*)\]|\.([^.[\]]+)/y;
   step.lastIndex = head.length;
-  while (step.lastIndex < name.length) {
+  while (step.lastIndex < name.length && steps.length <= maxDepth) {
     const found = step.exec(name);
     if (found === null) return [name];
     steps.push(found[1] ?? found[2] ?? "");
@@ -62,8 +66,11 @@ export function splitName(name: string): string[] {
 
 /** Iterates over the raw pairs of `a=1&b=2`. A name without `=` has the value null; empty pairs are skipped. */
 export function* splitPairs(text: string): Generator<readonly [name: string, value: string | null]> {
-  for (const pair of text.split("&")) {
-    if (pair === "") continue;
+  for (let start = 0, end = 0; end < text.length; start = end + 1) {
+    end = text.indexOf("&", start);
+    if (end < 0) end = text.length;
+    if (end === start) continue;
+    const pair = text.slice(start, end);
     const equals = pair.indexOf("=");
     yield equals < 0 ? [pair, null] : [pair.slice(0, equals), pair.slice(equals + 1)];
   }
@@ -74,11 +81,17 @@ export function decodePart(text: string): string | null {
   return percentDecode(text.includes("+") ? text.replaceAll("+", " ") : text);
 }
 
+const tooMany = (): ApiError =>
+  new ApiError("body_not_readable", `The form has more than ${maxFields} different names below one name.`);
+
 /**
  * Parses a form. Names of fields are converted to lower case, so `Keys=1&keys=2` is one list; with `strict` each spelling is a separate
  * field. Throws `body_not_readable`.
  */
-export function parseForm(text: string, strict: boolean): FormNode {
+export const parseForm = (text: string, strict: boolean): FormNode => runAtOnce(parseFormInTurns(text, strict));
+
+/** The same, with a yield after each pair. */
+export function* parseFormInTurns(text: string, strict: boolean): Generator<void, FormNode> {
   if (!text.includes("=")) throw new ApiError("body_not_readable", "The body is neither JSON nor a form.");
   const root = createNode();
   for (const [rawName, rawValue] of splitPairs(text)) {
@@ -89,8 +102,13 @@ export function parseForm(text: string, strict: boolean): FormNode {
     const [field = "", ...steps] = splitName(name);
     if (steps.length >= maxDepth) throw new ApiError("body_not_readable", `The form has more than ${maxDepth} levels.`);
     let node = reach(root, strict ? field : asciiLower(field));
-    for (const step of steps) node = reach(node, step);
+    for (const step of steps) {
+      if ((node.parts?.size ?? 0) >= maxFields) throw tooMany();
+      node = reach(node, step);
+    }
+    if ((root.parts?.size ?? 0) > maxFields) throw tooMany();
     node.values.push(value);
+    yield;
   }
   return root;
 }

@@ -20,6 +20,8 @@ export interface JsonObject {
 
 /** Maximum number of nested lists and objects. */
 export const maxDepth = 32;
+/** Maximum number of fields of one object: an engine lists the keys of an object at once. */
+export const maxFields = 100_000;
 
 /** Returns true for a number that is kept as text. */
 export function isWrittenNumber(value: unknown): value is WrittenNumber {
@@ -74,7 +76,7 @@ const relaxedWords = new Map<string, Json>([...plainWords, ["True", true], ["Fal
  */
 export const parseJson = (text: string, relaxed: boolean): Json => runAtOnce(parseInTurns(text, relaxed));
 
-/** The same, with a yield after each element of a list. */
+/** The same, with a yield after each element of a list and each field of an object. */
 export function* parseInTurns(text: string, relaxed: boolean): Generator<void, Json> {
   const words = relaxed ? relaxedWords : plainWords;
   let at = 0;
@@ -140,7 +142,9 @@ export function* parseInTurns(text: string, relaxed: boolean): Generator<void, J
   function* readObject(depth: number): Generator<void, JsonObject> {
     const object = Object.create(null) as Record<string, Json>;
     if (take("}")) return object;
+    let fields = 0;
     do {
+      if (++fields > maxFields) fail(`an object with more than ${maxFields} fields`);
       skipBlanks();
       if (!isString()) fail("no name of a field");
       const key = readString();
@@ -153,6 +157,7 @@ export function* parseInTurns(text: string, relaxed: boolean): Generator<void, J
       }
       const opened = open(depth);
       object[key] = opened === null ? readSingle() : yield* opened;
+      yield;
     } while (take(","));
     if (!take("}")) fail("no comma or closing brace");
     return object;

@@ -2,15 +2,18 @@
  * Parses the lists of a long JSON object in parts. `JSON.parse` of megabytes would block the event loop for tens of milliseconds. The scan
  * here only finds the ends of parts; `JSON.parse` checks them.
  */
+import { maxFields } from "./json.ts";
 
 /** Characters of a part: parsing them takes less than a millisecond. */
 const partLength = 16_384;
+/** Characters of the longest list or object that is parsed as one item. */
+const longestItem = 65_536;
 
 const blank = /[ \t\n\r]*/y;
 
 /**
  * Returns what `JSON.parse` returns for the text of an object, with a yield after each part of a list in it. Undefined: the text is no
- * JSON object, or has the key `__proto__`.
+ * JSON object, has the key `__proto__`, too many fields, or a list or object in it that is too long for one part.
  */
 export function* parseParts(text: string): Generator<void, Record<string, unknown> | undefined> {
   try {
@@ -26,7 +29,8 @@ function* readObject(text: string): Generator<void, Record<string, unknown>> {
   let at = skipBlanks(text, take(text, skipBlanks(text, 0), "{"));
   if (text[at] === "}") at += 1;
   else
-    for (let isEnd = false; !isEnd; at += 1) {
+    for (let isEnd = false, fields = 1; !isEnd; at += 1, fields += 1) {
+      if (fields > maxFields) throw new SyntaxError("too many fields");
       at = skipBlanks(text, at);
       const end = endOfString(text, take(text, at, '"'));
       const key = JSON.parse(text.slice(at, end)) as string;
@@ -101,6 +105,7 @@ function endOfItem(text: string, at: number): number {
     else if (code === 0x5d || code === 0x7d) {
       if (depth === 0) return end;
       depth--;
+      if (end - at > longestItem) throw new SyntaxError("a long list or object");
     } else if (code === 0x2c && depth === 0) return end;
   }
   throw new SyntaxError("a value without end");

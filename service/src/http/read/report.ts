@@ -8,7 +8,7 @@ import type { Mode } from "./scalar.ts";
 import { quote } from "./text.ts";
 
 /** Maximum number of errors of one request. */
-const maxErrors = 1000;
+export const maxErrors = 1000;
 
 /** State of the parsing of one body. */
 export interface Reading extends Mode {
@@ -48,6 +48,6 @@ function describe(given: unknown): string {
   if (typeof given === "string") return quote(given);
   if (isWrittenNumber(given)) return textOf(given).slice(0, 40);
   if (isList(given)) return "a list";
-  if (isFormNode(given) && partsOf(given).size === 0) return quote(given.values.join(","));
+  if (isFormNode(given) && partsOf(given).size === 0) return quote(given.values.slice(0, 100).join(","));
   return typeof given === "object" && given !== null ? "an object" : String(given);
 }

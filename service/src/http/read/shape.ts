@@ -23,18 +23,22 @@ export function isBlank(given: unknown): boolean {
 }
 
 /**
- * Returns a list of single values: a list, one value, or a text with commas; in a form also repeated or indexed names. With `strict` only
+ * Returns, with yields, a list of single values: a list, one value, or a text with commas; in a form also repeated or indexed names. With `strict` only
  * a list or names of a form. Returns null for any other value.
  */
-export function toItems(given: unknown, strict: boolean): readonly unknown[] | null {
+export function* toItems(given: unknown, strict: boolean): Generator<void, readonly unknown[] | null> {
   if (isList(given)) return given;
   if (isFormNode(given)) {
     const indexed = byIndex(given);
     if (indexed === null) return null;
-    return [...(strict ? given.values : given.values.flatMap(splitCommas)), ...indexed];
+    if (strict) return [...given.values, ...indexed];
+    const items: unknown[] = [];
+    for (const value of given.values) yield* splitCommas(value, items);
+    for (const part of indexed) items.push(part);
+    return items;
   }
   if (strict) return null;
-  if (typeof given === "string") return splitCommas(given);
+  if (typeof given === "string") return yield* splitCommas(given, []);
   return isJsonObject(given) ? null : [given];
 }
 
@@ -51,6 +55,14 @@ function byIndex(node: FormNode): readonly FormNode[] | null {
   return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, part]) => part);
 }
 
-function splitCommas(text: string): string[] {
-  return text.split(",").filter((part) => part.trim() !== "");
+/** Adds the parts of the text that are not blank, with a yield after each part. */
+function* splitCommas(text: string, parts: unknown[]): Generator<void, readonly unknown[]> {
+  for (let start = 0, end = 0; end < text.length; start = end + 1) {
+    end = text.indexOf(",", start);
+    if (end < 0) end = text.length;
+    const part = text.slice(start, end);
+    if (part.trim() !== "") parts.push(part);
+    yield;
+  }
+  return parts;
 }

@@ -3,7 +3,8 @@ import { quote as quoteText } from "../../base/quote.ts";
 
 /** Converts only A-Z to lower case, so that no other character, such as the Kelvin sign, becomes an ASCII letter. */
 export function asciiLower(text: string): string {
-  return /[A-Z]/.test(text) ? text.replace(/[A-Z]+/g, (run) => run.toLowerCase()) : text;
+  if (!/[A-Z]/.test(text)) return text;
+  return /[\u0080-\uffff]/.test(text) ? text.replace(/[A-Z]+/g, (run) => run.toLowerCase()) : text.toLowerCase();
 }
 
 /** Decodes percent-encoded UTF-8 (RFC 3986 section 2.1). Returns null if the text is malformed or not UTF-8. */
