@@ -1,6 +1,7 @@
 /** Events, delivered once and in order (docs/spec.md#event, #event-endpoints): as a list, as a stream, and after a reconnect. */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
+import { createClient } from "@brume/api/client.ts";
 import type { Event } from "@brume/api/event.ts";
 import { type Caller, type Harness, onEveryDatabase, refused } from "../support/harness.ts";
 
@@ -231,7 +232,15 @@ onEveryDatabase(
       test("are kept open with pings", async () => {
         const stream = await openStream(harness, "/event?type=domain.deleted");
         await stream.next();
+        const position = `: position\nid:${await last()}`;
+        assert.equal(await stream.next(), position);
         assert.equal(await stream.next(), ": ping");
+        assert.equal(await stream.next(), position);
+        const record = await make("unseen");
+        const [event] = await harness.client.listEvents({ query: { resource: `record:${record}` } });
+        // The position also passes events that do not match.
+        for (let frame = await stream.next(); frame !== `: position\nid:${event?.ID}`; frame = await stream.next())
+          assert.ok(frame?.startsWith(":"), String(frame));
         stream.close();
       });
 
@@ -280,6 +289,30 @@ onEveryDatabase(
         await Promise.all(writers);
         const all = (await since(start, { limit: 1000 })).map(({ ID }) => ID);
         assert.deepEqual(response, all);
+      });
+
+      test("that break before their first matching event continue in the SDK without a gap", async () => {
+        let isCut = false;
+        const client = createClient({
+          url: harness.brume.url,
+          token: harness.token,
+          async fetch(input, init) {
+            const response = await fetch(input, init);
+            if (isCut || typeof input !== "string" || !input.includes("/event?")) return response;
+            isCut = true;
+            // The first connection breaks after its first bytes. The matching event happens before the second one.
+            const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+            const first = await reader?.read();
+            await reader?.cancel();
+            await harness.domain();
+            return new Response(first?.value, { headers: response.headers });
+          },
+        });
+        for await (const event of client.events({ types: ["domain.created"], signal: AbortSignal.timeout(60_000) })) {
+          assert.ok(isCut && event.Type === "domain.created");
+          return;
+        }
+        assert.fail("The event is missing.");
       });
 
       test("continue in the SDK after a restart of the service", async () => {

@@ -87,9 +87,11 @@ export function startStream({ after, readNewest, onEvents, onGap, onSignedOut }:
         gap();
       } else if (data !== "" && id !== null) events.push(JSON.parse(data) as Event);
     }
-    if (events.length === 0) return;
     take(events);
-    channel?.postMessage({ kind: "events", events } satisfies Message);
+    // The service also sends the position of the stream alone. Without it, the stream would continue at the last event that this token may read.
+    const position = Number(frames.at(-1)?.id ?? Number.NaN);
+    if (position > (last ?? -1)) last = position;
+    if (events.length > 0) channel?.postMessage({ kind: "events", events } satisfies Message);
   }
 
   /** Reads the stream until the page closes; reconnects with growing pauses. */

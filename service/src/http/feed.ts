@@ -44,6 +44,11 @@ export interface Streams {
 const batch = 50;
 
 const frame = (row: EventRow): string => `id: ${row.id}\nevent: ${row.type}\ndata: ${printEvent(row)}\n\n`;
+/**
+ * Sets the last event id of the client without an event, so that a client without a matching event continues here too. There is no blank
+ * after `id:`, so that a script that searches for `id: ` finds only events.
+ */
+const positionFrame = (last: number): string => `: position\nid:${last}\n\n`;
 const resetFrame = (oldest: number): string => `event: reset\ndata: {"Oldest":${oldest}}\n\n`;
 
 /** Returns the id of the last event that the client has received; null: the stream begins with the next new event. */
@@ -161,7 +166,7 @@ function follow(
   };
   const unsubscribe = feed.subscribe(notify);
   const pinging = setInterval(() => {
-    if (!response.writableNeedDrain) response.write(": ping\n\n");
+    if (!response.writableNeedDrain) response.write(`: ping\n\n${positionFrame(last)}`);
     notify();
   }, ping);
   const expiring = setExpiry(caller, clock.now(), end);
@@ -203,6 +208,7 @@ function follow(
   response.writeHead(200, [...head(id, "text/event-stream"), ...headers]);
   response.write("retry: 2000\n\n");
   if (start.reset !== null) response.write(resetFrame(start.reset));
+  response.write(positionFrame(last));
   run().then(end, (error: unknown) => {
     if (!(error instanceof ApiError)) log("error", "An event stream failed.", { request: id, error });
     end();
