@@ -1,6 +1,6 @@
 /**
- * Serves the pages at `/docs`. Each response is compressed once and kept in memory, for each address by which readers call the service,
- * because examples contain this address. Browsers keep a page and request it with its ETag.
+ * Serves the pages at `/docs`. Each page is made once. Its examples contain the address by which a reader calls the service, so a response is
+ * compressed and kept for each address, as long as there is space. Browsers keep a page and request it with its ETag.
  */
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
@@ -16,8 +16,8 @@ import type { Site } from "./site.ts";
 
 const pack = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 
-/** Most responses in memory. A client can choose the address in its `Host` header. */
-const most = 300;
+/** Most bytes of all responses in memory. A client can choose the address in its `Host` header, and needs no token. */
+const mostBytes = 4 * 1024 * 1024;
 
 const types: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
@@ -27,6 +27,7 @@ const types: Readonly<Record<string, string>> = {
   webp: "image/webp",
 };
 
+/** A response. */
 interface Kept {
   readonly type: string;
   readonly content: Buffer;
@@ -68,18 +69,68 @@ export function createDocs(describe: () => OpenApi, consoleFolder: string | unde
     const { openSite } = await import("./site.ts");
     return openSite({ root, consoleFolder, api: describe() });
   };
-  const kept = new Map<string, Promise<Kept | null>>();
+  return serveSite(open, createKeptResponses(mostBytes));
+}
+
+/** The responses in memory. */
+export interface KeptResponses {
+  readonly bytes: number;
+  find(key: string): Kept | undefined;
+  /** Keeps a response, and drops the oldest ones if there is no space. */
+  keep(key: string, response: Kept): void;
+}
+
+/** Creates an empty store of responses that together have at most `most` bytes. */
+export function createKeptResponses(most: number): KeptResponses {
+  const responses = new Map<string, Kept>();
+  let bytes = 0;
+  const sizeOf = (key: string, { content }: Kept): number => key.length + content.length;
+  return {
+    get bytes() {
+      return bytes;
+    },
+    find: (key) => responses.get(key),
+    keep(key, response) {
+      const size = sizeOf(key, response);
+      if (size > most || responses.has(key)) return;
+      for (const [oldest, dropped] of responses) {
+        if (bytes + size <= most) break;
+        responses.delete(oldest);
+        bytes -= sizeOf(oldest, dropped);
+      }
+      responses.set(key, response);
+      bytes += size;
+    },
+  };
+}
+
+/** Serves a site, which `open` opens at the first request. */
+export function serveSite(open: () => Promise<Site>, kept: KeptResponses): Docs {
+  /** Texts of pages and of the search, with the address of the examples. */
+  const texts = new Map<string, Promise<string | null>>();
+  const making = new Map<string, Promise<Kept | null>>();
   let site: Promise<Site> | null = null;
+
+  function textOf(path: string, { render, search }: Site): Promise<string | null> {
+    const known = texts.get(path);
+    if (known !== undefined) return known;
+    const made =
+      path === "/docs/search.json" ? search().then((all) => JSON.stringify(all)) : Promise.resolve(render(path));
+    texts.set(path, made);
+    // What does not exist or failed is not kept.
+    made.then((text) => text === null && texts.delete(path)).catch(() => texts.delete(path));
+    return made;
+  }
 
   async function find(path: string, origin: string): Promise<{ type: string; content: Buffer } | null> {
     site ??= open();
-    const { render, file, search } = await site;
-    if (path === "/docs/search.json")
-      return { type: "json", content: Buffer.from(JSON.stringify(await search()).replaceAll(exampleOrigin, origin)) };
-    const found = file(path);
+    const opened = await site;
+    const found = opened.file(path);
     if (found !== null) return { type: found.path.slice(found.path.lastIndexOf(".") + 1), content: found.content };
-    const page = render(path);
-    return page === null ? null : { type: "html", content: Buffer.from(page.replaceAll(exampleOrigin, origin)) };
+    const text = await textOf(path, opened);
+    if (text === null) return null;
+    const type = path.endsWith(".json") ? "json" : "html";
+    return { type, content: Buffer.from(text.replaceAll(exampleOrigin, origin)) };
   }
 
   async function make(path: string, coding: "br" | "gzip" | null, origin: string): Promise<Kept | null> {
@@ -105,15 +156,18 @@ export function createDocs(describe: () => OpenApi, consoleFolder: string | unde
     const coding = isPacked ? ((["br", "gzip"] as const).find((one) => accepts(encodings, one)) ?? null) : null;
     const origin = originOf(request);
     const key = `${origin} ${coding} ${path}`;
-    let made = kept.get(key);
+    const known = request.headers["if-none-match"];
+    const found = kept.find(key);
+    if (found !== undefined) return reply(found, known);
+    let made = making.get(key);
     if (made === undefined) {
-      made = make(path, coding, origin);
-      if (kept.size >= most) kept.clear();
-      kept.set(key, made);
-      // What does not exist or failed is not kept.
-      void made.then((one) => one === null && kept.delete(key)).catch(() => kept.delete(key));
+      made = make(path, coding, origin).finally(() => making.delete(key));
+      making.set(key, made);
     }
-    return made.then((one) => one && reply(one, request.headers["if-none-match"]));
+    return made.then((one) => {
+      if (one !== null) kept.keep(key, one);
+      return one && reply(one, known);
+    });
   };
 
   return { pages, home: async (origin) => (await find("/docs", origin))?.content.toString() ?? "" };
