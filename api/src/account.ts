@@ -278,7 +278,7 @@ export const accountOperations = operations({
     access: "account:admin",
     summary: "List the audit log, newest first",
     description:
-      "Every requested change, accepted or rejected, and every request with an expired or unknown token. Requests with unknown tokens are in the audit log of every project. Repeated rejections are counted in one entry.",
+      "Every requested change, accepted or rejected, and every request with an expired or unknown token. Requests with unknown tokens are in the audit log of every project. Repeated rejections are counted in one entry. `X-Total-Count` counts at most 10000 entries.",
     query: listQuery({
       token: optionalId({ description: "Id of the token that sent the requests." }),
       resource: optional(text({ description: "Kind of resource, or one object: `domain`, `domain:3`." })),

@@ -83,7 +83,8 @@ export function createData(firstReads: FirstReads): Data {
     readAgain(["project", "own"]);
     if (events.some(({ Resource }) => Resource === "project")) readAgain(["projects"]);
     // Every change has an entry in the audit log, and a delivery to each webhook. Only what a page shows is read again.
-    for (const key of ["audit", "delivery"]) readAgain([key]);
+    updates.readLater(["audit"]);
+    readAgain(["delivery"]);
     recent.set([...events.toReversed(), ...recent.get()].slice(0, mostRecent));
   };
 

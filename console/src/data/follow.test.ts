@@ -98,3 +98,24 @@ test("after a gap, what is being read is read again", async () => {
   await one.shows({ ID: 3, Serial: 2 });
   one.stop();
 });
+
+test("a list that always changes is read again after a longer pause, once", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const queries = new QueryClient();
+  const updates = createCacheUpdates(queries);
+  const read = context.mock.method(queries, "invalidateQueries", async () => undefined);
+  queries.setQueryData(["audit"], []);
+  for (let index = 0; index < 10; index++) {
+    updates.readLater(["audit"]);
+    context.mock.timers.tick(250);
+  }
+  assert.equal(read.mock.callCount(), 0);
+  context.mock.timers.tick(3000);
+  context.mock.timers.tick(250);
+  assert.equal(read.mock.callCount(), 1);
+  updates.readLater(["audit"]);
+  updates.clear();
+  context.mock.timers.tick(10_000);
+  assert.equal(read.mock.callCount(), 1);
+  queries.clear();
+});

@@ -11,6 +11,8 @@ export interface CacheUpdates {
   apply(events: readonly Event[]): void;
   /** Reads what a page shows of a key again: after a pause, so that many events cause one read. Reads in progress are repeated when they end. */
   readAgain(key: QueryKey): void;
+  /** The same after a longer pause, for lists that every change of any object changes. */
+  readLater(key: QueryKey): void;
   /** Reads everything that a page shows again. */
   readAllAgain(): void;
   /** Forgets what is to be read again. */
@@ -26,6 +28,8 @@ interface Missed {
 
 /** Milliseconds between two reads of what has changed. */
 const readPause = 250;
+/** The same for long lists that always change. */
+const longPause = 3000;
 
 /** Creates the updates of a cache; they last as long as the cache. */
 export function createCacheUpdates(queries: QueryClient): CacheUpdates {
@@ -33,6 +37,7 @@ export function createCacheUpdates(queries: QueryClient): CacheUpdates {
   const missed = new Map<string, Missed>();
   const stale = new Map<string, QueryKey>();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  const later = new Map<string, ReturnType<typeof setTimeout>>();
 
   const missedBy = ({ queryHash, queryKey }: { queryHash: string; queryKey: QueryKey }): Missed => {
     const known = missed.get(queryHash);
@@ -58,6 +63,14 @@ export function createCacheUpdates(queries: QueryClient): CacheUpdates {
     stale.set(JSON.stringify(key), key);
     timer ??= setTimeout(refresh, readPause);
   };
+  const readLater = (key: QueryKey): void => {
+    const name = JSON.stringify(key);
+    const start = (): void => {
+      later.delete(name);
+      readAgain(key);
+    };
+    if (!later.has(name)) later.set(name, setTimeout(start, longPause));
+  };
 
   cache.subscribe(({ query, type }) => {
     const { queryHash, state } = query;
@@ -78,10 +91,13 @@ export function createCacheUpdates(queries: QueryClient): CacheUpdates {
       for (const key of applyEvents(queries, events)) readAgain(key);
     },
     readAgain,
+    readLater,
     readAllAgain: () => invalidate(),
     clear() {
       clearTimeout(timer);
+      for (const each of later.values()) clearTimeout(each);
       timer = undefined;
+      later.clear();
       stale.clear();
       missed.clear();
     },

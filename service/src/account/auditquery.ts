@@ -35,18 +35,16 @@ export function readAuditSubject(text: string | undefined): {
   return { resource, resourceId: digits === undefined ? undefined : Number(digits) };
 }
 
-/** Parses the name of an operation, or a prefix with `*`. Throws `query_invalid`. */
-export function readAuditOperation(
-  text: string | undefined,
-): { readonly text: string; readonly prefix: boolean } | undefined {
+/** Parses the name of an operation, or a prefix with `*`, and returns the names that match. Throws `query_invalid`. */
+export function readAuditOperation(text: string | undefined): readonly string[] | undefined {
   if (text === undefined) return undefined;
-  const prefix = text.endsWith("*");
-  const name = prefix ? text.slice(0, -1) : text;
-  if (!operationNames.some((each) => (prefix ? each.startsWith(name) : each === name)))
+  const prefix = text.endsWith("*") ? text.slice(0, -1) : null;
+  const names = operationNames.filter((each) => (prefix === null ? each === text : each.startsWith(prefix)));
+  if (names.length === 0)
     throw errorAt(
       "query_invalid",
       "?operation",
       `operation must be the name of an operation as /docs has it, or the beginning of one with *, not ${JSON.stringify(text)}.`,
     );
-  return { text: name, prefix };
+  return prefix === "" ? undefined : names;
 }

@@ -1,6 +1,7 @@
 /** Route handlers for the account, projects, tokens and the audit log. */
 import { type Account, type Project, usageNames } from "@brume/api/account.ts";
 import { formatDate, type Labels } from "@brume/api/common.ts";
+import { mostCounted } from "@brume/api/event.ts";
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
 import type { RateLimit, Token } from "@brume/api/token.ts";
 import type { Clock } from "../base/clock.ts";
@@ -15,6 +16,9 @@ import { readAuditOperation, readAuditSubject } from "./auditquery.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { checkToken, mergeQuotas, type Quotas, requireQuota } from "./model/rules.ts";
 import * as table from "./table.ts";
+
+/** More rows than any list has, as a number of 32 bits. */
+const everything = 2 ** 31 - 2;
 
 const noBalance = { Real: 0, Bonus: 0, Test: 0 };
 
@@ -326,14 +330,14 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
           project: caller.projectId,
           token: query.token,
           ...readAuditSubject(query.resource),
-          operation: readAuditOperation(query.operation),
+          operations: readAuditOperation(query.operation),
           from: query.from === undefined ? undefined : Date.parse(query.from),
           to: query.to === undefined ? undefined : Date.parse(query.to),
         };
-        const limit = query.limit ?? (query.cursor === undefined ? Number.MAX_SAFE_INTEGER : 100);
+        const limit = query.limit ?? (query.cursor === undefined ? everything : 100);
         const before = query.cursor === undefined ? null : decodeCursor(query.cursor).id;
-        const total = await table.countAudit(db, filter);
-        const rows = await table.listAudit(db, filter, before, Math.min(limit, total) + 1);
+        const total = await table.countAudit(db, filter, mostCounted);
+        const rows = await table.listAudit(db, filter, before, limit + 1);
         const items = rows.slice(0, limit);
         const last = items.at(-1);
         return {

@@ -215,54 +215,56 @@ export interface AuditFilter {
   readonly token?: number | undefined;
   readonly resource?: string | undefined;
   readonly resourceId?: number | undefined;
-  /** An exact name, or a prefix. */
-  readonly operation?: { readonly text: string; readonly prefix: boolean } | undefined;
+  /** Names, without duplicates. */
+  readonly operations?: readonly string[] | undefined;
   readonly from?: number | undefined;
   readonly to?: number | undefined;
 }
 
-function filterAudit(db: Reader, filter: AuditFilter, project: number) {
-  let query = db.selectFrom("audit").where("project_id", "=", project);
+/** Returns the ids of one project that fit the filter. `operation`: undefined: any. */
+function filterAudit(db: Reader, filter: AuditFilter, project: number, operation: string | undefined) {
+  let query = db.selectFrom("audit").select("id").where("project_id", "=", project);
   if (filter.token !== undefined) query = query.where("token_id", "=", filter.token);
   if (filter.resource !== undefined) query = query.where("resource", "=", filter.resource);
   if (filter.resourceId !== undefined) query = query.where("resource_id", "=", filter.resourceId);
   if (filter.from !== undefined) query = query.where("date", ">=", filter.from);
   if (filter.to !== undefined) query = query.where("date", "<", filter.to);
-  const operation = filter.operation;
-  if (operation?.prefix)
-    query = query.where("operation", ">=", operation.text).where("operation", "<", `${operation.text}\uffff`);
-  else if (operation) query = query.where("operation", "=", operation.text);
-  return query;
+  return operation === undefined ? query : query.where("operation", "=", operation);
 }
 
-/** Project ids of the visible rows: the project, and 0 for unknown tokens. Two queries, so that each uses the index. */
-const projectsOf = (filter: AuditFilter): readonly number[] => [filter.project, 0];
+type IdQuery = ReturnType<typeof filterAudit>;
+
+/**
+ * Returns the ids that `select` finds in each branch, as one query: of the project and of unknown tokens (0), and of each operation. An index
+ * has the rows of each branch in the order of ids (migration 0028).
+ */
+function uniteBranches(db: Reader, filter: AuditFilter, select: (query: IdQuery) => IdQuery) {
+  const ofProject = (project: number) =>
+    (filter.operations ?? [undefined]).map((operation) => select(filterAudit(db, filter, project, operation)));
+  // A query with a limit cannot be a part of a union itself.
+  const [first, ...others] = [...ofProject(filter.project), ...ofProject(0)].map((found) =>
+    db.selectFrom(found.as("branch")).select("branch.id"),
+  );
+  if (first === undefined) throw new Error("The filter has no operation.");
+  return others.reduce((union, next) => union.unionAll(next), first);
+}
 
 /** Lists rows with ids below `before`, the newest first. */
-export async function listAudit(
-  db: Reader,
-  filter: AuditFilter,
-  before: number | null,
-  limit: number,
-): Promise<AuditRow[]> {
-  const rows: AuditRow[] = [];
-  for (const project of projectsOf(filter)) {
-    let query = filterAudit(db, filter, project).selectAll().orderBy("id", "desc").limit(limit);
-    if (before !== null) query = query.where("id", "<", before);
-    for (const row of await query.execute()) rows.push(row);
-  }
-  return rows.sort((one, other) => other.id - one.id).slice(0, limit);
+export function listAudit(db: Reader, filter: AuditFilter, before: number | null, limit: number): Promise<AuditRow[]> {
+  const ids = uniteBranches(db, filter, (query) =>
+    (before === null ? query : query.where("id", "<", before)).orderBy("id", "desc").limit(limit),
+  );
+  return db.selectFrom("audit").selectAll().where("id", "in", ids).orderBy("id", "desc").limit(limit).execute();
 }
 
-export async function countAudit(db: Reader, filter: AuditFilter): Promise<number> {
-  let sum = 0;
-  for (const project of projectsOf(filter)) {
-    const row = await filterAudit(db, filter, project)
-      .select((e) => e.fn.countAll<number>().as("count"))
-      .executeTakeFirstOrThrow();
-    sum += row.count;
-  }
-  return sum;
+/** Returns the number of rows, at most `most`. */
+export async function countAudit(db: Reader, filter: AuditFilter, most: number): Promise<number> {
+  const ids = uniteBranches(db, filter, (query) => query);
+  const row = await db
+    .selectFrom(db.selectFrom(ids.as("found")).select("found.id").limit(most).as("counted"))
+    .select((counted) => counted.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return row.count;
 }
 
 const audit = { table: "audit", key: ["id"], date: "date" } as const;
