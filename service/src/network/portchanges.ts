@@ -27,7 +27,15 @@ export interface PortChanges {
    * Returns the generation that the driver has, and the links that may differ from it; null: the network must be applied completely. The
    * links are not returned again unless they change again, so the caller calls `applied` or `forget` afterwards.
    */
-  take(network: number, generation: number, now: number): { readonly from: number; readonly links: number[] } | null;
+  take(network: number, generation: number, now: number): ChangedPorts | null;
+}
+
+/** What the driver has, and what may differ from it. */
+export interface ChangedPorts {
+  readonly from: number;
+  readonly links: number[];
+  /** Steady time in ms at which the next complete apply is due. */
+  readonly next: number;
 }
 
 interface Known {
@@ -77,7 +85,7 @@ export function createPortChanges(): PortChanges {
         if (linksOfChange === undefined || linksOfChange === null) return null;
         for (const link of linksOfChange) links.add(link);
       }
-      return links.size === 0 ? null : { from: applied, links: [...links] };
+      return links.size === 0 ? null : { from: applied, links: [...links], next };
     },
   };
 }

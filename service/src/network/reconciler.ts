@@ -57,9 +57,6 @@ export function networkReconciler({
   firewalls,
 }: ReconcilerOptions): NetworkReconciler {
   const changes = createPortChanges();
-  /** Steady time of the next complete apply, in ms, by network. */
-  const compareAt = new Map<number, number>();
-
   let counted = { at: Number.NEGATIVE_INFINITY, networks: 0 };
   /** Returns the number of networks some seconds ago. */
   async function countRecently(): Promise<number> {
@@ -78,10 +75,10 @@ export function networkReconciler({
   }
 
   /**
-   * Passes only the ports that may have changed to the driver. Resolves to the applied generation; null: the network must be applied
-   * completely, because another change is not applied, the driver cannot change only these, or the complete comparison is due.
+   * Passes only the ports that may have changed to the driver. Resolves to null if the network must be applied completely, because another
+   * change is not applied, the driver cannot change only these, or the complete comparison is due.
    */
-  async function applyChangedPorts(network: table.NetworkRow): Promise<number | null> {
+  async function applyChangedPorts(network: table.NetworkRow): Promise<Applied | null> {
     const { id, generation, state, error } = network;
     const changed = changes.take(id, generation, steadyOf(clock));
     if (changed === null || state !== "Active" || error !== null) return null;
@@ -91,19 +88,19 @@ export function networkReconciler({
     const present = new Set(links.map((link) => link.id));
     const removed = changed.links.filter((link) => !present.has(link));
     const applied = await router.applyPorts({ id, from: changed.from, generation, ports, removed });
-    return applied ? generation : null;
+    return applied ? { generation, next: changed.next, complete: null } : null;
   }
 
-  /** Applies what has changed. Resolves to the applied generation, and with a complete apply to its repairs and its outside address. */
+  /** Applies what has changed. Resolves to undefined if the network was deleted meanwhile. */
   async function applyNetwork(network: table.NetworkRow): Promise<Applied | undefined> {
     const partly = await applyChangedPorts(network);
-    if (partly !== null) return { generation: partly, complete: null };
+    if (partly !== null) return partly;
     const aggregate = await readAggregate(store.read, network);
     if (aggregate === undefined) return undefined;
     const repaired = new Set<string>();
     const generation = await applySpec(aggregate, (part) => repaired.add(part));
     const outside = await locate(aggregate.network, peersOf(aggregate.tunnels));
-    return { generation, complete: { network: aggregate.network, repaired: [...repaired], outside } };
+    return { generation, next: null, complete: { network: aggregate.network, repaired: [...repaired], outside } };
   }
 
   const reconciler = defineReconciler({
@@ -137,10 +134,7 @@ export function networkReconciler({
         before.error !== null ||
         (complete !== null && (complete.repaired.length > 0 || complete.outside !== before.outside));
       const now = steadyOf(clock);
-      if (complete !== null) {
-        compareAt.set(subject, now + comparePeriod(await countRecently()));
-      }
-      const next = compareAt.get(subject) ?? now;
+      const next = done.next ?? now + comparePeriod(await countRecently());
       changes.applied(subject, generation, next);
       return {
         at: Math.round(clock.now() + Math.max(0, next - now)),
@@ -162,6 +156,8 @@ export function networkReconciler({
 /** What a run has applied. */
 interface Applied {
   readonly generation: number;
+  /** Steady time in ms at which the next complete apply is due; null: in one period. */
+  readonly next: number | null;
   /** Null: only ports were applied. */
   readonly complete: {
     readonly network: table.NetworkRow;
