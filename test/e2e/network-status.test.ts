@@ -116,6 +116,29 @@ onSqlite(
       ]);
     });
 
+    test("shows tunnels of a network that is not applied yet as connecting", async () => {
+      const { router } = harness.brume;
+      const { apply } = router;
+      const end = Promise.withResolvers<void>();
+      router.apply = async (spec, tell) => {
+        await end.promise;
+        return apply(spec, tell);
+      };
+      const { Id: id } = await harness.client.createPublicNetwork({ body: { Name: "slow" } }, { wait: 0 });
+      try {
+        await harness.client.configureVpn({ path: { id }, body: { Tunnels: [office] } }, { wait: 0 });
+        assert.deepEqual(
+          (await statusOf(id)).map(({ State, Error }) => [State, Error]),
+          [["Connecting", null]],
+        );
+      } finally {
+        router.apply = apply;
+        end.resolve();
+      }
+      await fixture.untilApplied(id);
+      assert.equal((await statusOf(id))[0]?.State, "Up");
+    });
+
     test("is unknown while the engine does not respond", async () => {
       const { id } = await connected();
       harness.brume.router.silent = true;
@@ -127,6 +150,26 @@ onSqlite(
       assert.equal((await fixture.read(id)).State, "Active", "the network can be read all the same");
       harness.brume.router.silent = false;
       assert.equal((await statusOf(id))[0]?.State, "Up");
+    });
+
+    test("is reported while a network without a row cannot be removed", async () => {
+      const { id, simulate } = await connected();
+      await observeTwice(id, ["tunnel.up"]);
+      const { router } = harness.brume;
+      const { remove } = router;
+      const spec = router.images().find((image) => image.id === id);
+      assert.ok(spec);
+      await router.apply({ ...spec, id: 4711, tunnels: [] });
+      router.remove = async (network) => {
+        if (network === 4711) throw new Error("the namespace is in use");
+        return remove(network);
+      };
+      try {
+        simulate(down("peer_unreachable", "No response."));
+        await observeTwice(id, ["tunnel.down"]);
+      } finally {
+        router.remove = remove;
+      }
     });
 
     test("emits one event per change", async () => {

@@ -81,11 +81,14 @@ export const sealerFor = ({ sealer }: NetworkContext, caller: Caller): Sealer | 
   grants(caller.scopes, "network:write") ? sealer : null;
 
 /** Returns the counters of the network's firewall rules; null: it has no rules, or the router driver does not respond. */
-export const countsOf = (
+export async function countsOf(
   { live, firewalls }: NetworkContext,
   { network }: NetworkAggregate,
-): Promise<Pick<NetworkStatus, "rules"> | null> | null =>
-  firewalls(network).Rules.length === 0 ? null : live.of(network.id);
+): Promise<Pick<NetworkStatus, "rules"> | null> {
+  if (firewalls(network).Rules.length === 0) return null;
+  const status = await live.of(network.id);
+  return typeof status === "string" ? null : status;
+}
 
 /** Returns the network as a response body for this caller, with counters. */
 export async function showNow(

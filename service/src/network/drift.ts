@@ -53,7 +53,10 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
       // It may have been created after the rows were read.
       if ((await table.findNetwork(store.read, id)) !== undefined) continue;
       log("warn", `Removing orphaned network ${id}: the database does not contain it.`, { network: id });
-      await router.remove(id);
+      // One that cannot be removed must not end the check of all others. The next check tries again.
+      await router
+        .remove(id)
+        .catch((error: unknown) => log("warn", `Could not remove orphaned network ${id}.`, { network: id, error }));
     }
   }
 

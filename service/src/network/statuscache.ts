@@ -12,8 +12,8 @@ import type { NetworkStatus, PortStatus, Router, RouterStatus } from "../drivers
 export interface NetworkStatusCache {
   /** Observes all networks, beginning after the call. Rejects if the router driver does not respond within 30 s. */
   observe(): Promise<RouterStatus>;
-  /** Observes one network; null: the router driver does not respond within 2 s, or does not have the network. */
-  of(network: number): Promise<NetworkStatus | null>;
+  /** Observes one network. `silent`: the router driver does not respond within 2 s; `absent`: it does not have the network (yet). */
+  of(network: number): Promise<NetworkStatus | "silent" | "absent">;
   /** Observes one port of a network; null: the router driver does not respond within 2 s, or does not have the port. */
   portOf(network: number, port: number): Promise<PortStatus | null>;
   /** Returns the readiness at the last observation of all networks, which the drift check makes every 5 s. */
@@ -51,10 +51,10 @@ export function createNetworkStatusCache(router: Router): NetworkStatusCache {
     return observer;
   };
 
-  const of = (network: number): Promise<NetworkStatus | null> =>
+  const of = (network: number): Promise<NetworkStatus | "silent" | "absent"> =>
     observerOf(network)().then(
-      ({ networks }) => networks.find(({ id }) => id === network) ?? null,
-      () => null,
+      ({ networks }) => networks.find(({ id }) => id === network) ?? "absent",
+      () => "silent",
     );
 
   return {

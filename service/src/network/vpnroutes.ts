@@ -126,13 +126,13 @@ export function vpnRoutes(context: NetworkContext): Handlers<Names> {
       async read({ params, caller }, db) {
         const network = await getPublic(db, caller, params.id);
         const tunnels = await table.listTunnels(db, network.id);
-        const status = tunnels.length === 0 ? null : await live.of(network.id);
-        const observed = new Map(status?.tunnels.map((one) => [one.id, one]));
+        if (tunnels.length === 0) return { answer: [] };
+        const status = await live.of(network.id);
+        const [otherwise, found] = typeof status === "string" ? [status, null] : ["absent" as const, status];
+        const observed = new Map(found?.tunnels.map((one) => [one.id, one]));
         const stored = tunnels.map(readTunnel);
-        const reach = await readReach(db, network, stored, { nat, held: status?.occupiedPorts ?? [] });
-        const answer = stored.map((tunnel) =>
-          showStatus(tunnel, status === null ? "silent" : (observed.get(tunnel.id) ?? "absent"), reach(tunnel)),
-        );
+        const reach = await readReach(db, network, stored, { nat, held: found?.occupiedPorts ?? [] });
+        const answer = stored.map((tunnel) => showStatus(tunnel, observed.get(tunnel.id) ?? otherwise, reach(tunnel)));
         return { answer };
       },
     },
