@@ -298,6 +298,7 @@ export const networkOperations = operations({
     bodyBytes: firewallLimits.bytes,
     answer: FirewallVerdict,
     readOnlyPost: true,
+    errors: ["quota_exceeded"],
   },
   listNetworks: {
     method: "GET",

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { FirewallRuleInput } from "@brume/api/firewall.ts";
 import fc from "fast-check";
-import { onSqlite } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import {
   createMovableClock,
   errorsOf,
@@ -56,6 +56,20 @@ onSqlite(
         assert.deepEqual({ ...given, Reason: "" }, { Verdict: "Deny", Rule: 1, Reason: "" });
         await set(id, { Enabled: false });
         assert.match(JSON.stringify(await check(packet)), /"Allow","Rule":null,"Reason":"The firewall is not enabled/);
+      });
+
+      test("by at most as many rules as the quota allows", async () => {
+        const { Id: id } = await fixture.network();
+        const packet = { Protocol: "Icmp", Source: outside, Destination: outside } as const;
+        const rules = (length: number) =>
+          Array.from({ length }, (_, index) => ({
+            Action: "Deny" as const,
+            Source: `192.0.${index >> 8}.${index & 255}`,
+          }));
+        const judge = (length: number) =>
+          harness.client.checkFirewall({ path: { id }, body: { ...packet, Rules: rules(length) } });
+        assert.deepEqual((await judge(500)).Rule, null);
+        await refused(judge(501), "quota_exceeded");
       });
 
       test("for tokens that can read, also in a blocked project, without effect", async () => {

@@ -152,9 +152,7 @@ export interface ChangeResult<A> extends ReadResult<A> {
 }
 
 /** Handler of a read that returns one object. */
-export interface ReadHandler<Op extends Operation> {
-  /** Returns errors of the body of a read-only POST that its schema cannot express, as for a change. */
-  check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldError[];
+export interface ReadHandler<Op extends Operation> extends Pick<FieldChecks<Op>, "prepareCheck" | "check"> {
   read(request: Request<Op>, db: Reader): Promise<ReadResult<Answer<Op>>>;
 }
 
@@ -163,7 +161,7 @@ export interface ListHandler<Op extends Operation> {
   list(request: Request<Op>, db: Reader): Promise<ListPage<Answer<Op> extends readonly (infer T)[] ? T : never>>;
 }
 
-/** Checks of the fields of a change beyond its schema. They use no stored data. */
+/** Checks of the fields of a change, or of a read-only POST, beyond its schema. They use no stored data. */
 interface FieldChecks<Op extends Operation> {
   /** Does the slow part of `check` with yields. Called before it if the body is long. */
   prepareCheck?(body: Body<Op> extends object ? Partial<Body<Op>> : object): Generator<void, void>;

@@ -115,13 +115,13 @@ export const waitFor = ({ ended }: NetworkContext, requested: ReconcileRequest, 
  * project, the caller holds `lockProject`.
  */
 export async function requireProjectQuota(
-  tx: Tx,
+  db: Reader,
   caller: Caller,
   quota: Quota,
   used: number,
   wanted: number,
 ): Promise<void> {
-  const project = await findProject.first(tx, { id: caller.projectId });
+  const project = await findProject.first(db, { id: caller.projectId });
   if (project === undefined) throw new ApiError("token_invalid", "The project of this token was deleted.");
   requireQuota(project.quotas, quota, used, wanted);
 }

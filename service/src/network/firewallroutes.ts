@@ -1,5 +1,6 @@
 /** Route handlers of the firewall of a public network: set it, confirm it, and test a packet against it. */
 import { ApiError } from "../base/error.ts";
+import { runInTurns } from "../base/turn.ts";
 import { closedExcept } from "../drivers/router/model/closedaddresses.ts";
 import { openingsOf } from "../drivers/router/model/openings.ts";
 import { requestReconcile } from "../engine/task.ts";
@@ -7,8 +8,17 @@ import type { Handlers } from "../http/handler.ts";
 import { runResting } from "../store/db.ts";
 import { changePublic, getPublic, type NetworkContext, requireProjectQuota } from "./context.ts";
 import { checkPacket, judgePacket } from "./model/firewall/check.ts";
-import { checkFirewall, createRuleReader, firewallOf, firewallToText, normalise } from "./model/firewall/firewall.ts";
+import {
+  checkFirewall,
+  createRuleReader,
+  defaultFirewall,
+  firewallToText,
+  normalise,
+} from "./model/firewall/firewall.ts";
 import { listTunnels, type NetworkRow } from "./table.ts";
+
+/** For a spec without rules. */
+const noRules = JSON.stringify(defaultFirewall);
 
 const familiesOf = (row: NetworkRow) => ({ family6: row.first6 !== null });
 
@@ -32,6 +42,7 @@ export function firewallRoutes(context: NetworkContext): Handlers<"configureFire
               throw new ApiError("nothing_to_confirm", `Network ${network.id} has no unconfirmed firewall.`);
             return { fallback: null, confirm_by: null };
           }
+          await runResting(tx, reader.prepare(body.Rules ?? [], familiesOf(network)));
           const wanted = normalise(body, familiesOf(network), reader.read);
           await requireProjectQuota(tx, request.caller, "FirewallRules", 0, wanted.Rules.length);
           const firewall = await runResting(tx, firewallToText(wanted));
@@ -50,14 +61,17 @@ export function firewallRoutes(context: NetworkContext): Handlers<"configureFire
         }),
     },
     checkFirewall: {
-      check: (body) => checkPacket(body, anyFamily),
+      prepareCheck: ({ Rules }) => reader.prepare(Rules ?? [], anyFamily),
+      check: (body) => checkPacket(body, anyFamily, reader.read),
       async read({ body, caller, params }, db) {
         const network = await getPublic(db, caller, params.id);
-        const spec = render({ network, links: [], tunnels: await listTunnels(db, network.id) });
+        await requireProjectQuota(db, caller, "FirewallRules", 0, body.Rules?.length ?? 0);
+        const tunnels = await listTunnels(db, network.id);
+        const spec = render({ network: { ...network, firewall: noRules }, links: [], tunnels });
         const { v4, v6, edgeAddress } = spec;
         const packetContext = {
           ...familiesOf(network),
-          firewall: firewallOf(network),
+          firewall: context.firewalls(network),
           internal: [v4.cidr, ...(v6 === null ? [] : [v6.cidr])],
           edge: [v4.gateway, edgeAddress, v6?.gateway ?? null].filter((address) => address !== null),
           openings: openingsOf(spec),
@@ -67,7 +81,7 @@ export function firewallRoutes(context: NetworkContext): Handlers<"configureFire
             spec.closed,
           ),
         };
-        return { answer: judgePacket(body, packetContext) };
+        return { answer: await runInTurns(judgePacket(body, packetContext, reader)) };
       },
     },
   };

@@ -152,26 +152,41 @@ export interface PacketVerdict {
   readonly rule: number | null;
 }
 
+/** Returns the decision of an enabled firewall with these rules, which are those of the packet's family. */
+function decide(allow: boolean, rules: readonly FlatRule[], packet: Packet): PacketVerdict {
+  const source = parseAddress(packet.source);
+  const destination = parseAddress(packet.destination);
+  const { protocol, sourcePort, destinationPort } = packet;
+  const found = rules.find(
+    (rule) =>
+      contains(rule.protocol, protocol) &&
+      contains(rule.source, source.value) &&
+      contains(rule.destination, destination.value) &&
+      contains(rule.sourcePort, sourcePort) &&
+      contains(rule.destinationPort, destinationPort),
+  );
+  return found === undefined ? { allow, rule: null } : { allow: found.allow, rule: found.index };
+}
+
+const passes: PacketVerdict = { allow: true, rule: null };
+
 /**
  * Returns a function that decides on packets. It assumes that the packet crosses the edge; packets inside the network never meet the rules.
  */
 export function createJudge(firewall: Firewall, internal: readonly string[]): (packet: Packet) => PacketVerdict {
   const rules = { 4: flatten(firewall.rules, 4, internal), 6: flatten(firewall.rules, 6, internal) };
-  return (packet) => {
-    if (!firewall.enabled) return { allow: true, rule: null };
-    const source = parseAddress(packet.source);
-    const destination = parseAddress(packet.destination);
-    const { protocol, sourcePort, destinationPort } = packet;
-    const found = rules[source.family].find(
-      (rule) =>
-        contains(rule.protocol, protocol) &&
-        contains(rule.source, source.value) &&
-        contains(rule.destination, destination.value) &&
-        contains(rule.sourcePort, sourcePort) &&
-        contains(rule.destinationPort, destinationPort),
-    );
-    return found === undefined ? { allow: firewall.allow, rule: null } : { allow: found.allow, rule: found.index };
-  };
+  return (packet) =>
+    firewall.enabled ? decide(firewall.allow, rules[parseAddress(packet.source).family], packet) : passes;
+}
+
+/** Returns the same decision on one packet, with yields. */
+export function* judgeOne(
+  { enabled, allow, rules }: Firewall,
+  internal: readonly string[],
+  packet: Packet,
+): Generator<void, PacketVerdict> {
+  if (!enabled) return passes;
+  return decide(allow, yield* flattenRules(rules, parseAddress(packet.source).family, internal), packet);
 }
 
 /** Returns whether both ends are in the network, so that the packet does not meet the rules. */

@@ -5,9 +5,10 @@ import type { FirewallRuleInput, PacketInput } from "@brume/api/firewall.ts";
 import fc from "fast-check";
 import { anyText } from "../../../../../test/support/texts.ts";
 import { ApiError } from "../../../base/error.ts";
+import { runAtOnce } from "../../../base/turn.ts";
 import { openingsOf } from "../../../drivers/router/model/openings.ts";
 import { checkPacket, judgePacket, type PacketContext } from "./check.ts";
-import { normalise } from "./firewall.ts";
+import { createRuleReader, normalise } from "./firewall.ts";
 
 const rules: FirewallRuleInput[] = [
   { Name: "web", Action: "Allow", Protocol: "Tcp", Destination: "10.64.0.10", DestinationPort: "80,443" },
@@ -38,7 +39,7 @@ const packet = (input: Partial<PacketInput> = {}): PacketInput => ({
 });
 const ping = (Source: string, Destination: string): PacketInput => ({ Protocol: "Icmp", Source, Destination });
 const judge = (input: Partial<PacketInput>, asked: Partial<PacketContext> = {}) =>
-  judgePacket(packet(input), { ...network, ...asked });
+  runAtOnce(judgePacket(packet(input), { ...network, ...asked }));
 
 test("rules do not open closed addresses", () => {
   const off = normalise({ Enabled: false, Rules: [] }, { family6: true });
@@ -72,8 +73,8 @@ test("the first matching rule decides, else the default", () => {
     Reason: "No rule matches, and DefaultRuleAction is Deny.",
   });
   assert.equal(judge({ Source: "10.64.0.11", Destination: "198.51.100.1" }).Rule, 3);
-  assert.equal(judgePacket(ping("fd99::1", "fd24:1::5"), network).Rule, 4);
-  assert.equal(judgePacket(ping("203.0.113.5", "10.64.0.10"), network).Verdict, "Deny");
+  assert.equal(runAtOnce(judgePacket(ping("fd99::1", "fd24:1::5"), network)).Rule, 4);
+  assert.equal(runAtOnce(judgePacket(ping("203.0.113.5", "10.64.0.10"), network)).Verdict, "Deny");
 });
 
 test("an assumed source port is reported if rules depend on it", () => {
@@ -90,6 +91,36 @@ test("rules of the request replace the stored ones", () => {
   assert.equal(judge({ Rules }, off).Verdict, "Deny");
   assert.equal(judge({ Rules: [] }).Verdict, "Deny");
   assert.equal(judge({ Rules: [], DefaultRuleAction: "Allow" }).Verdict, "Allow");
+});
+
+test("thousands of rules are judged with yields, and parsed once", () => {
+  let parsed = 0;
+  const Rules = Array.from(
+    { length: 3000 },
+    (_, index): FirewallRuleInput => ({
+      Action: "Allow",
+      Protocol: "Tcp",
+      Destination: "10.64.0.10",
+      get Source() {
+        parsed += 1;
+        return `10.0.${index >> 8}.${index & 255}`;
+      },
+    }),
+  );
+  const countYields = (work: Generator<void, unknown>): number => {
+    let yields = 0;
+    while (work.next().done !== true) yields += 1;
+    return yields;
+  };
+  const reader = createRuleReader();
+  assert.ok(countYields(reader.prepare(Rules, { family6: true })) >= 3000);
+  assert.deepEqual(checkPacket(packet({ Rules }), { family6: true }, reader.read), []);
+  // Converted, and brought into the form of one family.
+  const yields = countYields(judgePacket(packet({ Rules }), network, reader));
+  assert.ok(yields >= 6000 && yields < 9000, `${yields} yields`);
+  assert.equal(parsed, 3000);
+  const other = judgePacket(packet({ Rules }), { ...network, family6: false }, reader);
+  assert.ok(countYields(other) >= 9000, "other families need another parse");
 });
 
 test("unfiltered traffic is allowed", () => {
@@ -120,7 +151,7 @@ test("the edge itself accepts only what its guard allows", () => {
     ["Udp", "10.64.0.10", "10.64.0.9", 53, "Deny"],
   ] as const) {
     const question = { Protocol, Source, Destination, ...(port > 0 && { DestinationPort: port }) };
-    const { Verdict, Rule } = judgePacket(question, network);
+    const { Verdict, Rule } = runAtOnce(judgePacket(question, network));
     assert.deepEqual([Verdict, Rule], [verdict, null], JSON.stringify(question));
   }
   const reasonOf = (Source: string) => judge({ Source, Destination: "10.64.0.9", DestinationPort: 22 }).Reason;
@@ -168,7 +199,10 @@ test("invalid packets are rejected", () => {
 
 test("a network without IPv6 rejects IPv6 packets", () => {
   const isInvalid = (error: unknown) => error instanceof ApiError && error.code === "validation_failed";
-  assert.throws(() => judgePacket(ping("2001:db8::1", "2001:db8::2"), { ...network, family6: false }), isInvalid);
+  assert.throws(
+    () => runAtOnce(judgePacket(ping("2001:db8::1", "2001:db8::2"), { ...network, family6: false })),
+    isInvalid,
+  );
 });
 
 test("every error contains the received value", () => {
@@ -187,7 +221,7 @@ test("no text causes an unexpected error, and every valid packet has a verdict",
         ...(Protocol !== "Icmp" && { DestinationPort: 1 }),
       };
       if (checkPacket(question, { family6: true }).length > 0) return;
-      assert.ok(judgePacket(question, network).Reason.endsWith("."));
+      assert.ok(runAtOnce(judgePacket(question, network)).Reason.endsWith("."));
     }),
     { numRuns: 500 },
   );

@@ -8,15 +8,24 @@ import { fieldError, invalidFields } from "../../../base/error.ts";
 import { quote } from "../../../base/quote.ts";
 import { closedOf } from "../../../drivers/router/model/closedaddresses.ts";
 import { type Opening, openTo, takes } from "../../../drivers/router/model/openings.ts";
-import { createJudge, icmpOf, type Packet, staysInside, TCP, UDP } from "../../../drivers/router/model/verdict.ts";
-import { checkRules, type Families, normaliseRules, readAddress, type StoredFirewall } from "./firewall.ts";
-import { toRouterFirewall } from "./routerform.ts";
+import { icmpOf, judgeOne, type Packet, staysInside, TCP, UDP } from "../../../drivers/router/model/verdict.ts";
+import {
+  checkRules,
+  createRuleReader,
+  type Families,
+  normaliseRules,
+  type ReadRules,
+  type RuleReader,
+  readAddress,
+  type StoredFirewall,
+} from "./firewall.ts";
+import { convertFirewall } from "./routerform.ts";
 
 const ends = ["Source", "Destination"] as const;
 const portFields = ["SourcePort", "DestinationPort"] as const;
 
 /** Returns the errors that the schema cannot find. Fields that the schema rejected are missing in `body`. */
-export function checkPacket(body: Partial<PacketInput>, families: Families): FieldError[] {
+export function checkPacket(body: Partial<PacketInput>, families: Families, read?: ReadRules): FieldError[] {
   const errors: FieldError[] = [];
   const reject = (field: keyof PacketInput, code: FieldError["code"], must: string) =>
     errors.push(fieldError(`/${field}`, code, `${field} ${must}.`));
@@ -42,7 +51,7 @@ export function checkPacket(body: Partial<PacketInput>, families: Families): Fie
     reject("DestinationPort", "field_required", `is required with the protocol ${body.Protocol}`);
   if (body.Rules === undefined && body.DefaultRuleAction !== undefined)
     reject("DefaultRuleAction", "fields_conflict", "requires Rules");
-  return [...errors, ...checkRules(body.Rules ?? [], families)];
+  return [...errors, ...checkRules(body.Rules ?? [], families, read)];
 }
 
 /** The state of the network that a packet is tested against. */
@@ -72,12 +81,20 @@ function packetOf({ Protocol, Source, SourcePort, Destination, DestinationPort }
   };
 }
 
-/** Returns the verdict on the first packet of such a connection. Throws `validation_failed` with all errors of `checkPacket`. */
-export function judgePacket(body: PacketInput, network: PacketContext): FirewallVerdict {
+/**
+ * Returns the verdict on the first packet of such a connection, with yields: there may be thousands of rules. Throws `validation_failed`
+ * with all errors of `checkPacket`.
+ */
+export function* judgePacket(
+  body: PacketInput,
+  network: PacketContext,
+  { prepare, read }: RuleReader = createRuleReader(),
+): Generator<void, FirewallVerdict> {
   const { firewall, internal, edge, family6 } = network;
-  const errors = checkPacket(body, { family6 });
+  yield* prepare(body.Rules ?? [], { family6 });
+  const errors = checkPacket(body, { family6 }, read);
   if (errors.length > 0) throw invalidFields(errors);
-  const rules = body.Rules === undefined ? firewall.Rules : normaliseRules(body.Rules, { family6 });
+  const rules = body.Rules === undefined ? firewall.Rules : normaliseRules(body.Rules, { family6 }, read);
   const set: StoredFirewall =
     body.Rules === undefined
       ? firewall
@@ -98,7 +115,7 @@ export function judgePacket(body: PacketInput, network: PacketContext): Firewall
     };
   if (!set.Enabled) return allow("The firewall is not enabled: everything passes.");
 
-  const { allow: passes, rule } = createJudge(toRouterFirewall(set), internal)(packet);
+  const { allow: passes, rule } = yield* judgeOne(yield* convertFirewall(set), internal, packet);
   const Verdict = passes ? "Allow" : "Deny";
   const decisive = rule === null ? undefined : rules[rule];
   const named = decisive === undefined || decisive.Name === "" ? "" : ` (${decisive.Name})`;
