@@ -3,8 +3,11 @@
  * service restarts.
  */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
+import { createPlain } from "../../service/src/agent/plain.ts";
+import { silentLog } from "../../service/src/base/log.ts";
 import { onSqliteFirst } from "../support/harness.ts";
 import { createMovableClock, isApplied, outside, tcp, useNetworkFixture } from "../support/networkfixture.ts";
 
@@ -86,27 +89,36 @@ onSqliteFirst(
       const { router } = harness.brume;
       const { apply } = router;
       const errorOf = async () => (await harness.client.readPublicNetwork({ path: { id } })).Error?.detail ?? "";
+      // As the host agent sends it: the cause in plain words, with the id of the request.
+      let attempts = 0;
+      const plain = createPlain(silentLog);
       router.apply = async (image, tell) => {
-        if (image.id === id) throw new Error("the DHCP server failed: the port is taken");
-        return apply(image, tell);
+        if (image.id !== id) return apply(image, tell);
+        attempts++;
+        throw plain.error(new Error("dnsmasq: failed to bind socket: Address in use"), "router.apply", randomUUID());
       };
       try {
         router.damage(id, "dhcp");
         await fixture.pollHost();
         await until(async () =>
-          /could not be applied.*the DHCP server failed: the port is taken/.test(await errorOf()),
+          /could not be applied.*another program uses its port \(request \w+\)/.test(await errorOf()),
         );
         await fixture.newEvents();
-        const { observations } = router;
+        const [{ observations }, before] = [router, attempts];
         for (let round = 1; round <= 3; round++) {
           await fixture.pollHost();
           await until(async () => router.observations >= observations + round);
         }
+        // The retry pauses are at most 30 seconds. When the third attempt begins, the error of the second is stored.
+        await until(async () => {
+          await fixture.pass(30);
+          return attempts >= before + 3;
+        });
         assert.deepEqual(
           (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
           [],
         );
-        assert.match(await errorOf(), /the port is taken/);
+        assert.match(await errorOf(), /another program uses its port/);
       } finally {
         router.apply = apply;
       }

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { insertImage } from "../../service/src/catalog/table.ts";
 import { flow } from "../../service/src/engine/flow.ts";
+import { errorFor, stepErrorOf } from "../../service/src/server/flow/error.ts";
+import { changeServer } from "../../service/src/server/flow/serverrow.ts";
 import { updateServer } from "../../service/src/server/table.ts";
 import type { Tx } from "../../service/src/store/db.ts";
 import {
@@ -50,6 +52,56 @@ invariant("a step reports its progress while it runs", async (store) => {
   assert.deepEqual([(await mustFind(store, id)).state, await detail()], ["Completed", "whole"]);
   assert.deepEqual(logged.slice(-2), ["changed: 11 %", "ended: whole"]);
   await engine.drain();
+});
+
+invariant("an error that only has the id of another request is not reported at each try", async (store) => {
+  const alarm = createTestAlarm();
+  const reported: string[] = [];
+  let tries = 0;
+  const endless = flow({
+    name: "sample.endless",
+    subject: "sample",
+    persistent: true,
+    steps: [
+      {
+        name: "Disk",
+        async do() {
+          tries += 1;
+          if (tries < 9) throw stepErrorOf("disk_failed", `the host is busy (request 1234567${tries})`);
+        },
+      },
+    ],
+    announce: async (_tx, { error }, what) => void reported.push(`${what}: ${error?.detail}`),
+  });
+  const engine = createFixtureEngine(store, alarm, { flows: [endless] });
+  engine.run();
+  const { id } = await begin(store, endless, 1, alarm.now());
+  while ((await mustFind(store, id)).state !== "Completed") {
+    await engine.idle();
+    alarm.pass(60_000);
+  }
+  await engine.drain();
+  // The first failures come soon after the event of the creation.
+  const failures = reported.filter((text) => text.includes("the host is busy (request 1234567"));
+  assert.ok(failures.length >= 1 && failures.length <= 3, failures.join("\n"));
+});
+
+invariant("the error of a server that only has the id of another request is published once", async (store) => {
+  const fixture = await openServerFixture(store, Date.now);
+  try {
+    const { id } = await fixture.makeServer();
+    const { machineStatus } = fixture.servers;
+    const note = (request: string) => {
+      const error = JSON.stringify(errorFor("boot_failed", `the server could not start (request ${request})`));
+      return store.write((tx) => changeServer({ clock: { now: Date.now }, machineStatus }, tx, id, { error }, null));
+    };
+    const countEvents = async () => (await store.read.selectFrom("event").select("id").execute()).length;
+    const before = await countEvents();
+    for (const request of ["12345678", "a5000000", "5e1f02ab"]) await note(request);
+    assert.equal(await countEvents(), before + 1);
+  } finally {
+    fixture.servers.close();
+  }
 });
 
 invariant("a canceled creation whose task has no error states the cancellation", async (store) => {

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Log } from "../base/log.ts";
-import { plainCause } from "../base/plaincause.ts";
+import { plainCause, requestReference } from "../base/plaincause.ts";
 
 /** Replaces texts of the drivers of one host. */
 export interface Plain {
@@ -14,23 +14,19 @@ export interface Plain {
   answer<T>(answer: T, verb: string, request: string): T;
 }
 
-/** Characters of the id in texts: enough to find it in a log. */
-const idLength = 8;
-const referenceOf = (request: string): string => `request ${request.slice(0, idLength)}`;
-
 type Row = Readonly<Record<string, unknown>>;
 const isRow = (value: unknown): value is Row => typeof value === "object" && value !== null;
 
 export function createPlain(log: Log): Plain {
   function replace(text: string, verb: string, request: string, error?: unknown): string | null {
-    const plain = plainCause(text, referenceOf(request));
+    const plain = plainCause(text, requestReference(request));
     if (plain !== null)
       log("warn", `${verb} failed on the host.`, { request, ...(error === undefined ? { detail: text } : { error }) });
     return plain;
   }
   function noText(verb: string, request: string, error: unknown): string {
     log("warn", `${verb} failed on the host without a text.`, { request, error });
-    return `the host failed: only the log of the host has the cause (${referenceOf(request)})`;
+    return `the host failed: only the log of the host has the cause (${requestReference(request)})`;
   }
 
   return {

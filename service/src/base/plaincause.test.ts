@@ -1,7 +1,7 @@
 /** Failures of the host in plain words. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { plainCause } from "./plaincause.ts";
+import { isSameError, plainCause, requestReference } from "./plaincause.ts";
 
 test("a failure of a program becomes its subject and cause", () => {
   for (const [text, expected] of [
@@ -51,4 +51,12 @@ test("a plain sentence stays as it is", () => {
     "The host has 10 bytes of disk space for the 20 bytes of the image. Delete images or backups, then repeat the request.",
   ])
     assert.equal(plainCause(text, "request 1"), null, text);
+});
+
+test("errors are the same if they differ only in the id of the request", () => {
+  const error = (reference: string) => JSON.stringify({ detail: `the host failed: ended (${reference}).`, step: null });
+  const ids = ["5e1f02ab-77aa", "a-1"].map((id) => error(requestReference(id)));
+  assert.equal(isSameError(ids[0] ?? "", ids[1] ?? ""), true);
+  assert.equal(isSameError(error("request 5e1f02ab"), error("see the log of the host")), false);
+  assert.deepEqual([isSameError(null, error("request 1")), isSameError(null, null)], [false, true]);
 });

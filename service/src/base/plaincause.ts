@@ -72,6 +72,18 @@ export function causeIn(text: string): string | null {
   return find(causes, output) ?? find(causes, text) ?? null;
 }
 
+/** Characters of the id of a request in texts: enough to find it in a log. */
+const idLength = 8;
+
+/** Returns the reference of a request for `plainCause`. */
+export const requestReference = (request: string): string => `request ${request.slice(0, idLength)}`;
+
+const withoutReferences = (text: string): string => text.replaceAll(/ \(request [\w-]{1,8}\)/g, "");
+
+/** True if two stored errors differ at most in the references of requests. Of work that is retried forever, each try has another one. */
+export const isSameError = (one: string | null, other: string | null): boolean =>
+  one === other || (one !== null && other !== null && withoutReferences(one) === withoutReferences(other));
+
 /**
  * Returns a sentence with subject and cause for a text that reveals something of the host; null if the text can stay as it is. `reference`
  * finds the text in the log of the host.

@@ -5,6 +5,7 @@
 
 import { since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { isSameError } from "../base/plaincause.ts";
 import type { Pacer } from "../base/turn.ts";
 import type { Tx } from "../store/db.ts";
 import { allowLoss, lock, StorageError } from "../store/db.ts";
@@ -281,7 +282,9 @@ async function storeMove(
 function hasNews({ row, records }: LiveTask, before: Row): boolean {
   const times = records.flatMap(({ start, end }) => [start ?? 0, end ?? 0]);
   const isLater = Math.max(row.begun_at ?? 0, ...times) > row.announced_at;
-  return isLater || row.steps !== before.steps || row.error !== before.error;
+  // The events of the first failures may be left out, because others came just before.
+  const isOther = row.error !== before.error && (row.tries <= 3 || !isSameError(row.error, before.error));
+  return isLater || row.steps !== before.steps || isOther;
 }
 
 /** Starts the next flow in the queue of the subject. */

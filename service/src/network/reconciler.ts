@@ -7,6 +7,7 @@
 
 import { taskErrors, type WorkError } from "@brume/api/work.ts";
 import { type Clock, steadyOf } from "../base/clock.ts";
+import { isSameError } from "../base/plaincause.ts";
 import { reasonOf } from "../base/reason.ts";
 import type { NetworkSpec, Router } from "../drivers/router/interface.ts";
 import { append, type NewEvent } from "../engine/event.ts";
@@ -248,7 +249,10 @@ async function noteRepair(tx: Tx, id: number, parts: readonly string[], now: num
   await recordError(tx, id, detail, now);
 }
 
-/** Stores `detail` as the network's `apply_failed` error and publishes the change, unless the same error is stored already. */
+/**
+ * Stores `detail` as the network's `apply_failed` error and publishes the change, unless the same error is stored already, also that of an
+ * earlier request: a network that cannot be applied is retried forever.
+ */
 export async function recordError(tx: Tx, id: number, detail: string, now: number): Promise<void> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
@@ -256,7 +260,7 @@ export async function recordError(tx: Tx, id: number, detail: string, now: numbe
   const title = taskErrors.apply_failed;
   const error: WorkError = { type: "/docs#apply_failed", title, detail, code: "apply_failed", step: null };
   const text = JSON.stringify(error);
-  if (row.error === text) return;
+  if (isSameError(row.error, text)) return;
   await table.updateNetwork(tx, id, { error: text });
   await emitNetworkEvent(tx, { ...row, error: text }, "changed", now);
 }

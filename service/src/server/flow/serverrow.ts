@@ -1,4 +1,5 @@
 /** Reads and changes the row of the server that a flow works on. A change that clients see raises the version and appends an event. */
+import { isSameError } from "../../base/plaincause.ts";
 import type { Tx } from "../../store/db.ts";
 import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
 import type { Cause, FlowContext } from "./context.ts";
@@ -29,7 +30,8 @@ const settable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Updates columns of the row and appends `server.changed`. Does nothing if all columns have these values already.
+ * Updates columns of the row and appends `server.changed`. Does nothing if all columns have these values already, or the error of an
+ * earlier try of the same work.
  * An empty `change` only appends the event, after a change of the links or keys of the server.
  */
 export async function changeServer(
@@ -42,7 +44,10 @@ export async function changeServer(
   const before = await findAnyServer(tx, id);
   if (before === undefined) throw new Error(`server ${id} has no row`);
   const entries = Object.entries(change);
-  if (entries.length > 0 && entries.every(([key, value]) => before[key as keyof ServerRow] === value)) return before;
+  const isSame = ([key, value]: [string, unknown]): boolean =>
+    before[key as keyof ServerRow] === value ||
+    (key === "error" && isSameError(before.error, value as ServerRow["error"]));
+  if (entries.length > 0 && entries.every(isSame)) return before;
   const raisesVersion = Object.keys(change).some((key) => settable.has(key));
   const row = await updateServer(tx, id, { ...change, version: before.version + Number(raisesVersion) });
   await emitServerEvent(context, tx, row, "changed", by);
