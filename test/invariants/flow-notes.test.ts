@@ -104,6 +104,27 @@ invariant("the error of a server that only has the id of another request is publ
   }
 });
 
+invariant("a step that waits for a guest observes no other server", async (store) => {
+  const fixture = await openServerFixture(store, Date.now);
+  try {
+    const [{ id }] = [await fixture.makeServer(), await fixture.makeServer()];
+    const guest = fixture.flow("server.PowerOn").steps.find(({ name }) => name === "Guest");
+    assert.ok(guest?.do);
+    const observed: (readonly number[] | undefined)[] = [];
+    const { machines } = fixture;
+    const { observe } = machines;
+    machines.observe = (only) => {
+      observed.push(only);
+      return observe(only);
+    };
+    const { signal } = new AbortController();
+    await guest.do({ task: 1, subject: id, project: 1, input: {}, facts: {}, attempt: 1, signal });
+    assert.deepEqual(observed, [[id]]);
+  } finally {
+    fixture.servers.close();
+  }
+});
+
 invariant("a canceled creation whose task has no error states the cancellation", async (store) => {
   const fixture = await openServerFixture(store, Date.now);
   try {

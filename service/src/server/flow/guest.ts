@@ -48,9 +48,9 @@ export function guestSteps<Input>(context: FlowContext): [ServerStep<Input>, Ser
   /** Checks whether the guest has reported the end of its boot; the step fails with `code` if it does not. */
   async function checkGuest(subject: number, code: "ssh_not_ready" | "guest_not_ready"): Promise<Done<Facts> | Wait> {
     const { machines } = await attempt(code, `The state of server ${subject} could not be read`, () =>
-      context.machineStatus.observe(),
+      context.machineStatus.observeServers([subject]),
     );
-    const status = machines.find(({ id }) => id === subject);
+    const status = machines[0];
     if (status?.stage === "ready") return { detail: "ready" };
     const detail = `Server ${subject} did not report the end of its boot within ${actionLimits.waitFor} s.`;
     const overdue = stepErrorOf(code, detail, { log: await readTail(context, subject) });

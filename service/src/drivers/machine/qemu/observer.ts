@@ -204,9 +204,11 @@ export function capacityOf(folder: string): Capacity {
 /** Returns the state of the host and all servers, or of `only` those with these ids. */
 export async function observeMachines(options: ObserverOptions, only?: readonly number[]): Promise<MachinesStatus> {
   const { exec, tag, servers, firstUid, accelerator, runs, taps } = options;
-  const processes = findProcesses(exec, tag, firstUid);
-  const all = [...new Set([...listServers(servers), ...processes.keys(), ...taps.owners()])].sort((a, b) => a - b);
-  const ids = only === undefined ? all : all.filter((id) => only.includes(id));
+  // The processes and devices of VMs with a run are known. To find others, all of the host are read.
+  const areKnown = only?.every((id) => runs.all.has(id)) === true;
+  const processes: ReturnType<typeof findProcesses> = areKnown ? new Map() : findProcesses(exec, tag, firstUid);
+  const all = areKnown ? only : [...listServers(servers), ...processes.keys(), ...taps.owners()];
+  const ids = [...new Set(all)].filter((id) => only?.includes(id) !== false).sort((a, b) => a - b);
   const machines = await Promise.all(
     ids.map(async (id) => {
       const folder = folderOf(servers, id);
