@@ -15,6 +15,7 @@ import { recordKey, type StoredRecord } from "./model/record.ts";
 import { checkZone } from "./model/rules.ts";
 import { fromServed } from "./model/served.ts";
 import { type Message, typeName, typeOf, type WireRecord } from "./model/wire.ts";
+import { maxSkipped } from "./model/zonefile/parse.ts";
 
 /** Names that are queried in addition to the top (docs/spec.md#domain). */
 const names = ["www", "mail", "ftp", "smtp", "imap", "pop", "autodiscover", "_dmarc"];
@@ -22,7 +23,6 @@ const names = ["www", "mail", "ftp", "smtp", "imap", "pop", "autodiscover", "_dm
 const maxServers = 8;
 const maxRecords = 100_000;
 const maxBytes = 64 * 1024 * 1024;
-const maxSkipped = 1000;
 const atOnce = 16;
 
 /** The resolver of `node:dns/promises`, or a substitute in tests. */

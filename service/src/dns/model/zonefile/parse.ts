@@ -34,11 +34,13 @@ export interface Zone {
   domainLabels: string | null;
   /** Whether marks define the NS set at the top: own records, or the automatic set. */
   definesTop: boolean;
-  /** Lines of unsupported types: `line 12: CAA`. */
+  /** Lines of unsupported types: `line 12: CAA`. After `maxSkipped` follows only the number of further ones. */
   readonly skipped: string[];
 }
 
 const maxErrors = 100;
+/** Most texts of skipped records in the report of an import. */
+export const maxSkipped = 1000;
 
 /** Returns the API error for the invalid lines of a zone file, also for conflicting records. */
 export function zoneFileError(errors: readonly LineError[]): ApiError {
@@ -59,8 +61,8 @@ export const parseZone = (text: string, domain: string, max?: number): Zone => r
 
 /**
  * Parses, with yields, the zone file of `domain` (ASCII). Duplicate records are stored once.
- * Stops after `max + 1` records, so that a short file with $GENERATE cannot exhaust memory.
- * Throws `zone_file_invalid`.
+ * Stops after `max + 1` records, so that a short file with $GENERATE cannot exhaust memory. For the same reason all $GENERATE together may
+ * have at most `max` results, also those that are skipped, ignored or duplicates. Throws `zone_file_invalid`.
  */
 export function* readZone(text: string, domain: string, max = 1_000_000): Generator<void, Zone> {
   const zone: Zone = { records: [], lines: [], skipped: [], labels: new Map(), domainLabels: null, definesTop: false };
@@ -78,9 +80,12 @@ export function* readZone(text: string, domain: string, max = 1_000_000): Genera
     definesTop: false,
   };
   const state: State = { domain, origin: domain, ...initial };
+  let left = 0;
   const add = (line: number, result: EntryResult): void => {
-    if (typeof result === "string") zone.skipped.push(`line ${line}: ${result}`);
-    else if (result !== null && "reason" in result) errors.push({ line, reason: result.reason });
+    if (typeof result === "string") {
+      if (zone.skipped.length < maxSkipped) zone.skipped.push(`line ${line}: ${result}`);
+      else left++;
+    } else if (result !== null && "reason" in result) errors.push({ line, reason: result.reason });
     else if (result !== null) {
       if (seen.size === seen.add(recordKey(result)).size) return;
       zone.records.push(result);
@@ -89,6 +94,7 @@ export function* readZone(text: string, domain: string, max = 1_000_000): Genera
     }
   };
   let entries = 0;
+  let generated = 0;
   while (errors.length < maxErrors && zone.records.length <= max && next()) {
     if (++entries % entriesTogether === 0) yield;
     const { line, tokens, isQuoted, error } = entry;
@@ -99,10 +105,15 @@ export function* readZone(text: string, domain: string, max = 1_000_000): Genera
       for (const result of generate(state, entry)) {
         add(line, result);
         if (zone.records.length > max || errors.length >= maxErrors) break;
+        if (++generated > max) {
+          add(line, invalidEntry(`the $GENERATE lines must create at most ${max} records together`));
+          break;
+        }
         if (++entries % entriesTogether === 0) yield;
       }
   }
   if (errors.length > 0) throw zoneFileError(errors);
+  if (left > 0) zone.skipped.push(`and ${left} more`);
   zone.definesTop = state.definesTop;
   zone.domainLabels = state.domainLabels;
   return zone;
