@@ -238,8 +238,17 @@ export async function openPostgres(
   const statistics = exclusive
     ? keepStatistics({
         list: async (sql) => (await runQuery(sql, [])).rows,
-        script: (sql) =>
-          using(readers, async (client) => void (await withDeadline(client, scriptTime, client.query(sql)))),
+        async script(sql) {
+          const { client, release } = await open(readers);
+          // After a failure, the transaction of the script is still open: no read may continue it.
+          let isLost = true;
+          try {
+            await withDeadline(client, scriptTime, client.query(sql));
+            isLost = false;
+          } finally {
+            release(isLost);
+          }
+        },
         log,
       })
     : null;

@@ -16,7 +16,7 @@ const grown = `select relname as name from pg_stat_user_tables
 export interface StatisticsOptions {
   /** Runs a query. */
   readonly list: (sql: string) => Promise<readonly Row[]>;
-  /** Runs statements on a connection that starts read-only. */
+  /** Runs statements on a connection that starts read-only, and closes it if one fails. */
   readonly script: (sql: string) => Promise<void>;
   readonly log: Log;
 }
