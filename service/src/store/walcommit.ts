@@ -69,11 +69,19 @@ export interface WalCommitOptions {
   /** False: the log is moved by the writing connection, because others cannot open the file. */
   readonly hasWorker: boolean;
   readonly sync?: Sync | undefined;
+  /** Moves the log of a file into its database as far as no reader needs it. Default: in a worker. */
+  readonly runCheckpoint?: (file: string) => Promise<void>;
+}
+
+/** Pages in the log, and those of them that are in the database. */
+interface LogPages {
+  readonly all: number;
+  readonly moved: number;
 }
 
 /** Creates the commits of the database in `file`, whose log exists. */
 export function createWalCommits(options: WalCommitOptions): WalCommits {
-  const { file, writing, reading, log, hasWorker, sync = syncData } = options;
+  const { file, writing, reading, log, hasWorker, sync = syncData, runCheckpoint = runInWorker } = options;
   const descriptor = openSync(`${file}-wal`, "r");
   let syncing: Promise<void> | null = null;
   let checkpoint: Promise<void> | null = null;
@@ -94,12 +102,20 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
     isTorn = false;
   }
 
-  /** Pages in the log that SQLite cannot use again, and those of them that are not in the database. */
-  function countPages(): { readonly all: number; readonly missing: number } {
+  function countPages(): LogPages {
     const row = writing.first("PRAGMA wal_checkpoint(NOOP)", []);
-    const [all, moved] = [Number(row?.["log"]), Number(row?.["checkpointed"])];
-    return { all: all === moved ? 0 : all, missing: all - moved };
+    return { all: Number(row?.["log"]), moved: Number(row?.["checkpointed"]) };
   }
+
+  /** The log when it was last moved; null: it has become short since. */
+  let tried: LogPages | null = null;
+
+  /**
+   * Returns whether the log should be moved. While a backup or another reader needs the pages behind its state, each try moves none of
+   * them, so the next one waits until the log has grown.
+   */
+  const isWorthMoving = ({ all, moved }: LogPages): boolean =>
+    tried === null || all < tried.all || moved !== tried.moved || all >= tried.all + checkpointPages;
 
   async function tryToMoveLog(): Promise<void> {
     try {
@@ -148,16 +164,26 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
     },
     async begin() {
       if (isTorn) replaceLog();
-      if (hasWorker && countPages().all >= mostPages) {
+      if (hasWorker && isTooLong(countPages())) {
         await checkpoint;
-        await moveLog();
+        const pages = countPages();
+        if (isTooLong(pages) && isWorthMoving(pages)) {
+          tried = pages;
+          await moveLog();
+        }
       }
       writing.begin();
     },
     async commit(isDurable) {
       if (isDurable) await commitSynced();
       else writing.commit();
-      if (hasWorker && countPages().missing >= checkpointPages) void moveLog();
+      if (!hasWorker) return;
+      const pages = countPages();
+      if (pages.all - pages.moved < checkpointPages) tried = null;
+      else if (checkpoint === null && isWorthMoving(pages)) {
+        tried = pages;
+        void moveLog();
+      }
     },
     async synced() {
       while (syncing !== null) await syncing.catch(() => {});
@@ -173,7 +199,10 @@ export function createWalCommits(options: WalCommitOptions): WalCommits {
   };
 }
 
-function runCheckpoint(file: string): Promise<void> {
+/** SQLite starts a log again only when all of it is in the database. */
+const isTooLong = ({ all, moved }: LogPages): boolean => all >= mostPages && all !== moved;
+
+function runInWorker(file: string): Promise<void> {
   const worker = new Worker(new URL("./checkpoint.ts", import.meta.url), { workerData: file, name: "checkpoint" });
   return new Promise((resolve, reject) => {
     worker.once("error", reject);
