@@ -1,4 +1,5 @@
 /** Route handlers for domains: list, create, read, update, delete. */
+import type { Labels } from "@brume/api/common.ts";
 import { type Domain, type ImportReport, limits } from "@brume/api/dns.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import { mergeQuotas, type Quotas, requireQuota } from "../account/model/rules.ts";
@@ -12,7 +13,7 @@ import { sendReconcile } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import { json } from "../http/reply.ts";
-import { type Reader, reserveEarly, reserveIds, rest, runResting } from "../store/db.ts";
+import { type Reader, reserveEarly, reserveIds, rest, runResting, type Tx } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
 import { nextSerial, renderZone } from "./apply.ts";
 import { type Fetched, type LeftOut, listSkipped } from "./migrate.ts";
@@ -25,10 +26,11 @@ import { domainTag, maxInEvent, printedOf, printLongDomain, showDomain, showLong
 import { readZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { printZone } from "./model/zonefile/print.ts";
 import { requireFreeName } from "./names.ts";
+import { listAll } from "./neighbours.ts";
 import type { DnsContext } from "./recordroutes.ts";
 import * as table from "./table.ts";
 import { appendLongVersion } from "./version.ts";
-import { largeZone, streamJson, streamZoneFile } from "./zonestream.ts";
+import { largeZone, printFromSnapshot, streamJson, streamZoneFile, type ZoneStream } from "./zonestream.ts";
 
 type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "deleteDomain";
 
@@ -155,6 +157,19 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
     return { type, id, parent: null, before: bound(before), after: bound(after) };
   };
 
+  /** Returns the response with a domain, created in slices: a long one also as text. `served` as in `showRow`. */
+  async function showResting(tx: Tx, row: table.DomainRow, records: readonly table.RecordRow[], served: number) {
+    const answer = await runResting(tx, showLongDomain(row, records, served, nameServers));
+    if (records.length <= maxInEvent) return { answer };
+    const body = await runResting(tx, printLongDomain(answer));
+    return { answer, text: { type: json, body } };
+  }
+
+  const streamOf = (caller: Caller, domain: number): ZoneStream => {
+    const { served } = zones;
+    return { caller, domain, snapshot: context.snapshot, served, nameServers };
+  };
+
   return {
     listDomains: {
       async list({ query, caller }, db) {
@@ -167,8 +182,12 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
           labels: (row) => JSON.parse(row.labels) as Record<string, string>,
           parts: (row) => (query.records === false ? 0 : row.record_count),
         });
-        async function* show(): AsyncGenerator<Domain> {
+        async function* show(): AsyncGenerator<Domain | AsyncIterable<string>> {
           for (const row of page.items) {
+            if (query.records !== false && row.record_count >= largeZone) {
+              yield printFromSnapshot(streamOf(caller, row.id), row);
+              continue;
+            }
             const records = query.records === false ? [] : await table.listRecords(db, row.id);
             const visible = records.filter((record) => canSeeRecord(caller, record));
             yield showDomain(row, visible, zones.served(row.ascii), nameServers);
@@ -181,11 +200,10 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
       async read({ params, caller, otherMedia }, db) {
         const found = await getDomain(db, caller, params.id);
         if (found.record_count >= largeZone) {
-          const { served } = zones;
-          const stream = { caller, domain: found.id, snapshot: context.snapshot, served, nameServers };
+          const stream = streamOf(caller, found.id);
           const body = otherMedia ? streamZoneFile(stream) : streamJson(stream);
           const type = otherMedia ? zoneFileType : json;
-          return { answer: showDomain(found, [], served(found.ascii), nameServers), text: { type, body } };
+          return { answer: showDomain(found, [], zones.served(found.ascii), nameServers), text: { type, body } };
         }
         const { row, records } = await readTogether(db, caller, params.id);
         const result = {
@@ -273,14 +291,12 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
 
         const shown = dryRun ? { ...row, id: 0 } : row;
         const shownRows = dryRun ? rows.map((record) => ({ ...record, domain_id: 0 })) : rows;
-        const answer = await runResting(tx, showLongDomain(shown, shownRows, anySerial, nameServers));
+        const response = await showResting(tx, shown, shownRows, anySerial);
         const zone = await runResting(tx, renderZone(row, rows, nameServers));
-        const text = records.length <= maxInEvent ? null : await runResting(tx, printLongDomain(answer));
         return {
-          answer,
-          ...(text !== null && { text: { type: json, body: text } }),
+          ...response,
           tag: domainTag(shown),
-          changes: [changeOf("domain.created", null, answer)],
+          changes: [changeOf("domain.created", null, response.answer)],
           async refresh(ms) {
             await zones.publish(zone, ms);
             const served = zones.served(row.ascii);
@@ -296,13 +312,14 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
         expect(domainTag(row));
         requireFullDomainAccess(caller, "update domains");
         const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
-        const records = await table.listRecords(tx, row.id);
-        const show = (of: table.DomainRow) => showDomain(of, records, zones.served(row.ascii), nameServers);
-        if (labels === row.labels) return { answer: show(row), tag: domainTag(row), changes: [] };
-        const changed = { ...row, labels, version: row.version + 1 };
-        await table.updateDomain(tx, row.id, { labels, version: changed.version });
-        const answer = show(changed);
-        return { answer, tag: domainTag(changed), changes: [changeOf("domain.changed", show(row), answer)] };
+        const isChanged = labels !== row.labels;
+        const changed = isChanged ? { ...row, labels, version: row.version + 1 } : row;
+        if (isChanged) await table.updateDomain(tx, row.id, { labels, version: changed.version });
+        const records = await listAll(tx, row.id);
+        const response = await showResting(tx, changed, records, zones.served(row.ascii));
+        const before = { ...response.answer, Labels: JSON.parse(row.labels) as Labels };
+        const changes = isChanged ? [changeOf("domain.changed", before, response.answer)] : [];
+        return { ...response, tag: domainTag(changed), changes };
       },
     },
     deleteDomain: {

@@ -54,22 +54,35 @@ async function* closeAfter(pieces: AsyncIterable<string>, close: () => Promise<v
 
 /** Opens the response body of the domain: JSON with all records by id. */
 export const streamJson = (stream: ZoneStream): OpenBody =>
-  fromSnapshot(stream, async function* (db, row) {
-    const served = stream.served(row.ascii);
-    const empty = JSON.stringify(showDomain(row, [], served, stream.nameServers));
-    // Inside of a text, the quotation marks are escaped.
-    const mark = '"LinkedRecords":[';
-    const split = empty.indexOf(mark) + mark.length;
-    let before = empty.slice(0, split);
-    for await (const page of pagesById(db, row.id)) {
-      const shown = page.filter((record) => canSeeRecord(stream.caller, record));
-      const texts = shown.map((record) => JSON.stringify(showRow(record, row, served)));
-      if (texts.length === 0) continue;
-      yield before + texts.join(",");
-      before = ",";
-    }
-    yield (before === "," ? "" : before) + empty.slice(split);
-  });
+  fromSnapshot(stream, (db, row) => printDomain(stream, db, row));
+
+/** Yields the same text. If the domain no longer exists, it yields `row` without records. */
+export async function* printFromSnapshot(stream: ZoneStream, row: table.DomainRow): AsyncGenerator<string> {
+  const { read, close } = await stream.snapshot();
+  try {
+    const found = await findVisibleDomain(read, stream.caller, stream.domain);
+    yield* printDomain(stream, read, found ?? row);
+  } finally {
+    await close();
+  }
+}
+
+async function* printDomain(stream: ZoneStream, db: Reader, row: table.DomainRow): AsyncGenerator<string> {
+  const served = stream.served(row.ascii);
+  const empty = JSON.stringify(showDomain(row, [], served, stream.nameServers));
+  // Inside of a text, the quotation marks are escaped.
+  const mark = '"LinkedRecords":[';
+  const split = empty.indexOf(mark) + mark.length;
+  let before = empty.slice(0, split);
+  for await (const page of pagesById(db, row.id)) {
+    const shown = page.filter((record) => canSeeRecord(stream.caller, record));
+    const texts = shown.map((record) => JSON.stringify(showRow(record, row, served)));
+    if (texts.length === 0) continue;
+    yield before + texts.join(",");
+    before = ",";
+  }
+  yield (before === "," ? "" : before) + empty.slice(split);
+}
 
 /** Opens the zone file: SOA, NS set, then records by owner and type. */
 export const streamZoneFile = (stream: ZoneStream): OpenBody =>

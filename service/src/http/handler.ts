@@ -95,8 +95,11 @@ export interface PrintedItems {
   readonly texts: readonly string[];
 }
 
-/** A page of a response. An async iterable creates large objects one by one, so that only one is in memory at a time. */
-export type ListPage<T> = Page<T, readonly T[] | AsyncIterable<T> | PrintedItems>;
+/**
+ * A page of a response. An async iterable creates large objects one by one, so that only one is in memory at a time. Instead of an object, it
+ * may contain the pieces of its JSON.
+ */
+export type ListPage<T> = Page<T, readonly T[] | AsyncIterable<T | AsyncIterable<string>> | PrintedItems>;
 
 /**
  * Opens a large body. Only a read may return one. The ETag is read from the same snapshot as the pieces. A reader that does not need the

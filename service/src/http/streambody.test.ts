@@ -135,6 +135,12 @@ test("a list is printed as JSON", async () => {
   };
   assert.equal(await print(), "[]");
   assert.equal(await print(1, { a: "b" }), '[1,{"a":"b"}]');
+  async function* pieces() {
+    yield '{"a":';
+    yield '"b"}';
+  }
+  const long = { list: Array.from({ length: 1000 }, (_, index) => index) };
+  assert.equal(await print(pieces(), long, pieces()), `[{"a":"b"},${JSON.stringify(long)},{"a":"b"}]`);
 });
 
 test("a long text is sent in parts, as fast as the client reads, and no part divides a character", async () => {

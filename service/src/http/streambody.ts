@@ -7,7 +7,8 @@ import { type FileHandle, open, unlink } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { endLarge, limitLarge } from "../base/memory.ts";
-import { createTurn } from "../base/turn.ts";
+import { printInTurns } from "../base/printjson.ts";
+import { createTurn, runInTurns } from "../base/turn.ts";
 import { StorageError } from "../store/db.ts";
 
 /** Characters up to which a body is kept in memory. */
@@ -182,12 +183,17 @@ const drained = (response: Pick<ServerResponse, "on" | "off" | "closed" | "destr
     response.on("close", done);
   });
 
-/** Yields a JSON array of the items. */
+/** Yields a JSON array of the items: objects, or the pieces of their JSON. A long object is printed in slices. */
 export async function* printList(items: AsyncIterable<unknown>): AsyncGenerator<string> {
   let before = "[";
   for await (const item of items) {
-    yield `${before}${JSON.stringify(item)}`;
+    yield before;
+    if (isPieces(item)) yield* item;
+    else yield (await runInTurns(printInTurns(item))) ?? "null";
     before = ",";
   }
   yield before === "[" ? "[]" : "]";
 }
+
+const isPieces = (item: unknown): item is AsyncIterable<string> =>
+  typeof item === "object" && item !== null && Symbol.asyncIterator in item;
