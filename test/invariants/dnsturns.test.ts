@@ -10,6 +10,9 @@ import { domainRoutes } from "../../service/src/dns/domainroutes.ts";
 import { showDomain } from "../../service/src/dns/model/show.ts";
 import type { DnsContext } from "../../service/src/dns/recordroutes.ts";
 import * as table from "../../service/src/dns/table.ts";
+import { stateAt } from "../../service/src/dns/version.ts";
+import { zoneRoutes } from "../../service/src/dns/zoneroutes.ts";
+import type { Restriction } from "../../service/src/http/handler.ts";
 import type { Reader } from "../../service/src/store/db.ts";
 import { type Database, startDatabase } from "../support/databases.ts";
 
@@ -105,5 +108,53 @@ describe("a large domain", () => {
     const empty = { ...now, LinkedRecords: [] };
     const [change, ...others] = result.changes;
     assert.deepEqual([change?.before, change?.after, others], [{ ...empty, Labels: {} }, empty, []]);
+  });
+
+  test("with many long versions is restored and listed in slices", async () => {
+    const { store } = database;
+    const record = { type: "A", ttl: 60, value: "192.0.2.1", created: 1, labels: "{}" };
+    const changeOf = (id: number) => ({ op: "Create", before: null, after: { id, owner: `h${id}`, ...record } });
+    const changes = JSON.stringify(Array.from({ length: 1000 }, (_, index) => changeOf(1_000_000 + index)));
+    await store.write(async (tx) => {
+      for (let serial = 2; serial <= 61; serial++)
+        await tx
+          .insertInto("domain_version")
+          .values({ domain_id: 1, serial, date: 1, token_id: 1, request_id: "x", changes })
+          .execute();
+    });
+    const restored = await store.write((tx) => countTurns(() => stateAt(tx, 1, 2)));
+    assert.equal(restored.result?.size, 1000);
+    assert.ok(restored.turns > 5, `${restored.turns} turns`);
+
+    const { listVersions } = zoneRoutes(context);
+    const list = (restriction: Restriction | null, query: object) =>
+      countTurns(async () => {
+        const request = { params: { id: 1 }, query, caller: { ...caller, restriction } };
+        const { items, ...page } = await listVersions.list(request as never, store.read);
+        const serials: number[] = [];
+        assert.ok(Symbol.asyncIterator in items);
+        for await (const item of items) {
+          assert.ok("Serial" in item && item.Changes.length > 0);
+          serials.push(item.Serial);
+        }
+        return { ...page, serials };
+      });
+    const serials = Array.from({ length: 60 }, (_, index) => 61 - index);
+    const all = await list(null, {});
+    assert.deepEqual(
+      [all.result.serials, all.result.total, all.result.next !== null],
+      [serials.slice(0, 50), 60, true],
+    );
+    assert.ok(all.turns > 5, `${all.turns} turns`);
+
+    // A restricted token sees one change of each version. Its total is that of all pages.
+    const restriction = { domainId: 1, domain: "large.test", pattern: "h1000007", types: null };
+    const first = await list(restriction, { limit: 50 });
+    assert.deepEqual([first.result.serials, first.result.total], [serials.slice(0, 50), 60]);
+    assert.ok(first.turns > 5, `${first.turns} turns`);
+    const second = await list(restriction, { limit: 50, cursor: first.result.next });
+    assert.deepEqual([second.result.serials, second.result.total, second.result.next], [serials.slice(50), 60, null]);
+    const none = await list({ ...restriction, pattern: "x" }, {});
+    assert.deepEqual(none.result, { serials: [], total: 0, next: null });
   });
 });

@@ -14,7 +14,7 @@ import { rest, runResting, type Tx } from "../store/db.ts";
 import type { RecordChange } from "./model/change.ts";
 import { absolute } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
-import { checkZone, describeConflict } from "./model/rules.ts";
+import { describeConflict, findConflicts } from "./model/rules.ts";
 import { automaticNs, automaticSoa, groupRecords, servedOwner, setKey } from "./model/served.ts";
 import { showRow, storedOf } from "./model/show.ts";
 import { listNeighbours, nodeOf } from "./neighbours.ts";
@@ -75,7 +75,7 @@ export async function applyChanges(
   if (growth > 0) requireQuota(domain.quotas, "RecordsPerDomain", domain.record_count, growth);
 
   const neighbours = await listNeighbours(tx, domain, effective);
-  if (!isChecked) requireNoConflict(domain, neighbours, effective, by.canSee);
+  if (!isChecked) await runResting(tx, requireNoConflict(domain, neighbours, effective, by.canSee));
 
   const visible = effective.some((change) => change.op !== "Update" || isVisible(change.row, change.record));
   const serial = visible ? nextSerial(domain.serial, by.now) : domain.serial;
@@ -118,7 +118,7 @@ export function createRecord(
   nameServers: readonly string[],
 ): Applied & { readonly row: table.RecordRow } {
   requireQuota(domain.quotas, "RecordsPerDomain", domain.record_count, 1);
-  requireNoConflict(domain, neighbours, [change], by.canSee);
+  runAtOnce(requireNoConflict(domain, neighbours, [change], by.canSee));
   const serial = nextSerial(domain.serial, by.now);
   const after = { ...domain, serial, version: domain.version + 1, record_count: domain.record_count + 1 };
   const row = { ...newRow(domain.id, change, serial, by.now), id: change.id };
@@ -150,16 +150,16 @@ function newRow(
   };
 }
 
-/** Throws the error of the conflicts that the changes would cause. */
-function requireNoConflict(
+/** Throws, with yields before, the error of the conflicts that the changes would cause. */
+function* requireNoConflict(
   domain: table.DomainRow,
   neighbours: readonly table.RecordRow[],
   requested: readonly RecordChange[],
   canSee: Author["canSee"],
-): void {
+): Generator<void, void> {
   const written = requested.filter((change) => change.op !== "Delete");
   const records = [...neighbours.map(storedOf), ...written.map((change) => change.record)];
-  const conflicts = checkZone(records, neighbours.length).map(({ index, code, other }) => {
+  const conflicts = (yield* findConflicts(records, neighbours.length)).map(({ index, code, other }) => {
     const change = written[index - neighbours.length] as Exclude<RecordChange, { op: "Delete" }>;
     const existing = other === null ? null : (records[other] as StoredRecord);
     const id = other === null ? undefined : neighbours[other]?.id;

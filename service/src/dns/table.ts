@@ -1,6 +1,6 @@
 /** SQL of domains and records; `changetable.ts` has that of their versions. Callers that change records of a domain hold `lockDomain`, so that changes are serialised. */
 import type { Selectable, Updateable } from "kysely";
-import { insertMany, lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import { insertMany, lock, prepare, type Reader, rest, type Tx } from "../store/db.ts";
 import type { DomainTable, RecordTable } from "../store/schema/dns.ts";
 
 export type DomainRow = Selectable<DomainTable>;
@@ -150,18 +150,15 @@ export const findRecord = prepare<{ id: number; project: number }>()((db, p) =>
     .where("domain.project_id", "=", p("project")),
 );
 
-/** Records of one domain by id. */
-export async function listByIds(db: Reader, domain: number, ids: readonly number[]): Promise<RecordRow[]> {
+/** Reads records of one domain by id, and rests after each query. */
+export async function listByIds(tx: Tx, domain: number, ids: readonly number[]): Promise<RecordRow[]> {
   const rows: RecordRow[] = [];
-  for (let from = 0; from < ids.length; from += maxKeys)
-    rows.push(
-      ...(await db
-        .selectFrom("record")
-        .selectAll()
-        .where("domain_id", "=", domain)
-        .where("id", "in", ids.slice(from, from + maxKeys))
-        .execute()),
-    );
+  for (let from = 0; from < ids.length; from += maxKeys) {
+    if (from > 0) await rest(tx);
+    const some = ids.slice(from, from + maxKeys);
+    const query = tx.selectFrom("record").selectAll().where("domain_id", "=", domain).where("id", "in", some);
+    for (const row of await query.execute()) rows.push(row);
+  }
   return rows;
 }
 

@@ -2,6 +2,7 @@
 import { formatDate } from "@brume/api/common.ts";
 import type { DnsRecord, Version } from "@brume/api/dns.ts";
 import { deflateInTurns, inflateText } from "../base/deflate.ts";
+import { createTurn } from "../base/turn.ts";
 import { countFitting } from "../http/list.ts";
 import { type Reader, rest, runResting, type Tx } from "../store/db.ts";
 import * as versions from "./changetable.ts";
@@ -99,12 +100,29 @@ export interface PastVersion extends Omit<versions.VersionRow, "changes"> {
 const pieceBytes = 100_000;
 const pieceRows = 100;
 
-/** Yields versions below serial `top`, the newest first. With `canSee`, hidden changes and versions without visible changes are left out. */
+/** Which versions are read, and how. */
+export interface VersionQuery {
+  /** Only versions below this serial. */
+  readonly top?: number | undefined;
+  /** Hidden changes, and versions without visible changes, are left out. */
+  readonly canSee?: ((record: PastRecord) => boolean) | undefined;
+  /** Called after each version: lets the event loop serve others. Default: in slices. A transaction rests instead. */
+  readonly pause?: () => Promise<void>;
+}
+
+/** Returns a pause of reads outside of transactions. */
+function pauseInTurns(): () => Promise<void> {
+  const turn = createTurn();
+  return async () => {
+    if (turn.isOver()) await turn.next();
+  };
+}
+
+/** Yields versions, the newest first. */
 export async function* readVersions(
   db: Reader,
   domain: number,
-  top = Number.MAX_SAFE_INTEGER,
-  canSee?: (record: PastRecord) => boolean,
+  { top = Number.MAX_SAFE_INTEGER, canSee, pause = pauseInTurns() }: VersionQuery = {},
 ): AsyncGenerator<PastVersion, void> {
   for (let before = top; ; ) {
     const sizes = await versions.listVersionSizes.all(db, { domain, before, limit: pieceRows });
@@ -115,6 +133,7 @@ export async function* readVersions(
       const all = readChanges(row.changes);
       const changes = canSee ? all.filter((change) => isVisible(change, canSee)) : all;
       if (changes.length > 0 || canSee === undefined) yield { ...row, changes };
+      await pause();
     }
   }
 }
@@ -122,16 +141,21 @@ export async function* readVersions(
 const isVisible = ({ before, after }: PastChange, canSee: (record: PastRecord) => boolean): boolean =>
   (before === null || canSee(before)) && (after === null || canSee(after));
 
-/** Returns the version that responses contain. */
-export function showVersion(row: PastVersion, domain: table.DomainRow): Version {
+/** Returns, with yields, the version that responses contain. */
+export function* showVersion(row: PastVersion, domain: table.DomainRow): Generator<void, Version> {
   const show = (record: PastRecord | null): DnsRecord | null =>
     record === null ? null : showRow({ ...record, domain_id: domain.id, serial: 0 }, domain, domain.serial);
+  const shown: Version["Changes"][number][] = [];
+  for (const { op, before, after } of row.changes) {
+    shown.push({ Op: op, Before: show(before), After: show(after) });
+    yield;
+  }
   return {
     Serial: row.serial,
     Date: formatDate(row.date),
     TokenID: row.token_id,
     RequestID: row.request_id,
-    Changes: row.changes.map(({ op, before, after }) => ({ Op: op, Before: show(before), After: show(after) })),
+    Changes: shown,
   };
 }
 
@@ -140,12 +164,12 @@ export function showVersion(row: PastVersion, domain: table.DomainRow): Version 
  * is no version with that serial.
  */
 export async function stateAt(
-  db: Reader,
+  tx: Tx,
   domain: number,
   serial: number,
 ): Promise<Map<number, PastRecord | null> | undefined> {
   const state = new Map<number, PastRecord | null>();
-  for await (const version of readVersions(db, domain)) {
+  for await (const version of readVersions(tx, domain, { pause: () => rest(tx) })) {
     if (version.serial === serial) return state;
     if (version.serial < serial) return undefined;
     for (const { before, after } of [...version.changes].reverse()) {

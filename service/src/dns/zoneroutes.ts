@@ -4,16 +4,17 @@ import type { FieldError } from "@brume/api/errors.ts";
 import { mergeQuotas, type Quotas, requireQuota } from "../account/model/rules.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import { createPieces } from "../base/pieces.ts";
+import { runInTurns } from "../base/turn.ts";
 import type { Caller, ChangeResult, Handlers, Request, ResourceChange } from "../http/handler.ts";
 import { defaultLimit, mostParts } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import { json } from "../http/reply.ts";
-import { flushJournals, type Reader, rest, runResting, type Tx } from "../store/db.ts";
+import { flushJournals, rest, runResting, type Tx } from "../store/db.ts";
 import { canSeeRecord, getDomain, requireFullDomainAccess, requireRecordAccess } from "./access.ts";
 import { applyChanges, showChange } from "./apply.ts";
 import * as versions from "./changetable.ts";
 import type { RecordChange } from "./model/change.ts";
-import { compareRecords, type Difference, findDifferences } from "./model/difference.ts";
+import { type Difference, findDifferences } from "./model/difference.ts";
 import { checkFields, ownerField, readRecord, type StoredRecord } from "./model/record.ts";
 import { describeConflict, findConflicts } from "./model/rules.ts";
 import { domainTag, storedOf } from "./model/show.ts";
@@ -21,7 +22,7 @@ import { readZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { listAll, listAround } from "./neighbours.ts";
 import { authorOf, awaitPublish, type DnsContext, hideNewIds, recordEvent } from "./recordroutes.ts";
 import * as table from "./table.ts";
-import { type PastRecord, readVersions, showVersion, stateAt } from "./version.ts";
+import { type PastRecord, type PastVersion, readVersions, showVersion, stateAt } from "./version.ts";
 
 type Names = "changeRecords" | "importZone" | "listVersions" | "restoreVersion";
 
@@ -240,10 +241,11 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
             fieldError("/Serial", "unknown_reference", `Domain ${domain.id} has no version with serial ${Serial}.`),
           ]);
         const present = await table.listByIds(tx, domain.id, [...state.keys()]);
+        await rest(tx);
         const wanted = [...state.values()]
           .filter((row) => row !== null)
           .map((row) => ({ record: storedOf(row), labels: row.labels }));
-        const differences = compareRecords(present, wanted);
+        const differences = await runResting(tx, findDifferences(present, wanted));
         return apply(request, tx, domain, changesOf(differences, { at: "", pointer: "/Serial" }));
       },
     },
@@ -253,23 +255,33 @@ export function zoneRoutes(context: DnsContext): Handlers<Names> {
         const limit = query.limit ?? (query.cursor === undefined ? Infinity : defaultLimit);
         const before = query.cursor === undefined ? undefined : decodeCursor(query.cursor).id;
         const canSee = visibilityOf(caller);
-        const items: Version[] = [];
+        const items: PastVersion[] = [];
         let parts = 0;
         let next: string | null = null;
-        for await (const version of readVersions(db, domain.id, before, canSee)) {
+        let visible = 0;
+        // Only a restricted token reads the versions of other pages too: it must not count the hidden ones.
+        const top = canSee === undefined ? before : undefined;
+        for await (const version of readVersions(db, domain.id, { top, canSee })) {
+          visible += 1;
+          if (next !== null || version.serial >= (before ?? Infinity)) continue;
           const last = items.at(-1);
           // Each change contains a record before and after.
           parts += 2 * version.changes.length;
-          if (last !== undefined && (items.length === limit || parts > mostParts)) {
-            next = encodeCursor({ id: last.Serial });
-            break;
+          if (last === undefined || (items.length < limit && parts <= mostParts)) items.push(version);
+          else {
+            next = encodeCursor({ id: last.serial });
+            if (canSee === undefined) break;
           }
-          items.push(showVersion(version, domain));
         }
-        return { items, total: await countVisible(db, domain.id, canSee), next };
+        const total = canSee === undefined ? await versions.countVersions(db, domain.id) : visible;
+        return { items: showVersions(items, domain), total, next };
       },
     },
   };
+}
+
+async function* showVersions(items: readonly PastVersion[], domain: table.DomainRow): AsyncGenerator<Version> {
+  for (const version of items) yield await runInTurns(showVersion(version, domain));
 }
 
 type Visibility = (record: PastRecord) => boolean;
@@ -277,11 +289,3 @@ type Visibility = (record: PastRecord) => boolean;
 /** Returns the filter of a restricted token; undefined for others. */
 const visibilityOf = (caller: Caller): Visibility | undefined =>
   caller.restriction === null ? undefined : (record) => canSeeRecord(caller, record);
-
-/** Counts the visible versions. For a restricted token all versions must be read. */
-async function countVisible(db: Reader, domain: number, canSee: Visibility | undefined): Promise<number> {
-  if (canSee === undefined) return versions.countVersions(db, domain);
-  let count = 0;
-  for await (const _ of readVersions(db, domain, undefined, canSee)) count++;
-  return count;
-}

@@ -1,6 +1,5 @@
 /** Computes the changes that turn one list of records into another. Records are identified by type, owner and value. */
 
-import { runAtOnce } from "../../base/turn.ts";
 import type { RecordRow } from "../table.ts";
 import { recordKey, type StoredRecord } from "./record.ts";
 
@@ -26,10 +25,6 @@ export type Difference =
 /** Returns whether TTL, or letter case of a name, differ. */
 const differs = (row: RecordRow, { owner, ttl, value }: StoredRecord): boolean =>
   row.ttl !== ttl || row.owner !== owner || row.value !== value;
-
-/** Returns the same as `findDifferences`, at once. */
-export const compareRecords = (...input: Parameters<typeof findDifferences>): Difference[] =>
-  runAtOnce(findDifferences(...input));
 
 /** Records between two yields. */
 const recordsTogether = 200;
