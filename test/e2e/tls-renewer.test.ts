@@ -1,6 +1,7 @@
 /** The renewer of the API's certificate with a simulated clock and authority: when it orders, what it stores, and what a crash leaves. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,6 +31,10 @@ let hosted = true;
 let reports: string[] = [];
 let storesReports = true;
 let records: string[] = [];
+/** What creating a challenge waits for. */
+let presenting: (signal: AbortSignal) => Promise<void> = async () => {};
+/** Whether an order ends at its signal while its challenges are created. */
+let endsAtSignal = false;
 let renewer: Renewer | null = null;
 
 const authority: Authority = {
@@ -39,7 +44,9 @@ const authority: Authority = {
   async order({ method, accountKey }, present, signal) {
     orders.push({ method, at: now });
     accounts.push(accountKey);
-    await present([{ method, name: "cloud.example.com", token: "t", value: "v" }]);
+    const presented = present([{ method, name: "cloud.example.com", token: "t", value: "v" }]);
+    if (endsAtSignal) await Promise.race([presented, once(signal, "abort")]);
+    else await presented;
     const outcome = outcomes.shift() ?? "no outcome";
     if (outcome === "hang")
       return new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("stopped"))));
@@ -62,7 +69,10 @@ async function open(tokens: Map<string, string> | null = null, names = wanted.na
     tokens,
     records: {
       isHosted: async () => hosted,
-      present: async (challenges: readonly Challenge[]) => void records.push(...challenges.map(({ value }) => value)),
+      async present(challenges: readonly Challenge[], signal) {
+        await presenting(signal);
+        records.push(...challenges.map(({ value }) => value));
+      },
       remove: async () => void records.splice(0),
     },
     async report(type) {
@@ -213,6 +223,26 @@ test("a service that ends during an order leaves no challenge, and waits before 
   now += minute;
   await until(() => renewer?.served.pair() === pairs[0]);
   assert.deepEqual(records, []);
+});
+
+test("a challenge that is still being created when its order ends is removed too", async () => {
+  outcomes = ["unused"];
+  presenting = async (signal) => {
+    await once(signal, "abort");
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+    records.push("late");
+  };
+  endsAtSignal = true;
+  try {
+    await open();
+    await until(() => orders.length === 1);
+    await close();
+    for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(records, []);
+  } finally {
+    presenting = async () => {};
+    endsAtSignal = false;
+  }
 });
 
 test("a damaged file is no certificate, and the account key is kept", async () => {

@@ -19,8 +19,11 @@ import * as table from "./table.ts";
 export interface ChallengeRecords {
   /** Returns whether a domain of this service contains the name. */
   isHosted(name: string): Promise<boolean>;
-  /** Creates the TXT records, and resolves when this name server and its secondaries serve them, the latter for at most `secondaryTime`. */
-  present(challenges: readonly { readonly name: string; readonly value: string }[]): Promise<void>;
+  /**
+   * Creates the TXT records, and resolves when this name server and its secondaries serve them, the latter for at most `secondaryTime`. After
+   * the signal it creates no further record and rejects.
+   */
+  present(challenges: readonly { readonly name: string; readonly value: string }[], signal: AbortSignal): Promise<void>;
   /** Deletes all challenges of these names, also of an earlier run of the service. */
   remove(names: readonly string[]): Promise<void>;
 }
@@ -94,22 +97,28 @@ export function createChallengeRecords(options: ChallengeOptions): ChallengeReco
     return applied;
   }
 
-  /** Resolves when each secondary that responds has confirmed the serial, or after `secondaryTime`. */
-  async function awaitSecondaries({ ascii, serial }: table.DomainRow): Promise<void> {
+  /**
+   * Resolves when each secondary that responds has confirmed the serials, by zone, or after `secondaryTime`. One that is not behind has
+   * confirmed all zones that it gets: a limited key allows it only some.
+   */
+  async function awaitSecondaries(wanted: ReadonlyMap<string, number>, signal: AbortSignal): Promise<void> {
     for (let waited = 0; waited < secondaryTime; waited += secondaryPause) {
       const { secondaries } = await nameserver.observe();
       const isLate = secondaries.some(
-        ({ reachable, serials }) => reachable !== false && (serials.get(ascii) ?? 0) < serial,
+        ({ reachable, behind, serials }) =>
+          reachable !== false && behind > 0 && [...wanted].some(([zone, serial]) => (serials.get(zone) ?? 0) < serial),
       );
       if (!isLate) return;
-      await sleep(secondaryPause);
+      await sleep(secondaryPause, undefined, { signal });
     }
   }
 
   return {
     isHosted: async (name) => (await findDomain(store.read, name)) !== undefined,
-    async present(challenges) {
+    async present(challenges, signal) {
+      const wanted = new Map<string, number>();
       for (const { name, value } of challenges) {
+        signal.throwIfAborted();
         const domain = await findDomain(store.read, name);
         if (domain === undefined) throw new Error(`No domain of this service contains ${name}.`);
         const applied = await change(domain.id, async (_tx, row) => [
@@ -117,8 +126,9 @@ export function createChallengeRecords(options: ChallengeOptions): ChallengeReco
         ]);
         if (applied === null || zones.served(domain.ascii) < applied.domain.serial)
           throw new Error(`The name server does not serve the challenge in ${domain.ascii} yet.`);
-        await awaitSecondaries(applied.domain);
+        wanted.set(domain.ascii, applied.domain.serial);
       }
+      await awaitSecondaries(wanted, signal);
     },
     async remove(names) {
       for (const name of new Set(names)) {

@@ -27,7 +27,7 @@ export interface RenewerParts {
   /** Records in domains of this service. */
   readonly records: {
     isHosted(name: string): Promise<boolean>;
-    present(challenges: readonly Challenge[]): Promise<void>;
+    present(challenges: readonly Challenge[], signal: AbortSignal): Promise<void>;
     remove(names: readonly string[]): Promise<void>;
   };
   /** Files of the plain HTTP server by token; null: there is none. */
@@ -129,6 +129,7 @@ export async function openRenewer(options: RenewerOptions): Promise<Renewer> {
     const proven = wanted.names.map(plain);
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(orderTime)]);
     const used: string[] = [];
+    let presenting: Promise<void> = Promise.resolve();
     const clean = async (): Promise<void> => {
       for (const token of used) tokens?.delete(token);
       await records.remove([...proven, ...left]);
@@ -139,7 +140,10 @@ export async function openRenewer(options: RenewerOptions): Promise<Renewer> {
       return await authority.order(
         { ...wanted, method, accountKey: await accountKey() },
         async (challenges) => {
-          if (method === "dns-01") return records.present(challenges);
+          if (method === "dns-01") {
+            presenting = records.present(challenges, signal);
+            return presenting;
+          }
           for (const { token, value } of challenges) {
             tokens?.set(token, value);
             used.push(token);
@@ -148,6 +152,8 @@ export async function openRenewer(options: RenewerOptions): Promise<Renewer> {
         signal,
       );
     } finally {
+      // After the signal the order ends first; a record that is created meanwhile is removed too.
+      await presenting.catch(() => {});
       await clean().catch((error: unknown) => log("warn", "Challenges of a certificate were not removed.", { error }));
     }
   }
