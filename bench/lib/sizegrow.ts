@@ -1,4 +1,5 @@
 /** Measures how long an installation needs to create many objects from nothing through the API, per object, compared with a twentieth of them. */
+import type { Client } from "@brume/api/client.ts";
 import { startBrume } from "./brume.ts";
 import { processorTime } from "./process.ts";
 import { settings } from "./sizefill.ts";
@@ -16,6 +17,11 @@ const part = 20;
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const quotas = { Servers: 1_000_000, CPU: 1_000_000, RAM: 1_000_000_000, HDD: 1_000_000, PublicNetworks: 1_000_000 };
+
+async function createNetwork(client: Client, Name: string): Promise<void> {
+  const { State, Error: cause } = await client.createPublicNetwork({ body: { Name } }, { wait: 60 });
+  if (State !== "Active") throw new Error(`a network is ${State}: ${JSON.stringify(cause)}`);
+}
 
 /** Creates an installation with so many objects, waits until all are Active, and returns its processor time for each. `url`: PostgreSQL. */
 async function costOf(kind: "servers" | "networks", count: number, url: string | null): Promise<number> {
@@ -36,11 +42,7 @@ async function costOf(kind: "servers" | "networks", count: number, url: string |
       for (let made = 0; made < count; made += together)
         await Promise.all(
           Array.from({ length: Math.min(together, count - made) }, (_, index) =>
-            client
-              .createPublicNetwork({ body: { Name: `n${made + index}` } }, { wait: 60 })
-              .then(({ State, Error: cause }) => {
-                if (State !== "Active") throw new Error(`a network is ${State}: ${JSON.stringify(cause)}`);
-              }),
+            createNetwork(client, `n${made + index}`),
           ),
         );
     return (processorTime(program.child.pid) - before) / count;
