@@ -107,7 +107,11 @@ export function createData(firstReads: FirstReads): Data {
       if (stream !== null) return;
       stream = startStream({ after, readNewest: () => readNewest(client), onEvents, onGap, onSignedOut });
       const { connection: of } = stream;
-      of.subscribe(() => connection.set(of.get()));
+      of.subscribe(() => {
+        connection.set(of.get());
+        // What ended the connection may have ended reads too.
+        if (of.get() === "open") updates.readFailedAgain();
+      });
     },
     stop,
     retry: () => stream?.retry(),

@@ -36,7 +36,17 @@ function show(queries: QueryClient, queryKey: readonly unknown[]) {
     assert.ok(read, "nothing is being read");
     read.resolve(data);
   };
-  return { answer, shows, isRead, stop, reads };
+  const fail = async (): Promise<void> => {
+    const read = reads.shift();
+    assert.ok(read, "nothing is being read");
+    read.reject(new Error("no answer"));
+    await waitUntil(
+      "an error",
+      () => queries.getQueryState(queryKey)?.status,
+      (status) => status === "error",
+    );
+  };
+  return { answer, fail, shows, isRead, stop, reads };
 }
 
 test("an event that arrives during the first read of an object is newer than the response", async () => {
@@ -118,4 +128,41 @@ test("a list that always changes is read again after a longer pause, once", (con
   context.mock.timers.tick(10_000);
   assert.equal(read.mock.callCount(), 1);
   queries.clear();
+});
+
+test("a list whose read failed is read again with the next event, or when the connection opens", async () => {
+  const queries = new QueryClient();
+  const updates = createCacheUpdates(queries);
+  const list = show(queries, ["server", "list"]);
+  await list.isRead();
+  list.answer([{ ID: 1, State: "New" }]);
+  await list.shows([{ ID: 1, State: "New" }]);
+  updates.apply([event(5, "server.created", 2, { ID: 2 })]);
+  await list.isRead();
+  await list.fail();
+  updates.apply([event(6, "server.changed", 1, { ID: 1, State: "Active" })]);
+  await list.isRead();
+  await list.fail();
+  updates.readFailedAgain();
+  await list.isRead();
+  list.answer([{ ID: 1, State: "Active" }, { ID: 2 }]);
+  await list.shows([{ ID: 1, State: "Active" }, { ID: 2 }]);
+  assert.equal(list.reads.length, 0);
+  list.stop();
+});
+
+test("events of other objects do not make a list current that no page shows and that an object is missing in", async () => {
+  const queries = new QueryClient();
+  const updates = createCacheUpdates(queries);
+  const list = show(queries, ["server", "list"]);
+  await list.isRead();
+  list.answer([{ ID: 1, State: "New" }]);
+  await list.shows([{ ID: 1, State: "New" }]);
+  list.stop();
+  updates.apply([event(5, "server.created", 2, { ID: 2 })]);
+  const isStale = (): boolean => queries.getQueryState(["server", "list"])?.isInvalidated === true;
+  await waitUntil("the list is stale", isStale, (found) => found);
+  updates.apply([event(6, "server.changed", 1, { ID: 1, State: "Active" })]);
+  assert.deepEqual(queries.getQueryData(["server", "list"]), [{ ID: 1, State: "Active" }]);
+  assert.ok(isStale());
 });

@@ -3,7 +3,7 @@
  * object: so events of what is being read are written into the cache again when the read has ended.
  */
 import type { Event } from "@brume/api/event.ts";
-import type { QueryClient, QueryKey } from "@tanstack/react-query";
+import type { Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import { applyEvents, concerns, patchQuery } from "./patch.ts";
 
 export interface CacheUpdates {
@@ -15,9 +15,14 @@ export interface CacheUpdates {
   readLater(key: QueryKey): void;
   /** Reads everything that a page shows again. */
   readAllAgain(): void;
+  /** Reads what a page shows again if its last read failed. */
+  readFailedAgain(): void;
   /** Forgets what is to be read again. */
   clear(): void;
 }
+
+/** Returns whether the last read failed. A change may be missing in what an earlier one has read. */
+const hasFailed = ({ state }: Query): boolean => state.status === "error" && state.fetchStatus === "idle";
 
 /** What arrived while a query was read. */
 interface Missed {
@@ -88,11 +93,17 @@ export function createCacheUpdates(queries: QueryClient): CacheUpdates {
         const found = events.filter((event) => concerns(query.queryKey, event));
         if (found.length > 0) missedBy(query).events.push(...found);
       }
+      // The events end the error of a query, so it must be found before.
+      for (const { queryKey } of cache.findAll({ predicate: hasFailed }))
+        if (events.some((event) => concerns(queryKey, event))) readAgain(queryKey);
       for (const key of applyEvents(queries, events)) readAgain(key);
     },
     readAgain,
     readLater,
     readAllAgain: () => invalidate(),
+    readFailedAgain() {
+      for (const { queryKey } of cache.findAll({ predicate: hasFailed })) readAgain(queryKey);
+    },
     clear() {
       clearTimeout(timer);
       for (const each of later.values()) clearTimeout(each);

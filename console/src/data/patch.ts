@@ -81,13 +81,23 @@ export function concerns([kind, form, id]: QueryKey, { Resource, ResourceID, Par
   return form === "list" && (!nested.has(Resource) || id === undefined || id === ParentID);
 }
 
+/**
+ * Writes into one query what it shows. What must be read again, as its read failed or no page shows it, stays so: the event contains
+ * only one object of it.
+ */
+function write<T>(queries: QueryClient, key: QueryKey, change: (before: T) => T): void {
+  const isStale = queries.getQueryState(key)?.isInvalidated === true;
+  queries.setQueryData<T>(key, (before) => before && change(before));
+  if (isStale) void queries.invalidateQueries({ queryKey: key, exact: true, refetchType: "none" });
+}
+
 /** Writes events, which `concerns` has selected, into one query. */
 export function patchQuery(queries: QueryClient, key: QueryKey, events: readonly Event[]): void {
   const changes = new Map(collapse(events).map((event) => [event.ResourceID, rowOf(event)]));
-  if (key[1] === "list") queries.setQueryData<readonly Row[]>(key, (rows) => rows && patchList(rows, changes));
+  if (key[1] === "list") write<readonly Row[]>(queries, key, (rows) => patchList(rows, changes));
   // A deleted object was reset with its event.
   for (const row of key[1] === "one" ? changes.values() : [])
-    if (row !== null) queries.setQueryData<Row>(key, (before) => before && merge(before, row));
+    if (row !== null) write<Row>(queries, key, (before) => merge(before, row));
 }
 
 /** Returns the object after the event; null: the project does not have it any more, as it was deleted or withdrawn. */
@@ -105,7 +115,7 @@ export function applyEvents(queries: QueryClient, events: readonly Event[]): Que
     const one = [Resource, "one", ResourceID];
     // A page that shows the object reads it again, and shows that it does not exist.
     if (row === null) void queries.resetQueries({ queryKey: one });
-    else queries.setQueryData<Row>(one, (before) => before && merge(before, row));
+    else write<Row>(queries, one, (before) => merge(before, row));
     const key = nested.has(Resource) && ParentID !== null ? [Resource, "list", ParentID] : [Resource, "list"];
     const name = key.join();
     const group = groups.get(name) ?? { key, changes: new Map<number, Row | null>() };
@@ -114,6 +124,7 @@ export function applyEvents(queries: QueryClient, events: readonly Event[]): Que
     if (Type.endsWith(".created") && !groups.has(`${name}!`)) stale.push(key);
   }
   for (const { key, changes } of groups.values())
-    queries.setQueriesData<readonly Row[]>({ queryKey: key }, (rows) => rows && patchList(rows, changes));
+    for (const { queryKey } of queries.getQueryCache().findAll({ queryKey: key }))
+      write<readonly Row[]>(queries, queryKey, (rows) => patchList(rows, changes));
   return stale;
 }
