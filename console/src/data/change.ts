@@ -1,6 +1,6 @@
 /** Changes: run one, report how it ended, and show its errors. */
 import { useMutation } from "@tanstack/react-query";
-import { useCallback, useRef } from "react";
+import { useCallback, useEffect, useRef } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { useToast } from "../ui/toast.tsx";
 import { errorText } from "./errortext.ts";
@@ -13,6 +13,8 @@ interface ChangeOptions<Input, Answer> {
   readonly undo?: ((answer: Answer, input: Input) => (() => Promise<unknown>) | undefined) | undefined;
   /** The form shows the error itself. */
   readonly isQuiet?: boolean;
+  /** What the form would send. After a change of it, the error of the last try is about something else and ends. */
+  readonly request?: unknown;
 }
 
 /** Returns a function that runs the change and rejects with its error, whether it runs, and the last error. */
@@ -42,11 +44,16 @@ export function useChange<Input, Answer>(
       if (start.options.isQuiet !== true) report(failure);
     },
   });
+  const request = JSON.stringify(options.request);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the request
+  useEffect(() => {
+    if (request !== undefined) reset();
+  }, [request, reset]);
   // What the page knew when the change began: an event may change the object before the response, and undo needs the state before.
   const latest = useRef({ run, options });
   latest.current = { run, options };
   const begin = useCallback((input: Input) => mutateAsync({ input, start: latest.current }), [mutateAsync]);
-  return { run: begin, isBusy: isPending, error, reset };
+  return { run: begin, isBusy: isPending, error };
 }
 
 interface Started<Input, Answer> {

@@ -25,6 +25,28 @@ export function errorText(error: unknown, t: Texts): ErrorText {
   return { title: t.errors.broken, cause: String(error), remedy: t.errors.brokenRemedy, requestId: "" };
 }
 
+/** The errors of a form, which its fields take when they are rendered. */
+interface PlacedErrors {
+  /** Returns the error at a pointer, or of an element below it. */
+  at(pointer: string): string | undefined;
+  /** Returns whether a field has taken each error. */
+  areTaken(): boolean;
+}
+
+/** Places the errors of fields. What no field takes, the form must show itself. */
+export function placeErrors(error: unknown): PlacedErrors {
+  const errors = Object.entries(errorsOf(error));
+  const taken = new Set<string>();
+  return {
+    at(pointer) {
+      const found = errors.find(([at]) => at === pointer || at.startsWith(`${pointer}/`));
+      if (found !== undefined) taken.add(found[0]);
+      return found?.[1];
+    },
+    areTaken: () => errors.length > 0 && errors.every(([pointer]) => taken.has(pointer)),
+  };
+}
+
 /** Returns the errors of fields by pointer: `/Name`, `/Labels/a`. */
 export function errorsOf(error: unknown): Readonly<Record<string, string>> {
   if (!(error instanceof ApiError)) return {};

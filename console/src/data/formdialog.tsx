@@ -3,7 +3,7 @@
  * curl and TypeScript.
  */
 import { ApiError, type ChangeOptions } from "@brume/api/client.ts";
-import { type ReactNode, type SubmitEvent, useEffect } from "react";
+import type { ReactNode, SubmitEvent } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
@@ -11,7 +11,7 @@ import { ErrorBox } from "../ui/feedback.tsx";
 import { useChange } from "./change.ts";
 import { useDryRun } from "./dryrun.ts";
 import type { Request } from "./equivalent.ts";
-import { errorsOf, errorText } from "./errortext.ts";
+import { errorText, placeErrors } from "./errortext.ts";
 import { RequestPanel } from "./requestpanel.tsx";
 
 interface FormDialogProps<Answer> {
@@ -47,23 +47,13 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
     undo,
     onDone: onDone ?? onClose,
     isQuiet: true,
+    request,
   });
   const input = isComplete ? request : null;
   const check = useDryRun(input, (_, signal) => send({ dryRun: true, signal }));
   const error = change.error ?? check.error;
-  const { reset } = change;
-  const text = JSON.stringify(request);
-  // An error of the last try is about what was typed then.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the request
-  useEffect(() => reset(), [text, reset]);
-  const errors = Object.entries(errorsOf(error));
-  const asked = new Set<string>();
-  const fields = children((pointer) => {
-    const found = errors.find(([at]) => at === pointer || at.startsWith(`${pointer}/`));
-    if (found !== undefined) asked.add(found[0]);
-    return found?.[1];
-  });
-  const isAtFields = errors.length > 0 && errors.every(([pointer]) => asked.has(pointer));
+  const errors = placeErrors(error);
+  const fields = children(errors.at);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     change.run(undefined).catch(() => undefined);
@@ -74,7 +64,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
         <DialogHead title={title} onClose={onClose} />
         {about !== undefined && <p className="muted">{about}</p>}
         {fields}
-        {error !== null && !isAtFields && <ErrorBox text={errorText(error, t)} />}
+        {error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
         {error instanceof ApiError && remedy?.(error.code)}
         {isComplete && <RequestPanel request={request} />}
         <div className="line end">

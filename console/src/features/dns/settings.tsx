@@ -6,13 +6,14 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorsOf } from "../../data/errortext.ts";
+import { errorText, placeErrors } from "../../data/errortext.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
 import { useTouched } from "../../data/touched.ts";
 import { hasFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
+import { ErrorBox } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
 
 export function DomainSettings({ domain }: { domain: Domain }) {
@@ -34,8 +35,10 @@ export function DomainSettings({ domain }: { domain: Domain }) {
         write: (options) => client.updateDomain({ path, body: { Labels: before } }, options),
       }),
     isQuiet: true,
+    request: body,
   });
-  const errors = Object.entries(errorsOf(error ?? check.error));
+  const shown = error ?? check.error;
+  const errors = placeErrors(shown);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     run(undefined).catch(() => undefined);
@@ -47,9 +50,10 @@ export function DomainSettings({ domain }: { domain: Domain }) {
           <LabelsField
             name={t.common.labels}
             value={form.Labels}
-            error={errors[0]?.[1]}
+            error={errors.at("/Labels")}
             onChange={(value) => set({ Labels: (value ?? {}) as Domain["Labels"] })}
           />
+          {shown !== null && !errors.areTaken() && <ErrorBox text={errorText(shown, t)} />}
           {hasChanged && <RequestPanel request={{ operation: "updateDomain", path, body }} isFolded />}
           <div className="line">
             <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>

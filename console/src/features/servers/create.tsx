@@ -11,10 +11,11 @@ import { AddKey } from "../../data/addkey.tsx";
 import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorsOf, errorText } from "../../data/errortext.ts";
+import { errorText, placeErrors } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { OtherFields } from "../../data/schemafields.tsx";
+import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
@@ -53,9 +54,9 @@ export function ServerCreate() {
   const queries = queriesOf(client);
   const mayNetworks = useMay("network:read");
   const images = useQuery(queries.images());
-  const keys = useQuery(queries.sshKeys()).data ?? [];
-  const publicNetworks = useQuery({ ...queries.publicNetworks(), enabled: mayNetworks }).data ?? [];
-  const networks = useQuery({ ...queries.networks(), enabled: mayNetworks }).data ?? [];
+  const keys = useQuery(queries.sshKeys());
+  const publicNetworks = useQuery({ ...queries.publicNetworks(), enabled: mayNetworks });
+  const networks = useQuery({ ...queries.networks(), enabled: mayNetworks });
   const capacity = useQuery(queries.locations()).data?.[0]?.Capacity;
   const [form, setForm] = useState<Partial<CreateServerInput>>({ Name: "", ...sizeOf(sizes[0]) });
   const [isCustom, setCustom] = useState(false);
@@ -67,6 +68,11 @@ export function ServerCreate() {
   const body = useMemo(() => withoutEmpty(form), [form]);
   const group = { ...body, Count: count };
   const shownName = body.Name || exampleName;
+
+  // A key that was deleted after it was selected stays in the request until the user removes it.
+  const known = keys.data ?? [];
+  const gone = (form.SshKeys ?? []).filter((id) => !known.some(({ ID }) => ID === id));
+  const shownKeys = [...known, ...gone.map((ID) => ({ ID, Title: String(ID), Fingerprint: "" }))];
 
   const all = images.data ?? [];
   const usable = all.filter(({ Type, State }) => Type !== "Backup" && State !== "Failed");
@@ -97,11 +103,10 @@ export function ServerCreate() {
       );
     },
     isQuiet: true,
+    request: group,
   });
   const error = create.error ?? check.error;
-  const errors = errorsOf(error);
-  // A size that is no own one has no field.
-  const isFieldError = Object.keys(errors).some((pointer) => isCustom || !/^\/(CPU|RAM|HDD)$/.test(pointer));
+  const errors = placeErrors(error);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     create.run(undefined).catch(() => undefined);
@@ -119,7 +124,7 @@ export function ServerCreate() {
                 <TextField
                   label={t.common.name}
                   hint={t.create.nameHint}
-                  error={errors["/Name"]}
+                  error={errors.at("/Name")}
                   required
                   autoFocus
                   maxLength={64}
@@ -130,7 +135,7 @@ export function ServerCreate() {
                 <TextField
                   label={t.create.count}
                   hint={isGroup ? t.create.countAbout : undefined}
-                  error={errors["/Count"]}
+                  error={errors.at("/Count")}
                   type="number"
                   min={1}
                   max={mostMembers}
@@ -199,7 +204,7 @@ export function ServerCreate() {
                         label={label}
                         unit={unit}
                         type="number"
-                        error={errors[`/${name}`]}
+                        error={errors.at(`/${name}`)}
                         value={form[name] ?? ""}
                         onChange={(event) => set({ [name]: event.target.valueAsNumber })}
                       />
@@ -223,12 +228,12 @@ export function ServerCreate() {
                   onChange={() => set({ NetworkID: undefined })}
                 />
                 {[
-                  ...publicNetworks.map(({ Id, Name, CIDR }) => ({
+                  ...(publicNetworks.data ?? []).map(({ Id, Name, CIDR }) => ({
                     id: Id,
                     name: Name,
                     about: t.create.publicNetwork(CIDR),
                   })),
-                  ...networks.map(({ ID, Name, CIDR }) => ({
+                  ...(networks.data ?? []).map(({ ID, Name, CIDR }) => ({
                     id: ID,
                     name: Name,
                     about: t.create.privateNetwork(CIDR),
@@ -244,6 +249,7 @@ export function ServerCreate() {
                   />
                 ))}
               </fieldset>
+              <Unread of={[publicNetworks, networks]} />
             </Panel>
             <Panel
               title={t.create.keys}
@@ -253,15 +259,14 @@ export function ServerCreate() {
                 </Button>
               }
             >
-              {keys.length === 0 ? (
-                <p className="muted">{t.create.noKeys}</p>
-              ) : (
+              <Unread of={[keys]} />
+              {shownKeys.length > 0 ? (
                 <div className="stack tight">
-                  {keys.map(({ ID, Title, Fingerprint }) => (
+                  {shownKeys.map(({ ID, Title, Fingerprint }) => (
                     <Check
                       key={ID}
                       label={Title}
-                      hint={<code>{Fingerprint}</code>}
+                      hint={Fingerprint === "" ? undefined : <code>{Fingerprint}</code>}
                       checked={form.SshKeys?.includes(ID) === true}
                       onChange={(event) => {
                         const others = (form.SshKeys ?? []).filter((key) => key !== ID);
@@ -270,6 +275,8 @@ export function ServerCreate() {
                     />
                   ))}
                 </div>
+              ) : (
+                keys.isSuccess && <p className="muted">{t.create.noKeys}</p>
               )}
             </Panel>
             <Panel
@@ -283,21 +290,15 @@ export function ServerCreate() {
               <AreaField
                 label={t.create.userData}
                 hint={t.create.userDataHint}
-                error={errors["/UserData"]}
+                error={errors.at("/UserData")}
                 value={form.UserData ?? ""}
                 onChange={(event) => set({ UserData: event.target.value })}
               />
             </Panel>
-            <OtherFields
-              operation="createServer"
-              placed={placed}
-              value={form}
-              error={(pointer) => errors[pointer]}
-              onChange={set}
-            />
+            <OtherFields operation="createServer" placed={placed} value={form} error={errors.at} onChange={set} />
           </div>
           <aside className="stack">
-            {error !== null && !isFieldError && <ErrorBox text={errorText(error, t)} />}
+            {error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
             <Button type="submit" kind="primary" isBusy={create.isBusy} disabled={body.Name === ""}>
               {t.create.action}
             </Button>

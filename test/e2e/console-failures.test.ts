@@ -1,0 +1,40 @@
+/** Stories of the console about what fails: it is shown where one looks for it, and nothing of another client is lost. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Route } from "playwright-core";
+import { describeConsole, followLink } from "../support/consolefixture.ts";
+
+const refuse = (route: Route): Promise<void> => route.abort("connectionrefused");
+
+describeConsole("failures in the console", {}, (fixture) => {
+  const { story } = fixture;
+
+  test("an error without a field in sight is shown: of a deleted key, of folded labels, of a request that fails", async () => {
+    const { client, token } = fixture.brume;
+    const blob = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 9)]).toString("base64");
+    const key = await client.createSshKey({ body: { Title: "spare", PublicKey: `ssh-ed25519 ${blob}` } });
+    await story(token, async (page) => {
+      await page.goto("/console/servers/create");
+      await page.getByLabel("Name", { exact: true }).fill("unplaced");
+      await page.getByRole("checkbox", { name: "spare" }).check();
+      await page.getByText("The request is valid.").waitFor();
+      await client.deleteSshKey({ path: { id: key.ID } });
+      await page.getByRole("checkbox", { name: "spare" }).waitFor({ state: "detached" });
+      await page.getByLabel("Name", { exact: true }).fill("unplaced-2");
+      await page.getByRole("alert").getByText(`SSH key ${key.ID} does not exist`, { exact: false }).waitFor();
+      await page.getByRole("checkbox", { name: String(key.ID), exact: true }).click();
+      await page.getByText("The request is valid.").waitFor();
+      await page.getByText("Advanced").click();
+      await page.getByLabel("Labels").fill("-x=1");
+      await page.getByRole("alert").getByText("Labels", { exact: false }).waitFor();
+      const { domain } = fixture.scene;
+      await page.route(`**/dns/${domain}`, (route) =>
+        route.request().method() === "PUT" ? refuse(route) : route.continue(),
+      );
+      await followLink(page, `/console/dns/${domain}?tab=settings`);
+      await page.getByLabel("Labels").fill("stage=test");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("alert").waitFor();
+    });
+  });
+});
