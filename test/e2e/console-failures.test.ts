@@ -37,4 +37,28 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.getByRole("alert").waitFor();
     });
   });
+
+  test("a token is copied from its dialog without TLS, and a copy that fails is reported", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.addInitScript('Object.defineProperty(Navigator.prototype, "clipboard", { value: undefined })');
+      await page.goto("/console/access?tab=tokens");
+      await page.getByRole("button", { name: "Create token" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Name", { exact: true }).fill("copied");
+      await dialog.getByRole("button", { name: "Create token" }).click();
+      const secret = dialog.locator("pre").filter({ hasText: /^[0-9a-f]{64}$/ });
+      const value = await secret.textContent();
+      const copy = dialog.getByRole("button", { name: /^Copy/ });
+      await copy.click();
+      await dialog.getByRole("button", { name: /^Copied/ }).waitFor();
+      await copy.waitFor();
+      await page.evaluate("document.execCommand = () => false");
+      await copy.click();
+      await dialog.getByRole("button", { name: /^Not copied/ }).waitFor();
+      await dialog.getByRole("button", { name: "Close" }).last().click();
+      await page.getByRole("button", { name: "Create token" }).click();
+      await dialog.getByLabel("Name", { exact: true }).press("Control+v");
+      assert.equal(await dialog.getByLabel("Name", { exact: true }).inputValue(), value);
+    });
+  });
 });

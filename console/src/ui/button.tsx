@@ -34,34 +34,47 @@ export function Button({ kind, icon, size, isBusy = false, children, className, 
 /** A button that copies `text`. `label`: what is copied, for screen readers. */
 export function Copy({ text, label }: { text: string; label: string }) {
   const t = useTexts();
-  const [isDone, setDone] = useState(false);
+  const [ended, setEnded] = useState<"check" | "error" | null>(null);
   useEffect(() => {
-    if (!isDone) return undefined;
-    const timer = setTimeout(() => setDone(false), 1500);
+    if (ended === null) return undefined;
+    const timer = setTimeout(() => setEnded(null), 1500);
     return () => clearTimeout(timer);
-  }, [isDone]);
+  }, [ended]);
+  const name = ended === null ? t.common.copy : ended === "check" ? t.common.copied : t.common.notCopied;
   return (
     <button
       type="button"
       className="button quiet small square copy"
-      title={t.common.copy}
-      aria-label={`${t.common.copy}: ${label}`}
-      onClick={() => void copyText(text).then(() => setDone(true))}
+      title={name}
+      aria-label={`${name}: ${label}`}
+      onClick={({ currentTarget }) =>
+        void copyText(text, currentTarget).then(
+          () => setEnded("check"),
+          () => setEnded("error"),
+        )
+      }
     >
-      <Icon name={isDone ? "check" : "copy"} size={14} />
+      <Icon name={ended ?? "copy"} size={14} />
     </button>
   );
 }
 
-/** Copies a text, also where the page has no right to the clipboard because it was loaded without TLS. */
-async function copyText(text: string): Promise<void> {
+/**
+ * Copies a text, also where the page has no right to the clipboard because it was loaded without TLS. Rejects if nothing was copied. `button`: has
+ * the focus again afterwards.
+ */
+async function copyText(text: string, button: HTMLElement): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");
   area.value = text;
-  document.body.append(area);
+  area.style.position = "fixed";
+  // Nothing outside of an open dialog can be selected.
+  (button.closest("dialog") ?? document.body).append(area);
   area.select();
   // The only way without TLS.
   // oxlint-disable-next-line typescript/no-deprecated
-  document.execCommand("copy");
+  const isCopied = document.execCommand("copy");
   area.remove();
+  button.focus();
+  if (!isCopied) throw new Error("nothing was copied");
 }

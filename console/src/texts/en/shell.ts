@@ -9,6 +9,8 @@ export const shell = {
     retry: "Try again",
     request: "Request",
     copy: "Copy",
+    copied: "Copied",
+    notCopied: "Not copied",
     close: "Close",
     cancel: "Cancel",
     delete: "Delete",

@@ -14,6 +14,8 @@ export const shell: Pick<
     retry: "Повторить",
     request: "Запрос",
     copy: "Копировать",
+    copied: "Скопировано",
+    notCopied: "Не скопировано",
     close: "Закрыть",
     cancel: "Отмена",
     delete: "Удалить",
