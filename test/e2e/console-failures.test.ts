@@ -61,4 +61,36 @@ describeConsole("failures in the console", {}, (fixture) => {
       assert.equal(await dialog.getByLabel("Name", { exact: true }).inputValue(), value);
     });
   });
+
+  test("a console is connected to the server that the page shows, and to none after one has left", async () => {
+    const [first, second] = await fixture.brume.client.listServers({ query: { limit: 2 } });
+    await story(fixture.brume.token, async (page) => {
+      let sockets = 0;
+      page.on("websocket", () => {
+        sockets++;
+      });
+      const show = (server = first) =>
+        page.evaluate(`history.pushState({}, "", "/console/servers/${server?.ID}?tab=console")`);
+      await page.goto(`/console/servers/${second?.ID}?tab=console`);
+      await page.getByRole("heading", { name: second?.Name ?? "" }).waitFor();
+      await show(first);
+      await page.getByRole("heading", { name: first?.Name ?? "" }).waitFor();
+      await page.getByRole("button", { name: "Connect" }).click();
+      await page.getByText("Connected", { exact: true }).waitFor();
+      await show(second);
+      await page.getByRole("heading", { name: second?.Name ?? "" }).waitFor();
+      await page.getByText("Connected", { exact: true }).waitFor({ state: "detached" });
+      await show(first);
+      const waiting = Promise.withResolvers<Route>();
+      await page.route("**/server/*/console", (route) => waiting.resolve(route));
+      await page.getByRole("button", { name: "Connect" }).click();
+      const ticket = await waiting.promise;
+      await followLink(page, "/console/servers");
+      const answered = page.waitForEvent("requestfinished", (request) => request.url().endsWith("/console"));
+      await ticket.continue();
+      await answered;
+      await page.evaluate("fetch('/livez').then((response) => response.text())");
+      assert.equal(sockets, 1);
+    });
+  });
 });

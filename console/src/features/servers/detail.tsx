@@ -57,7 +57,7 @@ export function ServerDetail() {
     backups: () => <ServerBackups server={server} />,
     log: () => <BootLog id={id} />,
     actions: () => <ServerActions id={id} />,
-    settings: () => <ServerSettings key={id} server={server} />,
+    settings: () => <ServerSettings server={server} />,
   };
   return (
     <>
@@ -103,7 +103,8 @@ export function ServerDetail() {
             </Link>
           ))}
         </Tabs>
-        <Suspense fallback={<Skeleton lines={6} />}>
+        {/* A console, a form or a dialog of a server never continues with another one. */}
+        <Suspense key={id} fallback={<Skeleton lines={6} />}>
           {parts[shown.find((name) => name === tab) ?? "summary"]()}
         </Suspense>
       </div>

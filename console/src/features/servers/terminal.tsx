@@ -18,12 +18,22 @@ export function SerialConsole({ server }: { server: Server }) {
   const terminal = useRef<TerminalHandle>(null);
   const socket = useRef<WebSocket>(null);
   const open = useTicket(server.ID, "Serial");
-  useEffect(() => () => socket.current?.close(), []);
+  const isLeft = useRef(false);
+  useEffect(
+    () => () => {
+      isLeft.current = true;
+      socket.current?.close();
+    },
+    [],
+  );
 
   const connect = async (): Promise<void> => {
     setPhase("connecting");
     try {
-      const line = new WebSocket(await open());
+      const url = await open();
+      // The user has left the page before the response.
+      if (isLeft.current) return;
+      const line = new WebSocket(url);
       line.binaryType = "arraybuffer";
       line.addEventListener("open", () => {
         setPhase("connected");
