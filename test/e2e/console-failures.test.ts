@@ -93,4 +93,25 @@ describeConsole("failures in the console", {}, (fixture) => {
       assert.equal(sockets, 1);
     });
   });
+
+  test("the tokens of another project are listed as they are after one is created and deleted", async () => {
+    const { client, token } = fixture.brume;
+    const { ID } = await client.createProject({ body: { Name: "suppliers" } });
+    await client.createToken({ body: { Name: "old", Scopes: ["dns:read"], ProjectID: ID } });
+    await story(token, async (page) => {
+      await page.goto("/console/access?tab=tokens");
+      await page.getByLabel("Project").selectOption("suppliers");
+      await page.getByRole("button", { name: "Delete token old" }).click();
+      await page.getByLabel("Type old to confirm").fill("old");
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByRole("row", { name: /^old/ }).waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Create token" }).click();
+      await dialog.getByLabel("Name", { exact: true }).fill("new");
+      await dialog.getByLabel("Project").selectOption("suppliers");
+      await dialog.getByRole("button", { name: "Create token" }).click();
+      await dialog.getByRole("button", { name: "Close" }).last().click();
+      await page.getByRole("row", { name: /^new/ }).waitFor();
+    });
+  });
 });

@@ -38,7 +38,7 @@ const durationNames = Object.keys(durations) as Duration[];
 
 export function CreateToken({ onClose }: { onClose: () => void }) {
   const t = useTexts();
-  const { client } = useData();
+  const { client, queries } = useData();
   const mayDns = useMay("dns:read");
   const domains = useQuery({ ...queriesOf(client).domains(), enabled: mayDns }).data ?? [];
   const [Name, setName] = useState("");
@@ -83,7 +83,11 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
       request={{ operation: "createToken", body }}
       isComplete={Name !== "" && held.length > 0}
       send={(options) => client.createToken({ body }, options)}
-      onDone={({ Token }) => setSecret(Token)}
+      onDone={({ Token }) => {
+        setSecret(Token);
+        // There are no events of other projects.
+        void queries.invalidateQueries({ queryKey: ["token"] });
+      }}
       onClose={onClose}
     >
       {(error) => (

@@ -17,7 +17,7 @@ import { CreateToken } from "./createtoken.tsx";
 export function Tokens() {
   const t = useTexts();
   const format = useFormat();
-  const { client } = useData();
+  const { client, queries } = useData();
   const go = useNavigate({ from: "/access" });
   const { ID: own, ProjectID: ownProject } = useAccount()?.Token ?? {};
   const { project = "" } = useSearch({ from: "/access" });
@@ -110,6 +110,8 @@ export function Tokens() {
           request={{ operation: "deleteToken", path: { id: deleting.ID } }}
           send={() => client.deleteToken({ path: { id: deleting.ID } })}
           done={() => t.access.deleted(deleting.Name)}
+          // There are no events of other projects.
+          onDone={() => void queries.invalidateQueries({ queryKey: ["token"] })}
           onClose={() => setDeleting(null)}
         >
           <p>{t.access.deleteTokenAbout}</p>
