@@ -5,6 +5,8 @@ import type { Route } from "playwright-core";
 import { describeConsole, followLink } from "../support/consolefixture.ts";
 
 const refuse = (route: Route): Promise<void> => route.abort("connectionrefused");
+const reject = (route: Route): Promise<void> =>
+  route.fulfill({ status: 403, contentType: "text/plain", body: "rejected" });
 
 describeConsole("failures in the console", {}, (fixture) => {
   const { story } = fixture;
@@ -112,6 +114,34 @@ describeConsole("failures in the console", {}, (fixture) => {
       await dialog.getByRole("button", { name: "Create token" }).click();
       await dialog.getByRole("button", { name: "Close" }).last().click();
       await page.getByRole("row", { name: /^new/ }).waitFor();
+    });
+  });
+
+  test("what cannot be read is an error with a button, and no good news", async () => {
+    const { client, token } = fixture.brume;
+    const project = await client.createProject({ body: { Name: "unread" } });
+    await story(token, async (page) => {
+      const reads: readonly (readonly [address: string, read: string])[] = [
+        ["/console/activity", "**/event?newest=true&limit=200"],
+        [`/console/servers/${fixture.scene.server}?tab=actions`, "**/server/*/action?*"],
+        ["/console/servers/create", "**/sshkey"],
+        ["/console/", "**/server?limit=1000"],
+      ];
+      for (const [address, read] of reads) {
+        await page.route(read, reject);
+        await page.goto(address);
+        const retry = page.getByRole("alert").getByRole("button", { name: "Try again" });
+        await retry.waitFor();
+        assert.equal(await page.getByText("Everything works").count(), 0);
+        await page.unroute(read);
+        // The page may read it again by itself, when its connection opens.
+        await page.evaluate("document.querySelector('[role=alert] button')?.click()");
+        await retry.waitFor({ state: "detached" });
+      }
+      await page.route(`**/project/${project.ID}`, reject);
+      await followLink(page, "/console/access?tab=projects");
+      await page.getByRole("button", { name: "Change project: unread" }).click();
+      await page.getByRole("dialog").getByRole("alert").waitFor();
     });
   });
 });

@@ -6,6 +6,7 @@ import { useMemo } from "react";
 import type { Texts } from "../texts/en.ts";
 import { useCell } from "./cell.ts";
 import { useData } from "./data.tsx";
+import type { Read } from "./unread.tsx";
 
 /** Which events are read when a page opens. */
 interface FirstEvents {
@@ -14,19 +15,29 @@ interface FirstEvents {
   readonly type?: string;
 }
 
-/** Returns the latest events, the newest first; undefined: not read yet. Events that arrive later are of all types. */
-export function useEvents(first: FirstEvents): readonly Event[] | undefined {
+/** The latest events, the newest first. */
+export interface LatestEvents {
+  /** Undefined: not read yet. */
+  readonly events: readonly Event[] | undefined;
+  /** The read of the events before the page load. */
+  readonly read: Read;
+}
+
+/** Returns the latest events. Those that arrive later are of all types. */
+export function useEvents(first: FirstEvents): LatestEvents {
   const { client, recent } = useData();
   const live = useCell(recent);
-  const { data: before } = useQuery({
+  const read = useQuery({
     queryKey: ["event", "newest", first],
     queryFn: ({ signal }) => client.listEvents({ query: { newest: true, ...first } }, { signal }),
   });
-  return useMemo(() => {
+  const before = read.data;
+  const events = useMemo(() => {
     if (before === undefined) return undefined;
     const oldest = live.at(-1)?.ID ?? Number.POSITIVE_INFINITY;
     return [...live, ...before.filter(({ ID }) => ID < oldest)];
   }, [live, before]);
+  return { events, read };
 }
 
 /** Returns the name of the object of an event, or its id. */

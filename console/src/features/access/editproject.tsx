@@ -8,7 +8,9 @@ import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { LabelsField } from "../../data/schemafields.tsx";
 import { hasFields, isEqual, pickFields, useUndo } from "../../data/undo.ts";
+import { Unread } from "../../data/unread.tsx";
 import { useTexts } from "../../texts/texts.tsx";
+import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Check, TextField } from "../../ui/field.tsx";
 
 interface Dialogs {
@@ -19,8 +21,18 @@ interface Dialogs {
 export const CreateProject = (dialogs: Dialogs) => <ProjectForm project={null} {...dialogs} />;
 
 export function EditProject({ id, ...dialogs }: Dialogs & { id: number }) {
-  const { data } = useQuery(queriesOf(useData().client).projectOf(id));
-  return data === undefined ? null : <ProjectForm project={data} {...dialogs} />;
+  const t = useTexts();
+  const read = useQuery(queriesOf(useData().client).projectOf(id));
+  if (read.data !== undefined) return <ProjectForm project={read.data} {...dialogs} />;
+  if (read.error === null) return null;
+  return (
+    <Dialog label={t.access.editProject} kind="wide" onClose={dialogs.onClose}>
+      <div className="inner">
+        <DialogHead title={t.access.editProject} onClose={dialogs.onClose} />
+        <Unread of={[read]} />
+      </div>
+    </Dialog>
+  );
 }
 
 /** What a new project has. */

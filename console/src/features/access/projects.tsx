@@ -6,6 +6,7 @@ import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useAccount, useData } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
+import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
@@ -112,8 +113,9 @@ export function Projects() {
 function Usage() {
   const t = useTexts();
   const format = useFormat();
-  const own = useQuery(queriesOf(useData().client).project()).data;
-  if (own === undefined) return <Skeleton />;
+  const read = useQuery(queriesOf(useData().client).project());
+  const own = read.data;
+  if (own === undefined) return read.error ? <Unread of={[read]} /> : <Skeleton />;
   return (
     <Panel title={`${t.access.usage}: ${own.Name}`}>
       <div className="columns">

@@ -4,6 +4,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { EventObject, EventToken } from "../../data/eventlink.tsx";
 import { objectOf, useEvents, wordsOf } from "../../data/eventview.ts";
+import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
@@ -18,7 +19,7 @@ export function Events() {
   const format = useFormat();
   const go = useNavigate({ from: "/activity/" });
   const { q = "", kind = "" } = useSearch({ from: "/activity/" });
-  const live = useEvents({ limit: 200 });
+  const { events: live, read } = useEvents({ limit: 200 });
   const [paused, setPaused] = useState<readonly Event[] | null>(null);
   const [shown, setShown] = useState<Event | null>(null);
   const events = paused ?? live;
@@ -125,7 +126,11 @@ export function Events() {
         />
       </div>
       {events === undefined ? (
-        <Skeleton lines={8} />
+        read.error ? (
+          <Unread of={[read]} />
+        ) : (
+          <Skeleton lines={8} />
+        )
       ) : (
         <DataTable
           label={t.activity.tabs.events}

@@ -25,20 +25,22 @@ interface AttentionProps {
   readonly readiness: Readiness | undefined;
   readonly servers: readonly Server[];
   readonly domains: readonly Domain[];
+  /** Every read that is judged has succeeded. */
+  readonly isAllRead: boolean;
   /** It shows nothing if everything works. */
   readonly isOnlyProblems?: boolean;
 }
 
-export function Attention({ readiness, servers, domains, isOnlyProblems = false }: AttentionProps) {
+export function Attention({ readiness, servers, domains, isAllRead, isOnlyProblems = false }: AttentionProps) {
   const t = useTexts();
-  if (readiness === undefined)
+  if (readiness === undefined && isAllRead)
     return isOnlyProblems ? null : (
       <Panel title={t.overview.attention}>
         <Skeleton />
       </Panel>
     );
-  const problems = problemsOf(readiness.Checks, servers, domains, t);
-  return isOnlyProblems && problems.length === 0 ? null : <Problems problems={problems} />;
+  const problems = problemsOf(readiness?.Checks ?? [], servers, domains, t);
+  return problems.length === 0 && (isOnlyProblems || !isAllRead) ? null : <Problems problems={problems} />;
 }
 
 /** Returns what needs attention: failed checks, then servers, then domains. */

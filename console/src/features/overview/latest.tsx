@@ -1,8 +1,9 @@
 /** The latest changes, live. */
-import { type Event, eventResourceNames } from "@brume/api/event.ts";
+import { eventResourceNames } from "@brume/api/event.ts";
 import { Link } from "@tanstack/react-router";
 import { EventObject } from "../../data/eventlink.tsx";
-import { useEvents, wordsOf } from "../../data/eventview.ts";
+import { type LatestEvents, useEvents, wordsOf } from "../../data/eventview.ts";
+import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Empty, Skeleton } from "../../ui/feedback.tsx";
@@ -16,13 +17,13 @@ const type = eventResourceNames
   .map((name) => `${name}.*`)
   .join(",");
 
-/** Returns the events that the overview shows; undefined: not read yet. */
-export const useLatest = (): readonly Event[] | undefined =>
-  useEvents({ limit: shown, type })
-    ?.filter(({ Resource }) => Resource !== "session")
-    .slice(0, shown);
+/** Returns the events that the overview shows. */
+export function useLatest(): LatestEvents {
+  const { events, read } = useEvents({ limit: shown, type });
+  return { events: events?.filter(({ Resource }) => Resource !== "session").slice(0, shown), read };
+}
 
-export function Latest({ events }: { events: readonly Event[] | undefined }) {
+export function Latest({ latest: { events, read } }: { latest: LatestEvents }) {
   const t = useTexts();
   const format = useFormat();
   return (
@@ -36,9 +37,7 @@ export function Latest({ events }: { events: readonly Event[] | undefined }) {
       }
     >
       {events === undefined ? (
-        <div className="body">
-          <Skeleton />
-        </div>
+        <div className="body">{read.error ? <Unread of={[read]} /> : <Skeleton />}</div>
       ) : events.length === 0 ? (
         <Empty icon="activity" title={t.activity.empty} />
       ) : (

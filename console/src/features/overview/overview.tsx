@@ -6,6 +6,7 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useAccount, useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
+import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Note, Skeleton } from "../../ui/feedback.tsx";
@@ -27,8 +28,8 @@ export function Overview() {
   const domains = useQuery({ ...queries.domains(), enabled: mayDns });
   const locations = useQuery(queries.locations());
   // Read at once with the others, although they are shown after them.
-  const readiness = useQuery(queries.readiness()).data;
-  const events = useLatest();
+  const readiness = useQuery(queries.readiness());
+  const latest = useLatest();
   const project = account?.Projects.find(({ ID }) => ID === account.Token.ProjectID)?.Name;
   const isSimulated = locations.data?.[0]?.Engines.Machine === "sim";
   // Everything appears at once, so that nothing moves what is below.
@@ -36,6 +37,8 @@ export function Overview() {
   // The lists are below all else: they follow in a task of their own, which keeps the page responsive on a slow phone.
   const hasLists = useLater(!isPending);
   const isEmpty = servers.data?.length === 0 && domains.data?.length === 0;
+  const judged = [servers, domains, locations, readiness];
+  const attention = { readiness: readiness.data, isAllRead: judged.every(({ error }) => error === null) };
   return (
     <div className="stack wide">
       <PageHead title={t.overview.title} about={project}>
@@ -47,18 +50,19 @@ export function Overview() {
         )}
       </PageHead>
       {isSimulated && !isPending && <Note>{t.overview.simulated}</Note>}
+      <Unread of={judged} />
       {!isPending && <Figures servers={servers.data} domains={domains.data} />}
       {isPending ? (
         <Skeleton lines={8} />
       ) : !hasLists ? null : isEmpty ? (
         <>
           <Start />
-          <Attention readiness={readiness} servers={[]} domains={[]} isOnlyProblems />
+          <Attention {...attention} servers={[]} domains={[]} isOnlyProblems />
         </>
       ) : (
         <div className="columns">
-          <Attention readiness={readiness} servers={servers.data ?? []} domains={domains.data ?? []} />
-          <Latest events={events} />
+          <Attention {...attention} servers={servers.data ?? []} domains={domains.data ?? []} />
+          <Latest latest={latest} />
         </div>
       )}
     </div>

@@ -5,6 +5,7 @@ import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { actionIsRunning, stepViews } from "../../data/serverview.ts";
+import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Skeleton } from "../../ui/feedback.tsx";
@@ -12,13 +13,12 @@ import { Meter, Panel, State, Steps } from "../../ui/page.tsx";
 
 export function ServerActions({ id, most = Number.POSITIVE_INFINITY }: { id: number; most?: number }) {
   const t = useTexts();
-  const { data: actions } = useQuery(queriesOf(useData().client).actions(id));
+  const read = useQuery(queriesOf(useData().client).actions(id));
+  const actions = read.data;
   return (
     <Panel title={t.server.tabs.actions} isFlush>
       {actions === undefined ? (
-        <div className="body">
-          <Skeleton lines={3} />
-        </div>
+        <div className="body">{read.error ? <Unread of={[read]} /> : <Skeleton lines={3} />}</div>
       ) : actions.length === 0 ? (
         <p className="body muted">{t.server.noActions}</p>
       ) : (
