@@ -144,4 +144,24 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.getByRole("dialog").getByRole("alert").waitFor();
     });
   });
+
+  test("undo of a zone keeps what another client had changed before, also if the page did not know it", async () => {
+    const { client, token } = fixture.brume;
+    const { ID } = await client.createDomain({ body: { Name: "undone.example", Ip: "192.0.2.1" } });
+    const addresses = async () =>
+      (await client.readDomain({ path: { id: ID } })).LinkedRecords.flatMap(({ IP }) => (IP ? [IP] : [])).sort();
+    await story(token, async (page) => {
+      await page.route("**/event", refuse);
+      await page.goto(`/console/dns/${ID}`);
+      const field = page.getByLabel("Value: @ A", { exact: true });
+      await field.waitFor();
+      await client.createRecordA({ body: { DomainId: ID, Name: "other.undone.example.", IP: "192.0.2.8" } });
+      await field.fill("192.0.2.2");
+      await page.getByRole("button", { name: "Review" }).click();
+      await page.getByRole("button", { name: "Apply" }).click();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Undone", { exact: true }).waitFor();
+      assert.deepEqual(await addresses(), ["192.0.2.1", "192.0.2.8"]);
+    });
+  });
 });

@@ -43,11 +43,12 @@ export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
       void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
       onClose();
     },
-    undo: useUndoVersion(domain),
+    undo: useUndoVersion(id),
     isQuiet: true,
+    request: body,
   });
   const shown = error ?? check.error;
-  const isReady = ZoneFile.trim() !== "" && !check.isChecking && shown === null && preview !== undefined;
+  const isReady = ZoneFile.trim() !== "" && !check.isChecking && check.error === null && preview !== undefined;
   return (
     <Dialog label={t.records.pasteTitle} kind="wide" onClose={onClose}>
       <div className="inner">

@@ -87,7 +87,7 @@ function PreviewDialog({ title, about, action, request, send, domain, onDone, on
       void queries.invalidateQueries({ queryKey: ["domain", "one", domain.ID] });
       onDone();
     },
-    undo: useUndoVersion(domain),
+    undo: useUndoVersion(domain.ID),
     isQuiet: true,
   });
   const shown = error ?? preview.error;
@@ -96,7 +96,12 @@ function PreviewDialog({ title, about, action, request, send, domain, onDone, on
       <div className="inner">
         <DialogHead title={title} onClose={onClose} />
         <p className="muted">{about}</p>
-        {shown !== null && <ErrorBox text={errorText(shown, t)} />}
+        {shown !== null && (
+          <ErrorBox
+            text={errorText(shown, t)}
+            onRetry={preview.data === undefined ? () => void preview.refetch() : undefined}
+          />
+        )}
         {preview.data ? <Diff changes={preview.data.Records} /> : shown === null && <Skeleton lines={4} />}
         <RequestPanel request={request} />
         <div className="line end">
