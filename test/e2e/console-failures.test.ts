@@ -145,6 +145,32 @@ describeConsole("failures in the console", {}, (fixture) => {
     });
   });
 
+  test("a check or an import that could not be sent is possible again without typing", async () => {
+    const { client, token } = fixture.brume;
+    const { ID } = await client.createDomain({ body: { Name: "again.example", Ip: "192.0.2.1" } });
+    await story(token, async (page) => {
+      let isDown = true;
+      await page.route(`**/dns/${ID}/{changeset,zonefile}*`, (route) => (isDown ? refuse(route) : route.continue()));
+      await page.goto(`/console/dns/${ID}`);
+      await page.getByLabel("Value: @ A").fill("192.0.2.2");
+      await page.getByRole("alert").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
+      isDown = false;
+      await page.getByRole("button", { name: "Review", disabled: false }).waitFor();
+      await page.getByRole("button", { name: "Discard" }).click();
+      await page.getByRole("button", { name: "Import zone file" }).click();
+      await page.getByLabel("Zone file", { exact: true }).fill("www 60 IN A 192.0.2.7");
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "Import", disabled: false }).waitFor();
+      isDown = true;
+      await dialog.getByRole("button", { name: "Import" }).click();
+      await dialog.getByRole("alert").waitFor();
+      isDown = false;
+      await dialog.getByRole("button", { name: "Import" }).click();
+      await page.getByLabel("Value: www A").waitFor();
+    });
+  });
+
   test("undo of a zone keeps what another client had changed before, also if the page did not know it", async () => {
     const { client, token } = fixture.brume;
     const { ID } = await client.createDomain({ body: { Name: "undone.example", Ip: "192.0.2.1" } });

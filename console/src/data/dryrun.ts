@@ -1,7 +1,15 @@
-/** Checks a request by the service while it is typed: a dry run 300 ms after the last change. */
+/** Checks a request by the service while it is typed: a dry run 300 ms after the last change. One that could not be made is repeated. */
+import { ApiError, ConnectionError } from "@brume/api/client.ts";
 import { useEffect, useState } from "react";
 
 const pause = 300;
+/** Milliseconds after which a check that could not be made is repeated; doubled after each. */
+const firstRepeat = 1000;
+const longestRepeat = 15_000;
+
+/** Returns whether the check may succeed later without a change of the request. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionError || (error instanceof ApiError && (error.status === 429 || error.status === 503));
 
 interface Checked {
   readonly text: string;
@@ -18,14 +26,17 @@ export function useDryRun<Input>(
   useEffect(() => {
     if (text === "") return undefined;
     const left = new AbortController();
-    const timer = setTimeout(() => {
+    const check = (repeat: number): void => {
       run(JSON.parse(text) as Input, left.signal).then(
         () => setChecked({ text, error: null }),
         (error: unknown) => {
-          if (!left.signal.aborted) setChecked({ text, error });
+          if (left.signal.aborted) return;
+          setChecked({ text, error });
+          if (isPassing(error)) timer = setTimeout(check, repeat, Math.min(longestRepeat, 2 * repeat));
         },
       );
-    }, pause);
+    };
+    let timer = setTimeout(check, pause, firstRepeat);
     return () => {
       clearTimeout(timer);
       left.abort();
