@@ -40,6 +40,32 @@ describeConsole("failures in the console", {}, (fixture) => {
     });
   });
 
+  test("a sign-in with another token in one tab is that of all tabs: they show its project and follow it", async () => {
+    const { brume } = fixture;
+    const { ID } = await brume.client.createProject({ body: { Name: "neighbours" } });
+    const other = await brume.client.createToken({
+      body: { Name: "neighbour", Scopes: ["dns:write", "account:admin"], ProjectID: ID },
+    });
+    const neighbour = brume.clientOf(other.Token);
+    await neighbour.createDomain({ body: { Name: "theirs.example" } });
+    await story(null, async (page) => {
+      const second = await page.context().newPage();
+      for (const tab of [page, second]) await tab.goto("/console/dns");
+      for (const [tab, token, name] of [
+        [page, brume.token, "example.com"],
+        [second, other.Token, "theirs.example"],
+      ] as const) {
+        await tab.getByLabel("Token").fill(token);
+        await tab.keyboard.press("Enter");
+        await tab.getByRole("link", { name, exact: true }).waitFor();
+      }
+      await page.getByRole("link", { name: "theirs.example" }).waitFor();
+      assert.equal(await page.getByRole("link", { name: "example.com", exact: true }).count(), 0);
+      await neighbour.createDomain({ body: { Name: "later.example" } });
+      for (const tab of [page, second]) await tab.getByRole("link", { name: "later.example" }).waitFor();
+    });
+  });
+
   test("a token is copied from its dialog without TLS, and a copy that fails is reported", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.addInitScript('Object.defineProperty(Navigator.prototype, "clipboard", { value: undefined })');

@@ -47,7 +47,7 @@ function Opening({ data }: { data: Data }) {
     let isLeft = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     Promise.all([data.queries.query(readAccount(data.client)), readNewest(data.client)]).then(
-      ([, newest]) => data.start(newest),
+      ([account, newest]) => data.start(account, newest),
       (reason: unknown) => {
         if (isLeft || data.signedIn.get() !== "unknown") return;
         setError(reason);

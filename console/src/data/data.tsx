@@ -23,8 +23,10 @@ export interface Data {
   readonly connection: Cell<Connection>;
   /** The latest events, the newest first. */
   readonly recent: Cell<readonly Event[]>;
+  /** The events that have arrived last, together: more than `recent` keeps, if there are many. */
+  readonly arrived: Cell<readonly Event[]>;
   /** Starts to follow events, after the sign-in and before the first page reads. `after`: id of the newest event; null: unknown. */
-  start(after: number | null): void;
+  start(account: Account, after: number | null): void;
   /** Forgets everything, after the session has ended. */
   stop(): void;
   retry(): void;
@@ -38,6 +40,7 @@ export function createData(firstReads: FirstReads): Data {
   const signedIn = createCell<SignedIn>("unknown");
   const connection = createCell<Connection>("connecting");
   const recent = createCell<readonly Event[]>([]);
+  const arrived = createCell<readonly Event[]>([]);
   const queries = new QueryClient({
     defaultOptions: {
       // Events keep the cache current, and the SDK repeats failed requests.
@@ -49,7 +52,15 @@ export function createData(firstReads: FirstReads): Data {
 
   const { client, forgetFirst } = createConsoleClient(firstReads, () => onSignedOut());
   const uploads = createUploads(client);
-  const stop = (): void => {
+  /** Id of the token that is signed in; null: none. All tabs share its cookie, so the sign-in of one tab is that of all. */
+  let owner: number | null = null;
+  const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-token") : null;
+  tabs?.addEventListener("message", ({ data }: MessageEvent<number>) => {
+    if (owner !== null && data !== owner) leave("unknown");
+  });
+  /** Forgets everything of the token. */
+  const leave = (next: SignedIn): void => {
+    owner = null;
     uploads.stop();
     stream?.close();
     stream = null;
@@ -57,8 +68,9 @@ export function createData(firstReads: FirstReads): Data {
     updates.clear();
     recent.set([]);
     queries.clear();
-    signedIn.set("out");
+    signedIn.set(next);
   };
+  const stop = (): void => leave("out");
   const onSignedOut = (): void => {
     if (signedIn.get() !== "out") stop();
   };
@@ -85,6 +97,7 @@ export function createData(firstReads: FirstReads): Data {
     // Every change has an entry in the audit log, and a delivery to each webhook. Only what a page shows is read again.
     updates.readLater(["audit"]);
     readAgain(["delivery"]);
+    arrived.set(events);
     recent.set([...events.toReversed(), ...recent.get()].slice(0, mostRecent));
   };
 
@@ -102,10 +115,13 @@ export function createData(firstReads: FirstReads): Data {
     signedIn,
     connection,
     recent,
-    start(after) {
+    arrived,
+    start({ Token: { ID } }, after) {
+      owner = ID;
+      tabs?.postMessage(ID);
       signedIn.set("in");
       if (stream !== null) return;
-      stream = startStream({ after, readNewest: () => readNewest(client), onEvents, onGap, onSignedOut });
+      stream = startStream({ token: ID, after, readNewest: () => readNewest(client), onEvents, onGap, onSignedOut });
       const { connection: of } = stream;
       of.subscribe(() => {
         connection.set(of.get());

@@ -17,9 +17,19 @@ type Accepted = { readonly action: number } | { readonly deletion: number } | nu
 /** Requests that run at the same time. */
 const atOnce = 4;
 
+/** Does the work for each object, for a few at the same time. Rejects with the first error of the work. */
+export async function eachOf<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+  const rest = all.values();
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (const one of rest) await work(one);
+    }),
+  );
+}
+
 /** Returns the progress by id of the object, and the functions that send the requests and stop sending. */
 export function useMany() {
-  const { recent } = useData();
+  const { arrived } = useData();
   const progress = useRef(new Map<number, Progress>());
   const [shown, setShown] = useState<ReadonlyMap<number, Progress>>(new Map());
   const frame = useRef(0);
@@ -37,11 +47,8 @@ export function useMany() {
     });
   }, []);
   useEffect(() => {
-    let last = recent.get()[0]?.ID ?? 0;
     const follow = (): void => {
-      const events = recent.get();
-      for (const { ID, Type, Resource, ResourceID, Data } of events) {
-        if (ID <= last) break;
+      for (const { Type, Resource, ResourceID, Data } of arrived.get()) {
         const state = (Data as { readonly State?: string } | null)?.State;
         const isEnd =
           Resource === "action" ? ["Completed", "Failed", "Canceled"].includes(state ?? "") : Type.endsWith(".deleted");
@@ -56,39 +63,31 @@ export function useMany() {
         if (id === undefined) ended.current.set(key, end);
         else set(id, end);
       }
-      last = events[0]?.ID ?? last;
     };
-    const unsubscribe = recent.subscribe(follow);
+    const unsubscribe = arrived.subscribe(follow);
     return () => {
       unsubscribe();
       isStopped.current = true;
       cancelAnimationFrame(frame.current);
     };
-  }, [recent, set]);
+  }, [arrived, set]);
   const run = useCallback(
     async (ids: readonly number[], send: (id: number) => Promise<Accepted>): Promise<void> => {
       isStopped.current = false;
       for (const id of ids) set(id, { phase: "waiting" });
-      const rest = [...ids];
-      const work = async (): Promise<void> => {
-        for (let id = rest.shift(); id !== undefined && !isStopped.current; id = rest.shift()) {
-          set(id, { phase: "sending" });
-          try {
-            const accepted = await send(id);
-            const key =
-              accepted === null
-                ? ""
-                : "action" in accepted
-                  ? `action:${accepted.action}`
-                  : `server:${accepted.deletion}`;
-            waiting.current.set(key, id);
-            set(id, accepted === null ? { phase: "done" } : (ended.current.get(key) ?? { phase: "running" }));
-          } catch (error) {
-            set(id, { phase: "failed", error });
-          }
+      await eachOf(ids, async (id) => {
+        if (isStopped.current) return;
+        set(id, { phase: "sending" });
+        try {
+          const accepted = await send(id);
+          const key =
+            accepted === null ? "" : "action" in accepted ? `action:${accepted.action}` : `server:${accepted.deletion}`;
+          waiting.current.set(key, id);
+          set(id, accepted === null ? { phase: "done" } : (ended.current.get(key) ?? { phase: "running" }));
+        } catch (error) {
+          set(id, { phase: "failed", error });
         }
-      };
-      await Promise.all(Array.from({ length: atOnce }, work));
+      });
     },
     [set],
   );

@@ -1,5 +1,5 @@
 /**
- * One event stream for all tabs of a browser. The tab that holds the lock reads the stream and passes the events to the others by a
+ * One event stream for all tabs of a browser that are signed in with the same token. The tab that holds the lock reads the stream and passes the events to the others by a
  * channel. When it closes, the next tab continues after the last event that it has received. Without locks (a page without TLS) every tab
  * reads its own stream.
  */
@@ -8,6 +8,7 @@ import { ApiError } from "@brume/api/client.ts";
 import type { Event } from "@brume/api/event.ts";
 import { type Frame, readFrames } from "@brume/api/stream.ts";
 import { sleepFor } from "@brume/api/transport.ts";
+import { createBatches } from "./batch.ts";
 import { type Cell, createCell } from "./cell.ts";
 import { openStream } from "./client.ts";
 
@@ -22,6 +23,8 @@ export interface EventStream {
 }
 
 interface StreamOptions {
+  /** Id of the token that is signed in. Tabs of another token get other events. */
+  readonly token: number;
   /** Id of the event that the first reads contain; null: unknown. */
   readonly after: number | null;
   /** Resolves to the id of the newest event; null: it cannot be read. */
@@ -39,32 +42,21 @@ type Message =
   | { readonly kind: "retry" };
 
 const longestPause = 15_000;
-const lockName = "brume-events";
 
-/** Starts the stream. Events are passed on once per frame of the screen. */
-export function startStream({ after, readNewest, onEvents, onGap, onSignedOut }: StreamOptions): EventStream {
+/** Starts the stream. Events are passed on together, see `batch.ts`. */
+export function startStream({ token, after, readNewest, onEvents, onGap, onSignedOut }: StreamOptions): EventStream {
   const connection = createCell<Connection>("connecting");
   const closing = new AbortController();
+  const lockName = `brume-events-${token}`;
   const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(lockName) : null;
   let last = after;
-  let waiting: Event[] = [];
   let wake = (): void => {};
 
-  const flush = (): void => {
-    const events = waiting;
-    waiting = [];
-    if (events.length > 0) onEvents(events);
-  };
-  /** A hidden page draws no frames. */
-  const schedule = (): void => {
-    if (document.hidden) setTimeout(flush, 250);
-    else requestAnimationFrame(flush);
-  };
+  const collect = createBatches(onEvents, requestAnimationFrame);
   const take = (events: readonly Event[]): void => {
     for (const event of events) {
       if (last !== null && event.ID <= last) continue;
-      if (waiting.length === 0) schedule();
-      waiting.push(event);
+      collect(event);
       last = event.ID;
     }
   };
