@@ -216,4 +216,28 @@ describeConsole("failures in the console", {}, (fixture) => {
       assert.deepEqual(await addresses(), ["192.0.2.1", "192.0.2.8"]);
     });
   });
+
+  test("labels of several servers keep what another client has changed before and since", async () => {
+    const { client, token } = fixture.brume;
+    const servers = [];
+    for (const Name of ["bulk-1", "bulk-2"]) servers.push(await client.createServer({ body: { Name } }, { wait: 60 }));
+    const [first, second] = servers.map(({ ID }) => ({ id: ID }));
+    assert.ok(first && second);
+    const labels = async (path: { id: number }) => (await client.readServer({ path })).Labels;
+    await story(token, async (page) => {
+      await page.goto("/console/servers?q=bulk-");
+      await page.getByRole("checkbox", { name: "Select all" }).check();
+      await page.getByRole("toolbar").getByRole("button", { name: "Labels" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Labels to set").fill("stage=test");
+      await client.updateServer({ path: second, body: { Labels: { owner: "ann" } } });
+      await dialog.getByRole("button", { name: "Labels" }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      assert.deepEqual(await labels(second), { owner: "ann", stage: "test" });
+      await client.updateServer({ path: first, body: { Labels: { stage: "test", since: "1" } } });
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.getByText("Not undone on 1 server", { exact: false }).waitFor();
+      assert.deepEqual([await labels(first), await labels(second)], [{ stage: "test", since: "1" }, { owner: "ann" }]);
+    });
+  });
 });

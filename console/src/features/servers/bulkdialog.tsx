@@ -6,7 +6,7 @@ import { useData } from "../../data/data.tsx";
 import type { Request } from "../../data/equivalent.ts";
 import { errorText } from "../../data/errortext.ts";
 import { changeLabels, type LabelChange, type Labels, readKeys, readLabels } from "../../data/label.ts";
-import { type Phase, type Progress, useMany } from "../../data/many.ts";
+import { eachOf, type Phase, type Progress, useMany } from "../../data/many.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
 import { hasFields, useUndo } from "../../data/undo.ts";
@@ -76,30 +76,26 @@ export function BulkDialog({ kind, servers, onDone, onClose }: BulkDialogProps) 
     labels.current.set(id, { before: answer.Labels, after });
     return null;
   };
-  const restore = (): Promise<unknown> =>
-    Promise.all(
-      [...labels.current].map(([id, { before, after }]) =>
-        undo({
-          read: () => client.raw.readServer({ path: { id } }),
-          isSame: (now) => hasFields(now, { Labels: after }),
-          write: (sure) => client.updateServer({ path: { id }, body: { Labels: before } }, sure),
-        })(),
-      ),
-    );
+  const restore = async (): Promise<void> => {
+    const errors: unknown[] = [];
+    await eachOf([...labels.current], async ([id, { before, after }]) => {
+      const restoreOne = undo({
+        read: () => client.raw.readServer({ path: { id } }),
+        isSame: (now) => hasFields(now, { Labels: after }),
+        write: (sure) => client.updateServer({ path: { id }, body: { Labels: before } }, sure),
+      });
+      await restoreOne().catch((error: unknown) => errors.push(error));
+    });
+    if (errors.length === 0) toast({ kind: "good", text: t.common.undone });
+    else toast({ kind: "bad", text: words.notUndone(errors.length), detail: reasonOf(errors[0], t) });
+  };
   const count = (phase: Phase): number => [...progress.values()].filter((one) => one.phase === phase).length;
   const isStarted = progress.size > 0;
   const [done, failed] = [count("done"), count("failed")];
   const isOver = isStarted && done + failed === progress.size;
   useEffect(() => {
     if (!isOver || failed > 0) return;
-    const report = (error: unknown): void => {
-      const { title: text, cause: detail } = errorText(error, t);
-      toast({ kind: "bad", text, detail });
-    };
-    const offer = {
-      text: t.common.undo,
-      run: () => void restore().then(() => toast({ kind: "good", text: t.common.undone }), report),
-    };
+    const offer = { text: t.common.undo, run: () => void restore() };
     toast({ kind: "good", text: words.done(done), action: kind === "Labels" ? offer : undefined });
     onDone();
     onClose();

@@ -42,6 +42,7 @@ export const servers = {
       deleteAbout: "Their disks and addresses are lost. This cannot be undone.",
       done: (n: number) => count(n, { one: `${n} server done`, other: `${n} servers done` }),
       failed: (n: number) => count(n, { one: `${n} failed`, other: `${n} failed` }),
+      notUndone: (n: number) => count(n, { one: `Not undone on ${n} server`, other: `Not undone on ${n} servers` }),
       word: "delete",
     },
     deleteGroup: "Delete group",

@@ -50,6 +50,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
       deleteAbout: "Их диски и адреса будут потеряны. Отменить это нельзя.",
       done: (n) => `Готово серверов: ${n}`,
       failed: (n) => `ошибок: ${n}`,
+      notUndone: (n) => count(n, { one: `Не отменено на ${n} сервере`, other: `Не отменено на ${n} серверах` }),
       word: "удалить",
     },
     deleteGroup: "Удалить группу",
