@@ -22,7 +22,7 @@ const server = (ID: number, ...shared: number[]) =>
   }) as unknown as Server;
 
 const many = Array.from({ length: 20 }, (_, index) => index + 10);
-const map = mapOf(
+const { networks: map } = mapOf(
   [publicNetwork(1, [1, 2], [5, 6, 7]), publicNetwork(2, many)],
   [privateNetwork(3, [2, 3]), privateNetwork(4, [])],
   [server(1), server(2), server(3), server(4, 9)],
@@ -73,5 +73,19 @@ test("the traffic of a network is that of the servers that have no other network
   assert.ok(first && second);
   assert.deepEqual(rateOfNetwork(first, rates), { received: 1000, sent: 500 });
   assert.equal(rateOfNetwork(second, rates), undefined);
+  // Not all servers are shown, or the traffic of one is not known.
+  assert.equal(rateOfNetwork({ ...first, more: 1 }, rates), undefined);
+  const [one] = first.servers;
+  assert.ok(one);
+  const unknown = { ...one, id: 8 };
+  assert.equal(rateOfNetwork({ ...first, servers: [one, unknown] }, rates), undefined);
+  const off = { ...unknown, server: { ...server(8), IsPowerOn: false } };
+  assert.deepEqual(rateOfNetwork({ ...first, servers: [one, off] }, rates), { received: 1000, sent: 500 });
   assert.deepEqual([undefined, ...rates.values()].map(strengthOf), [0, 1, 2]);
+});
+
+test("networks that are not shown are counted", () => {
+  const privates = Array.from({ length: 50 }, (_, index) => privateNetwork(index + 10, []));
+  const { networks, more } = mapOf([publicNetwork(1, [])], privates, []);
+  assert.deepEqual([networks.length, more], [40, 11]);
 });

@@ -27,12 +27,19 @@ export interface MapNetwork {
 const mostServers = 12;
 const mostNetworks = 40;
 
+/** What the map shows. */
+export interface NetworkMap {
+  readonly networks: readonly MapNetwork[];
+  /** Networks that are not shown. */
+  readonly more: number;
+}
+
 /** Returns the networks with tunnels and servers: public ones, shared ones, private ones. */
 export function mapOf(
   publics: readonly PublicNetwork[],
   privates: readonly Network[],
   servers: readonly Server[],
-): MapNetwork[] {
+): NetworkMap {
   const byId = new Map(servers.map((server) => [server.ID, server]));
   const shared = new Map<number, string>();
   for (const { LinkedNetworks } of servers)
@@ -65,10 +72,11 @@ export function mapOf(
       for (const { ID, LinkedNetworks } of servers)
         for (const one of LinkedNetworks) if (one.NetworkID === id) link(ID, id, one.IP);
   const home = Map.groupBy(links, ([, all]) => all[0]?.network);
-  return bare.slice(0, mostNetworks).map((network) => {
+  const networks = bare.slice(0, mostNetworks).map((network) => {
     const all = (home.get(network.id) ?? []).map(([id, of]): MapServer => ({ id, server: byId.get(id), links: of }));
     return { ...network, servers: all.slice(0, mostServers), more: Math.max(0, all.length - mostServers) };
   });
+  return { networks, more: bare.length - networks.length };
 }
 
 /** A rectangle in pixels. */
@@ -140,12 +148,13 @@ export function strengthOf(rate: Rate | undefined): number {
   return bits < 1000 ? 0 : bits < 100_000 ? 1 : bits < 5_000_000 ? 2 : bits < 100_000_000 ? 3 : 4;
 }
 
-/** Returns the sum of the traffic of the servers that are only in this network: all of it crosses the network. */
+/**
+ * Returns the sum of the traffic of the servers that are only in this network: all of it crosses the network. Undefined: there are none, or
+ * the sum would not be complete, because the traffic of one that runs is not known.
+ */
 export function rateOfNetwork(network: MapNetwork, rates: ReadonlyMap<number, Rate>): Rate | undefined {
-  const known = network.servers.flatMap(({ id, links }) => {
-    const rate = rates.get(id);
-    return rate !== undefined && links.length === 1 ? [rate] : [];
-  });
-  if (known.length === 0) return undefined;
+  const running = network.servers.filter(({ links, server }) => links.length === 1 && server?.IsPowerOn !== false);
+  const known = running.flatMap(({ id }) => rates.get(id) ?? []);
+  if (known.length === 0 || known.length < running.length || network.more > 0) return undefined;
   return known.reduce((sum, { received, sent }) => ({ received: sum.received + received, sent: sum.sent + sent }));
 }

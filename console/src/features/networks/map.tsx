@@ -7,7 +7,7 @@ import { errorText } from "../../data/errortext.ts";
 import { layOut, mapOf, type Rate, rateOfNetwork, strengthOf } from "../../data/networkmap.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Empty, ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
+import { Empty, ErrorBox, Note, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { Graph, type GraphEdge, type GraphNode } from "../../ui/graph.tsx";
 import { useMedia } from "../../ui/media.ts";
 import { MapList } from "./maplist.tsx";
@@ -24,7 +24,7 @@ export function NetworkMap({ button }: { button: ReactNode }) {
   const privates = useQuery(reads.networks());
   const mayServers = useMay("server:read");
   const servers = useQuery({ ...reads.servers(), enabled: mayServers });
-  const networks = useMemo(
+  const { networks, more } = useMemo(
     () => mapOf(publics.data ?? [], privates.data ?? [], servers.data ?? []),
     [publics.data, privates.data, servers.data],
   );
@@ -93,6 +93,7 @@ export function NetworkMap({ button }: { button: ReactNode }) {
           />
         )}
       </div>
+      {more > 0 && <Note>{t.map.moreNetworks(more)}</Note>}
       {isList ? (
         <MapList networks={networks} rates={rates} tunnels={tunnels} />
       ) : (

@@ -15,6 +15,11 @@ export const map = {
     shared: "Shared network",
     kinds: { public: "Public", shared: "Shared", private: "Private" },
     more: (n: number) => count(n, { one: `${n} more server`, other: `${n} more servers` }),
+    moreNetworks: (n: number) =>
+      count(n, {
+        one: `${n} more network is not shown here, only in the lists.`,
+        other: `${n} more networks are not shown here, only in the lists.`,
+      }),
     rate: (received: string, sent: string) => `↓ ${received}  ↑ ${sent}`,
     spoken: (received: string, sent: string) => `${received} in, ${sent} out`,
     tunnel: "Tunnel",

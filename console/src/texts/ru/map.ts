@@ -16,6 +16,12 @@ export const map: Pick<Texts, "map"> = {
     shared: "Общая сеть",
     kinds: { public: "Публичная", shared: "Общая", private: "Частная" },
     more: (n) => count(n, { one: `ещё ${n} сервер`, few: `ещё ${n} сервера`, other: `ещё ${n} серверов` }),
+    moreNetworks: (n) =>
+      count(n, {
+        one: `Ещё ${n} сеть не показана здесь, она есть в списках.`,
+        few: `Ещё ${n} сети не показаны здесь, они есть в списках.`,
+        other: `Ещё ${n} сетей не показано здесь, они есть в списках.`,
+      }),
     rate: (received, sent) => `↓ ${received}  ↑ ${sent}`,
     spoken: (received, sent) => `принимает ${received}, отправляет ${sent}`,
     tunnel: "Туннель",
