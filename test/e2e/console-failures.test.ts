@@ -66,6 +66,27 @@ describeConsole("failures in the console", {}, (fixture) => {
     });
   });
 
+  test("a typed checksum is not that of a file, and a file that cannot be read is an error", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/images?create=1");
+      const dialog = page.getByRole("dialog");
+      const checksum = dialog.getByLabel("SHA-256");
+      await checksum.fill("typed");
+      const source = (name: string) => dialog.getByRole("button", { name, exact: true }).click();
+      const file = { name: "disk.img", mimeType: "application/octet-stream", buffer: Buffer.from("disk") };
+      await source("This computer");
+      assert.equal(await checksum.inputValue(), "");
+      await dialog.locator("input[type=file]").setInputFiles(file);
+      await page.waitForFunction("document.querySelector('dialog input[readonly]').value.length === 64");
+      await source("An address");
+      assert.equal(await checksum.inputValue(), "typed");
+      await page.evaluate("Blob.prototype.arrayBuffer = () => Promise.reject(new Error('gone'))");
+      await source("This computer");
+      await dialog.locator("input[type=file]").setInputFiles(file);
+      await dialog.getByText("The file cannot be read.", { exact: false }).waitFor();
+    });
+  });
+
   test("a token is copied from its dialog without TLS, and a copy that fails is reported", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.addInitScript('Object.defineProperty(Navigator.prototype, "clipboard", { value: undefined })');

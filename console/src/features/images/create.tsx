@@ -21,6 +21,8 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
   const { client, uploads } = useData();
   const [chosen, setChosen] = useState<File | null>(null);
   const [read, setRead] = useState(0);
+  /** SHA-256 of the chosen file; null: it cannot be read. */
+  const [digest, setDigest] = useState<string | null>("");
   const servers = useQuery(queriesOf(client).servers()).data ?? [];
   const [source, setSource] = useState<Source>(server === undefined ? "url" : "server");
   const [form, setForm] = useState({
@@ -39,7 +41,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
   const content = {
     server: { Name, ServerID: Number(ServerID) },
     url: { Name, Url, Sha256, ...described },
-    upload: { Name, Size: chosen?.size ?? 0, Sha256, ...described },
+    upload: { Name, Size: chosen?.size ?? 0, Sha256: digest ?? "", ...described },
     file: { Name, File, ...(Sha256 !== "" && { Sha256 }), ...described },
   }[source];
   const body = { ...content, ...others };
@@ -48,23 +50,23 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
     {
       server: ServerID !== "",
       url: Url !== "" && Sha256 !== "",
-      upload: chosen !== null && Sha256 !== "",
+      upload: chosen !== null && digest !== null && digest !== "",
       file: File !== "",
     }[source];
   // The file that is read now; a later choice ends it.
   useEffect(() => {
     if (chosen === null) return undefined;
     const controller = new AbortController();
-    digestFile(chosen, setRead, controller.signal).then(
-      (Digest) => setForm((before) => ({ ...before, Sha256: Digest })),
-      () => undefined,
-    );
+    digestFile(chosen, setRead, controller.signal).then(setDigest, () => {
+      if (!controller.signal.aborted) setDigest(null);
+    });
     return () => controller.abort();
   }, [chosen]);
-  const choose = (file: File): void => {
+  const choose = (file: File | null): void => {
     setRead(0);
+    setDigest("");
     setChosen(file);
-    set({ Sha256: "", ...(Name === "" && { Name: file.name.replace(/\.(qcow2|raw|img|iso)$/i, "").slice(0, 64) }) });
+    if (file !== null && Name === "") set({ Name: file.name.replace(/\.(qcow2|raw|img|iso)$/i, "").slice(0, 64) });
   };
   return (
     <FormDialog
@@ -92,7 +94,11 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
               ["server", t.images.sources.server],
               ["file", t.images.sources.file],
             ]}
-            onChange={setSource}
+            onChange={(next) => {
+              setSource(next);
+              // The field for the file begins empty when it is shown again.
+              choose(null);
+            }}
           />
           <p className="muted">{t.images.sourceAbout[source]}</p>
           <TextField
@@ -117,11 +123,11 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
             <Field
               label={t.images.uploadFile}
               hint={
-                chosen === null || Sha256 !== ""
+                chosen === null || digest !== ""
                   ? t.images.uploadHint
                   : t.images.reading(format.number(Math.floor(read * 100)))
               }
-              error={error("/Size")}
+              error={digest === null ? t.images.unreadable : error("/Size")}
             >
               {(ids) => (
                 <input
@@ -165,7 +171,7 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
                 spellCheck={false}
                 readOnly={source === "upload"}
                 error={error("/Sha256")}
-                value={Sha256}
+                value={source === "upload" ? (digest ?? "") : Sha256}
                 onChange={({ target }) => set({ Sha256: rewrite(target, target.value.trim()) })}
               />
               <div className="columns">

@@ -46,6 +46,7 @@ export const operate = {
     uploadFile: "Disk image",
     uploadHint: "Choose a file, or drop it here.",
     reading: (percent: string) => `Computing the SHA-256: ${percent} %`,
+    unreadable: "The file cannot be read. Choose it again.",
     digestOfFile: "Computed from the file. The host compares it after the upload.",
     uploading: {
       waiting: (percent: string) => `Waits for content: ${percent} %`,

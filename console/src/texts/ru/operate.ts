@@ -47,6 +47,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     uploadFile: "Образ диска",
     uploadHint: "Выберите файл или перетащите его сюда.",
     reading: (percent) => `Вычисляется SHA-256: ${percent} %`,
+    unreadable: "Файл нельзя прочитать. Выберите его ещё раз.",
     digestOfFile: "Вычислен по файлу. Хост сравнит его после отправки.",
     uploading: {
       waiting: (percent) => `Ждёт файла: ${percent} %`,
