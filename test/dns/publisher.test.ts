@@ -1,14 +1,16 @@
 /** The zone publisher alone, on both databases: what it serves after changes of this process and of other processes. */
 import assert from "node:assert/strict";
 import { ensureFirst } from "../../service/src/account/first.ts";
-import { silentLog } from "../../service/src/base/log.ts";
+import { type Log, silentLog } from "../../service/src/base/log.ts";
 import { fullZone } from "../../service/src/dns/apply.ts";
 import { createZonePublisher, type ZonePublisherOptions } from "../../service/src/dns/publisher.ts";
 import { findByNames } from "../../service/src/dns/table.ts";
+import { readAllZones } from "../../service/src/dns/zonesource.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
 import { append } from "../../service/src/engine/event.ts";
-import type { Store } from "../../service/src/store/db.ts";
+import { StorageError, type Store } from "../../service/src/store/db.ts";
+import { sessionOf } from "../../service/src/store/session.ts";
 import { invariant } from "../support/enginefixture.ts";
 
 const clock = { now: () => Date.UTC(2026, 10, 20) };
@@ -59,6 +61,18 @@ function createOther(store: Store) {
         await append(tx, [eventOf("domain.deleted", id)]);
       }),
   };
+}
+
+/** Calls `onQuery` with the values of each query of records. Returns the function that ends this. */
+function watchRecords(store: Store, onQuery: (values: readonly unknown[]) => void): () => void {
+  const session = sessionOf(store.read);
+  const { all } = session;
+  const watched: typeof all = (sql, values, name) => {
+    if (/ from [`"]record[`"]/.test(sql)) onQuery(values);
+    return all.call(session, sql, values, name);
+  };
+  Object.assign(session, { all: watched });
+  return () => void Object.assign(session, { all });
 }
 
 async function open(store: Store, more: Partial<ZonePublisherOptions> = {}) {
@@ -232,6 +246,51 @@ invariant("a zone that cannot be encoded does not prevent others from being serv
   );
   assert.deepEqual(lines, ["Zone not served: it cannot be encoded."]);
   await close();
+});
+
+invariant("a zone whose records are damaged does not end a comparison, and is logged once", async (store) => {
+  const lines: string[] = [];
+  const log: Log = (level, message) => void lines.push(`${level}: ${message}`);
+  const { zones, other, close } = await open(store, { log });
+  await zones.loaded;
+  const names = ["damaged.example", "later.example", "deleted.example"];
+  const [damaged = 0, later = 0, deleted = 0] = await Promise.all(names.map((name) => other.create(name)));
+  await zones.reconcile();
+  await other.raise(damaged, 2);
+  await other.raise(later, 2);
+  await other.remove(deleted);
+  const restore = watchRecords(store, (values) => {
+    if (values.includes(damaged)) throw new StorageError("a page is damaged", { isDamage: true });
+  });
+  for (let times = 0; times < 2; times++) {
+    await zones.reconcile();
+    assert.deepEqual(names.map(zones.served), [1, 2, 0]);
+  }
+  assert.deepEqual(lines, ["error: A changed zone is not served: its records cannot be read."]);
+  restore();
+  await zones.reconcile();
+  assert.equal(zones.served("damaged.example"), 2);
+  await close();
+});
+
+invariant("records of zones that are left out are not read", async (store) => {
+  await ensureFirst(store, clock, "0".repeat(64));
+  const other = createOther(store);
+  const ids: number[] = [];
+  for (let i = 0; i < 5; i++) ids.push(await other.create(`z${i}.example`));
+  const ranges: (readonly unknown[])[] = [];
+  const restore = watchRecords(store, (values) => void ranges.push(values));
+  const without = new Set([ids[1] ?? 0, ids[2] ?? 0]);
+  const taken: string[] = [];
+  await readAllZones(store.read, { nameServers, log: silentLog, without }, async (zones) => {
+    taken.push(...zones.map(({ zone }) => zone));
+  });
+  restore();
+  assert.deepEqual(taken, ["z0.example", "z3.example", "z4.example"]);
+  assert.deepEqual(ranges, [
+    [ids[0], ids[0]],
+    [ids[3], ids[4]],
+  ]);
 });
 
 invariant("a comparison reads no zone whose steps are under way", async (store) => {

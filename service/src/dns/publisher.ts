@@ -100,6 +100,9 @@ export function createZonePublisher({
   let resolveLoaded = (): void => {};
   let resolveAdopted = (): void => {};
 
+  /** Ids of domains whose records could not be read. */
+  const unreadable = new Set<number>();
+
   const setServed = (zone: string, serial: number, id: number): void => {
     revision += 1;
     const before = served.get(zone);
@@ -278,13 +281,27 @@ export function createZonePublisher({
     return different.filter(isStale).map(({ id }) => id);
   }
 
+  /** Publishes zones from the database. One whose records are damaged is logged once and left out, so that the others are served. */
+  async function publishStale(ids: readonly number[]): Promise<void> {
+    for (const id of ids)
+      try {
+        await publishZone(id);
+        unreadable.delete(id);
+      } catch (error) {
+        if (!isDamage(error)) throw error;
+        if (!unreadable.has(id))
+          log("error", "A changed zone is not served: its records cannot be read.", { domain: id });
+        unreadable.add(id);
+      }
+  }
+
   async function compareAll(): Promise<void> {
     const past = [...withdrawn.keys()];
     needsFullComparison = false;
     const newest = await newestEvent();
     const domains = await table.listSerials(store.read);
     const desired = new Set(domains.map(({ ascii }) => ascii));
-    for (const id of await listStale(domains)) await publishZone(id);
+    await publishStale(await listStale(domains));
     for (const zone of served.keys()) if (!desired.has(zone)) await withdrawDeleted(zone);
     // All zones that were read before these withdrawals have been published by now.
     for (const zone of past) withdrawn.delete(zone);
@@ -297,7 +314,7 @@ export function createZonePublisher({
     const changed = await listChangedDomains(store.read, comparedUpTo, newest);
     const domains = await table.listSerialsOf(store.read, changed);
     const found = new Set(domains.map(({ id }) => id));
-    for (const id of await listStale(domains)) await publishZone(id);
+    await publishStale(await listStale(domains));
     for (const id of changed) {
       const zone = found.has(id) ? undefined : zoneOf.get(id);
       if (zone !== undefined) await withdrawDeleted(zone);

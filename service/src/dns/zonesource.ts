@@ -34,18 +34,23 @@ export async function readAllZones(
   take: (zones: readonly ZoneChange[]) => Promise<void>,
 ): Promise<void> {
   /** Splits the domains into batches of at most `pageRecords` records, or one zone. */
-  async function takePage(all: readonly table.DomainRow[]): Promise<void> {
-    const domains = all.filter(({ id }) => !without.has(id));
-    for (let from = 0; from < domains.length; ) {
-      let count = 0;
-      let to = from;
-      while (to < domains.length && (to === from || count + (domains[to]?.record_count ?? 0) <= pageRecords)) {
-        count += domains[to]?.record_count ?? 0;
-        to += 1;
-      }
-      await takeBatch(domains.slice(from, to));
-      from = to;
+  async function takePage(domains: readonly table.DomainRow[]): Promise<void> {
+    let batch: table.DomainRow[] = [];
+    let count = 0;
+    const endBatch = async (): Promise<void> => {
+      if (batch.length > 0) await takeBatch(batch);
+      batch = [];
+      count = 0;
+    };
+    for (const domain of domains) {
+      const isLeftOut = without.has(domain.id);
+      // The records of a batch are read by one range of ids, which must not contain a domain that is left out.
+      if (isLeftOut || count + domain.record_count > pageRecords) await endBatch();
+      if (isLeftOut) continue;
+      batch.push(domain);
+      count += domain.record_count;
     }
+    await endBatch();
   }
 
   async function takeBatch(domains: readonly table.DomainRow[]): Promise<void> {
