@@ -113,6 +113,19 @@ onEveryDatabase("orphans", (harness) => {
     await refused(harness.client.deleteOrphan({ path: { id: orphan.ID } }), "orphan_not_found");
   });
 
+  test("an orphan that cannot be removed keeps no other waiting", async () => {
+    const stuck = (await fixture.server()).ID;
+    const other = (await fixture.server()).ID;
+    for (const number of [stuck, other]) await forget(number);
+    const [first, second] = [await found(stuck), await found(other)];
+    harness.brume.machines.fail("remove", 1_000_000, "before", stuck);
+    for (const { ID } of [first, second]) await harness.client.deleteOrphan({ path: { id: ID } });
+    await gone(second.ID);
+    assert.equal((await orphanOf(stuck))?.State, "Removing");
+    harness.brume.machines.fail("remove", 0);
+    await gone(first.ID);
+  });
+
   test("a server that this database deleted is removed, but no other server with that id", async () => {
     const made = await fixture.server();
     const status = await statusOf(made.ID);

@@ -91,7 +91,7 @@ export function createConsoles(browser: Browser, brume: Pick<TestService, "url">
         !isReadiness &&
         !/status of 4\d\d|ERR_(INTERNET_DISCONNECTED|CONNECTION|INCOMPLETE)/.test(message.text())
       )
-        errors.push(message.text());
+        errors.push(`${message.text()} ${message.location().url}`);
     });
     return {
       page,

@@ -65,3 +65,29 @@ test("the revision grows exactly when the power of a VM changes", async () => {
   assert.ok(hasChanged(), "a VM that is gone");
   assert.deepEqual([cache.power(1), cache.power(2)], [false, true]);
 });
+
+test("a start that is reported during an observation is not overridden by it", async () => {
+  const capacity = { cores: 1, memory: 1, disk: 1, diskFree: 1 };
+  const machines = [{ id: 1, power: "off" }];
+  const status = { ready: true, detail: "", accelerator: null, capacity, machines } as unknown as MachinesStatus;
+  let report: (event: PowerEvent) => void = () => {};
+  let end = (): void => {};
+  const driver = {
+    observe: () => new Promise<MachinesStatus>((resolve) => (end = () => resolve(status))),
+    onPower(listener: (event: PowerEvent) => void) {
+      report = listener;
+      return () => {};
+    },
+  };
+  const cache = createMachineStatusCache(driver, { now: () => 0 }, () => {});
+  for (const observe of [() => cache.observe(), () => cache.observeServers([1])]) {
+    for (const isReported of [true, false]) {
+      const observing = observe();
+      if (isReported) report({ id: 1, boot: 1, exit: null });
+      end();
+      await observing;
+      assert.equal(cache.power(1), isReported);
+    }
+    assert.equal(cache.power(1), false, "a later observation counts");
+  }
+});

@@ -41,8 +41,14 @@ export function createMachineStatusCache(
   changed: (id: number, isOn: boolean) => void,
 ): MachineStatusCache {
   const power = new Map<number, boolean>();
-  /** Servers with a report since the current observation started; the observation may be older than the report. */
-  let reported = new Set<number>();
+  /** Counts the reports and the begins of observations. */
+  let moment = 0;
+  /** When each VM was reported last. */
+  const reports = new Map<number, number>();
+  /** When the last observation of all VMs began. */
+  let begunAll = 0;
+  /** True if the VM was reported after an observation began, which may be older than the report. */
+  const isReportedSince = (id: number, begun: number): boolean => (reports.get(id) ?? 0) > begun;
   /** Servers with a report that `takeReported` has not returned yet. */
   let unchecked = new Set<number>();
   let last = new Map<number, MachineStatus>();
@@ -56,11 +62,12 @@ export function createMachineStatusCache(
   const forget = (id: number): void => {
     if (power.get(id) === true) revision += 1;
     power.delete(id);
+    reports.delete(id);
   };
 
   const stop = machines.onPower(({ id, exit }) => {
     setPower(id, exit === null);
-    reported.add(id);
+    reports.set(id, ++moment);
     // The check that an earlier report has requested is still to come, and takes this one too.
     const isFirst = unchecked.size === 0;
     unchecked.add(id);
@@ -68,19 +75,20 @@ export function createMachineStatusCache(
   });
 
   async function observe(): Promise<MachinesStatus> {
-    reported = new Set();
+    const begun = ++moment;
+    begunAll = begun;
     const at = steadyOf(clock);
     try {
       const status = await machines.observe();
       const seen = new Map<number, MachineStatus>();
       await forEachInTurns(status.machines, (machine) => {
         seen.set(machine.id, machine);
-        if (!reported.has(machine.id)) setPower(machine.id, machine.power !== "off");
+        if (!isReportedSince(machine.id, begun)) setPower(machine.id, machine.power !== "off");
       });
       observed = { at, status };
       last = seen;
       await forEachInTurns([...power.keys()], (id) => {
-        if (!seen.has(id) && !reported.has(id)) forget(id);
+        if (!seen.has(id) && !isReportedSince(id, begun)) forget(id);
       });
       return status;
     } catch (error) {
@@ -91,6 +99,7 @@ export function createMachineStatusCache(
   const observeAll = coalesce(observe);
 
   async function observeIds(ids: readonly number[]): Promise<MachinesStatus> {
+    const begun = ++moment;
     const status = await machines.observe(ids).catch((error: unknown) => {
       observed = null;
       throw error;
@@ -102,7 +111,7 @@ export function createMachineStatusCache(
     for (const id of ids) last.delete(id);
     for (const machine of status.machines) {
       last.set(machine.id, machine);
-      setPower(machine.id, machine.power !== "off");
+      if (!isReportedSince(machine.id, begun)) setPower(machine.id, machine.power !== "off");
     }
     return status;
   }
@@ -120,7 +129,7 @@ export function createMachineStatusCache(
       unchecked = new Set();
       return ids;
     },
-    hasReported: (id) => reported.has(id),
+    hasReported: (id) => isReportedSince(id, begunAll),
     recent: async () => (observed !== null && steadyOf(clock) - observed.at < maxAge ? observed.status : observeAll()),
     close: stop,
   };

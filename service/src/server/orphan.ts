@@ -193,20 +193,24 @@ export function createOrphans(context: FlowContext): Orphans {
     log("info", "Removed an orphan on request.", { kind: row.kind, name: row.name });
   }
 
+  /** One object that cannot be removed or switched off keeps no other waiting: the first failure is thrown at the end. */
   async function run(): Promise<void> {
     const { orphans, leftovers } = await note();
+    const failures: unknown[] = [];
+    const attempt = (work: Promise<void>): Promise<void> => work.catch((error: unknown) => void failures.push(error));
     for (const { kind, name } of leftovers) {
       log("info", "Removing the remains of a deleted object.", { kind, name });
-      await remove({ kind, name });
+      await attempt(remove({ kind, name }));
     }
-    for (const row of orphans) if (row.state === "Removing") await removeRequested(row);
+    for (const row of orphans) if (row.state === "Removing") await attempt(removeRequested(row));
     const held = new Set(
       orphans.filter(({ kind, state }) => kind === "Server" && state === "Held").map(({ name }) => name),
     );
     const { machines: seen } = await machineStatus.recent();
     const running = seen.filter(({ id, power }) => held.has(String(id)) && power !== "off");
-    await Promise.all(running.map(({ id }) => quarantine(id)));
+    await Promise.all(running.map(({ id }) => attempt(quarantine(id))));
     await removeStrayLinks({ ...context, log });
+    if (failures.length > 0) throw failures[0];
   }
 
   return {

@@ -11,6 +11,7 @@ import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { whyNot } from "../../data/serverview.ts";
 import { useTouched } from "../../data/touched.ts";
+import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
@@ -29,7 +30,8 @@ export function ServerBackups({ server }: { server: Server }) {
   const format = useFormat();
   const { client } = useData();
   const mayWrite = useMay("server:write");
-  const images = useQuery(queriesOf(client).images()).data;
+  const read = useQuery(queriesOf(client).images());
+  const images = read.data;
   const [open, setOpen] = useState<"image" | "copy" | null>(null);
   const [restoring, setRestoring] = useState<Image | null>(null);
   const rows = useMemo(
@@ -99,7 +101,9 @@ export function ServerBackups({ server }: { server: Server }) {
           )
         }
       >
-        {rows === undefined ? (
+        {rows === undefined && read.error !== null ? (
+          <Unread of={[read]} />
+        ) : rows === undefined ? (
           <Skeleton lines={2} />
         ) : rows.length === 0 ? (
           <Empty icon="image" title={t.backups.none}>
