@@ -11,7 +11,7 @@ const reject = (route: Route): Promise<void> =>
 describeConsole("failures in the console", {}, (fixture) => {
   const { story } = fixture;
 
-  test("an error without a field in sight is shown: of a deleted key, of folded labels, of a request that fails", async () => {
+  test("an error of a field that the form does not show is shown: of a deleted key, of folded labels, of a request that fails", async () => {
     const { client, token } = fixture.brume;
     const blob = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 9)]).toString("base64");
     const key = await client.createSshKey({ body: { Title: "spare", PublicKey: `ssh-ed25519 ${blob}` } });

@@ -1,11 +1,11 @@
 /** Invariants of the queries over the audit: they find what the filter describes, and use an index for each filter. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type KyselyPlugin, type RootOperationNode, sql } from "kysely";
 import { type AuditFilter, countAudit, listAudit, putAudit } from "../../service/src/account/table.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { startDatabase } from "../support/databases.ts";
 import { invariant } from "../support/enginefixture.ts";
+import { explainQueries } from "../support/queryplan.ts";
 import { type Random, withSeed } from "../support/random.ts";
 
 const stored = 500;
@@ -76,35 +76,13 @@ test("each filter of the audit uses an index of its columns", async () => {
   const database = await startDatabase("sqlite");
   try {
     const { read } = database.store;
-    const built = new Map<object, RootOperationNode>();
-    const executed: RootOperationNode[] = [];
-    const note: KyselyPlugin = {
-      transformQuery({ node, queryId }) {
-        built.set(queryId, node);
-        return node;
-      },
-      async transformResult({ result, queryId }) {
-        executed.push(built.get(queryId) as RootOperationNode);
-        return result;
-      },
-    };
     const explained = async (filter: AuditFilter): Promise<string[]> => {
-      executed.length = 0;
-      const db = read.withPlugin(note);
-      await listAudit(db, filter, 1_000_000, 10);
-      await countAudit(db, filter, 10);
-      assert.equal(executed.length, 2, "list and count");
-      const plans: string[] = [];
-      for (const node of executed) {
-        const { sql: text, parameters } = read.getExecutor().compileQuery(node, { queryId: "explained" });
-        const literal = text.replaceAll("?", () => {
-          const value = (parameters as unknown[]).shift();
-          return typeof value === "string" ? `'${value}'` : String(value);
-        });
-        const { rows } = await sql.raw<{ detail: string }>(`explain query plan ${literal}`).execute(read);
-        plans.push(rows.map(({ detail }) => detail).join("\n"));
-      }
-      return plans;
+      const plans = await explainQueries(read, async (db) => {
+        await listAudit(db, filter, 1_000_000, 10);
+        await countAudit(db, filter, 10);
+      });
+      assert.equal(plans.length, 2, "list and count");
+      return plans.map((lines) => lines.join("\n"));
     };
     const cases: readonly [AuditFilter, RegExp][] = [
       [{ project: 1 }, /audit_\w+ \(project_id=\?/],

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fittingTypes } from "@brume/api/event.ts";
-import { type KyselyPlugin, type RootOperationNode, sql } from "kysely";
 import { append } from "../../service/src/engine/event.ts";
 import {
   countEvents,
@@ -14,6 +13,7 @@ import {
 import type { Store } from "../../service/src/store/db.ts";
 import { startDatabase } from "../support/databases.ts";
 import { invariant } from "../support/enginefixture.ts";
+import { explainQueries } from "../support/queryplan.ts";
 import { type Random, withSeed } from "../support/random.ts";
 
 /** More than are searched without an index of their filter. */
@@ -83,36 +83,17 @@ test("each filter uses an index that has its events in the order of their ids", 
   const database = await startDatabase("sqlite");
   try {
     const { read } = database.store;
-    const built = new Map<object, RootOperationNode>();
-    const executed: RootOperationNode[] = [];
-    const note: KyselyPlugin = {
-      transformQuery({ node, queryId }) {
-        built.set(queryId, node);
-        return node;
-      },
-      async transformResult({ result, queryId }) {
-        executed.push(built.get(queryId) as RootOperationNode);
-        return result;
-      },
-    };
     const explained = async (filter: EventFilter): Promise<string> => {
-      executed.length = 0;
-      const plans: string[] = [];
-      const db = read.withPlugin(note);
-      // No event is stored, so the highest id is given.
-      await findEvents(db, filter, { after: 0, before: 1_000_000 }, 10);
-      await countEvents(db, filter, 0, 10);
-      for (const node of executed) {
-        const { sql: text, parameters } = read.getExecutor().compileQuery(node, { queryId: "explained" });
-        const literal = text.replaceAll("?", () => {
-          const value = (parameters as unknown[]).shift();
-          return typeof value === "string" ? `'${value}'` : String(value);
-        });
-        const { rows } = await sql.raw<{ detail: string }>(`explain query plan ${literal}`).execute(read);
-        plans.push(...rows.map(({ detail }) => detail));
-      }
-      assert.equal(executed.length, 3, "the ids near the start, the branches, and the count");
-      return plans.filter((plan) => / event( |$)/.test(plan)).join("\n");
+      const plans = await explainQueries(read, async (db) => {
+        // No event is stored, so the highest id is given.
+        await findEvents(db, filter, { after: 0, before: 1_000_000 }, 10);
+        await countEvents(db, filter, 0, 10);
+      });
+      assert.equal(plans.length, 3, "the ids near the start, the branches, and the count");
+      return plans
+        .flat()
+        .filter((plan) => / event( |$)/.test(plan))
+        .join("\n");
     };
     const none = /SCAN event/;
     const cases: readonly [EventFilter, RegExp][] = [

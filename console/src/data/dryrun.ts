@@ -1,5 +1,6 @@
 /** Checks a request by the service while it is typed: a dry run 300 ms after the last change. One that could not be made is repeated. */
 import { ApiError, ConnectionError } from "@brume/api/client.ts";
+import { isPassing } from "@brume/api/transport.ts";
 import { useEffect, useState } from "react";
 
 const pause = 300;
@@ -8,8 +9,8 @@ const firstRepeat = 1000;
 const longestRepeat = 15_000;
 
 /** Returns whether the check may succeed later without a change of the request. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof ConnectionError || (error instanceof ApiError && (error.status === 429 || error.status === 503));
+const mayPass = (error: unknown): boolean =>
+  error instanceof ConnectionError || (error instanceof ApiError && isPassing(error));
 
 interface Checked {
   readonly text: string;
@@ -32,7 +33,7 @@ export function useDryRun<Input>(
         (error: unknown) => {
           if (left.signal.aborted) return;
           setChecked({ text, error });
-          if (isPassing(error)) timer = setTimeout(check, repeat, Math.min(longestRepeat, 2 * repeat));
+          if (mayPass(error)) timer = setTimeout(check, repeat, Math.min(longestRepeat, 2 * repeat));
         },
       );
     };
