@@ -4,6 +4,24 @@ import { test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
 import { onEveryDatabase, onSqlite } from "../support/harness.ts";
 import { countRows } from "../support/rowcount.ts";
+import { findScans } from "../support/scans.ts";
+
+/** Tables with as many rows as there are objects, or changes. */
+const growing = (
+  "event audit task idempotency sample webhook_delivery " +
+  "domain domain_version record network link tunnel server server_key retired_block"
+).split(" ");
+/** Plans and statements that read the rows of a small index, an index alone, or the first or last row. */
+const cheap: readonly RegExp[] = [
+  /^select count\(\*\) as "count" from "network"$/,
+  /^select "state", count\(\*\) as "count" from "server" group by "state"$/,
+  /^SCAN server USING INDEX server_notable$/,
+  /^select "id" from "(?:event|audit)" order by "id"(?: desc)? limit \?$/,
+  /^select "date" from "event" order by "id" desc limit \?$/,
+];
+
+const publicKey = `ssh-ed25519 ${Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 5)]).toString("base64")}`;
+const wireguardKey = Buffer.alloc(32, 3).toString("base64");
 
 const namesOf = (servers: readonly Server[]): string[] => servers.map(({ Name }) => Name);
 
@@ -64,5 +82,38 @@ onSqlite("rows that are read", (harness) => {
     assert.equal(await countRows('"edge", "first6" from "network"', () => create(30)), 0);
     const free = await countRows('from "free_block"', () => create(31));
     assert.ok(free <= 4, `${free} rows of free blocks`);
+  });
+
+  test("are never all rows of a table that grows", async () => {
+    const { client } = await harness.neighbour();
+    const scans = await findScans(harness.brume.store.read, growing, async () => {
+      const key = await client.createSshKey({ body: { Title: "k", PublicKey: publicKey } });
+      const server = await client.createServer({ body: { Name: "one", RAM: 128, HDD: 1, SshKeys: [key.ID] } });
+      const group = await client.createBatch({ body: { Name: "g{n}", Count: 3, RAM: 128, HDD: 1 } }, { wait: 60 });
+      const network = await client.createPublicNetwork({ body: { Name: "net" } }, { wait: 60 });
+      const path = { id: network.Id };
+      const tunnel = { Name: "t", Type: "WireGuard", PeerNetwork: "10.9.0.0/24", PeerPublicKey: wireguardKey } as const;
+      await client.configureVpn({ path, body: { Tunnels: [tunnel] } }, { wait: 60 });
+      await client.configureFirewall({ path, body: { Rules: [] } }, { wait: 60 });
+      const domain = await client.createDomain({ body: { Name: "growth.example" } });
+      const record = await client.createRecordA({ body: { DomainId: domain.ID, Name: "a", IP: "192.0.2.1" } });
+      await client.deleteRecord({ path: { domainid: domain.ID, recordId: record.ID } });
+      await client.createWebhook({ body: { Url: "http://127.0.0.1:9/" } });
+      for (const query of [{}, { name: "o*" }, { state: "Active" }, { label: "a=b" }, { limit: 1 }])
+        await client.listServers({ query });
+      for (const query of [{}, { type: "server.changed" }, { resource: `server:${server.ID}` }, { newest: true }])
+        await client.listEvents({ query });
+      for (const query of [{}, { resource: "server" }, { operation: "createServer" }])
+        await client.listAudit({ query });
+      await client.listPublicNetworks();
+      await client.listDomains();
+      await harness.request("GET /metrics");
+      await client.deleteBatch({ body: { ID: group.ID } }, { wait: 60 });
+      await client.deleteServer({ path: { id: server.ID } }, { wait: 60 });
+      await client.deletePublicNetwork({ path }, { wait: 60 });
+      await client.deleteDomain({ path: { id: domain.ID } });
+    });
+    const found = scans.filter(({ text, plan }) => !cheap.some((pattern) => pattern.test(text) || pattern.test(plan)));
+    assert.deepEqual(found, []);
   });
 });

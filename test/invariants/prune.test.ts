@@ -13,7 +13,9 @@ import { storedKeys } from "../../service/src/http/idempotency.ts";
 import { retiredRows } from "../../service/src/server/orphantable.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { endedDeliveries } from "../../service/src/webhook/table.ts";
+import { startDatabase } from "../support/databases.ts";
 import { invariant } from "../support/enginefixture.ts";
+import { findScans } from "../support/scans.ts";
 import { createTestService } from "../support/testservice.ts";
 import { waitUntil } from "../support/waituntil.ts";
 import { insertEvent } from "../support/writer.ts";
@@ -167,6 +169,19 @@ invariant("a domain has a limited number of versions of any age", async (store) 
     left.map(({ domain_id, serial }) => `${domain_id} ${serial}`),
     ["2 1", ...Array.from({ length: 20 }, (_, i) => `1 ${i + 211}`)],
   );
+});
+
+test("the search for versions to delete reads the oldest and the last kept one of each domain", async () => {
+  const database = await startDatabase("sqlite");
+  try {
+    const { store } = database;
+    const time = { read: async () => now, save: async () => {} };
+    const reconciler = historyPruner(store, { time, cap: { days: 90, count: 20 }, period: hour });
+    const run = () => reconciler.run({ subject: 0, attempt: 1, signal: new AbortController().signal });
+    assert.deepEqual(await findScans(store.read, ["domain_version"], run), []);
+  } finally {
+    await database.close();
+  }
 });
 
 invariant("a steady clock with fractions of a millisecond gives whole dates", async (store) => {

@@ -49,27 +49,28 @@ export async function countVersions(db: Reader, domain: number): Promise<number>
   return row.count;
 }
 
-/** Domains with a version older than `before`. */
-export async function listDomainsWithOldVersions(db: Reader, before: number): Promise<number[]> {
-  const rows = await db
-    .selectFrom("domain_version")
-    .select("domain_id")
-    .distinct()
-    .where("date", "<", before)
-    .execute();
-  return rows.map((row) => row.domain_id);
-}
+/** Domains of a page of `pageHistories`: few enough that reading one takes less than 5 ms. */
+export const historiesPerPage = 100;
 
-/** Domains with more than `count` versions. */
-export async function listDomainsWithManyVersions(db: Reader, count: number): Promise<number[]> {
-  const rows = await db
-    .selectFrom("domain_version")
-    .select("domain_id")
-    .groupBy("domain_id")
-    .having((e) => e.fn.countAll<number>(), ">", count)
-    .execute();
-  return rows.map((row) => row.domain_id);
-}
+/**
+ * Returns up to `limit` domains after an id, each with the date of its version of the lowest serial, and the serial of the newest version
+ * that has `count` newer ones. Both are null if there is none. It reads no other versions.
+ */
+export const pageHistories = prepare<{ after: number; limit: number; count: number }>()((db, p) =>
+  db
+    .selectFrom("domain")
+    .select((e) => {
+      const versions = e.selectFrom("domain_version").whereRef("domain_version.domain_id", "=", "domain.id");
+      return [
+        "id",
+        versions.select("date").orderBy("serial").limit(1).as("oldest"),
+        versions.select("serial").orderBy("serial", "desc").limit(1).offset(p("count")).as("surplus"),
+      ];
+    })
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
 
 /** Finds the `place`th newest version of a domain; undefined: there are fewer. */
 export const findNewest = (db: Reader, domain: number, place: number): Promise<{ serial: number } | undefined> =>

@@ -1,5 +1,6 @@
 /** Reconcilers of domains: the delegation by the parent zone, and the pruning of versions. `publisher.ts` publishes the zones. */
 import type { Clock } from "../base/clock.ts";
+import { readPages } from "../base/turn.ts";
 import { append } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { Cap } from "../engine/prune.ts";
@@ -78,10 +79,13 @@ export function historyPruner(store: Store, { time, cap, period }: HistoryOption
         const some = (tx: Tx) => versions.pruneVersions(tx, id, kept.serial, date, sliceVersions);
         while (!signal.aborted && (await store.write(some)) === sliceVersions);
       };
-      for (const id of await versions.listDomainsWithOldVersions(store.read, before))
-        await prune(id, Math.min(minVersions, cap.count), before);
-      for (const id of await versions.listDomainsWithManyVersions(store.read, cap.count))
-        await prune(id, cap.count, Number.MAX_SAFE_INTEGER);
+      const { historiesPerPage: limit, pageHistories } = versions;
+      const read = (after: number) => pageHistories.all(store.read, { after, limit, count: cap.count });
+      for await (const page of readPages(limit, read))
+        for (const { id, oldest, surplus } of page) {
+          if (oldest !== null && oldest < before) await prune(id, Math.min(minVersions, cap.count), before);
+          if (surplus !== null) await prune(id, cap.count, Number.MAX_SAFE_INTEGER);
+        }
     },
   });
 }

@@ -4,6 +4,7 @@
  */
 import { type Clock, since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { readPages } from "../base/turn.ts";
 import type { NetworkStatus, Router, Translated, TunnelStatus } from "../drivers/router/interface.ts";
 import { append } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
@@ -104,7 +105,11 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
 
   /** Publishes `tunnel.up` and `tunnel.down` for tunnels whose state differs from the stored one. */
   async function noteTunnels(networks: readonly NetworkStatus[]): Promise<void> {
-    const rows = new Map((await table.listAllTunnels(store.read)).map((row) => [row.id, row]));
+    if (networks.every(({ tunnels }) => tunnels.length === 0)) return;
+    const limit = table.tunnelsPerPage;
+    const rows = new Map<number, { readonly is_up: number }>();
+    for await (const page of readPages(limit, (after) => table.pageTunnelStates.all(store.read, { after, limit })))
+      for (const row of page) rows.set(row.id, row);
     for (const network of networks)
       for (const status of network.tunnels) {
         const row = rows.get(status.id);

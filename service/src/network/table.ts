@@ -103,9 +103,18 @@ const countAll = prepare()((db) => db.selectFrom("network").select((e) => e.fn.c
 /** Returns the number of all networks. */
 export const countAllNetworks = async (db: Reader): Promise<number> => (await countAll.first(db, {}))?.count ?? 0;
 
-/** Returns the shared network of a location. */
+const sharedOf = prepare<{ location: string }>()((db, p) =>
+  db
+    .selectFrom("network")
+    .selectAll()
+    .where("project_id", "is", null)
+    .where("kind", "=", "shared")
+    .where("location", "=", p("location")),
+);
+
+/** Returns the shared network of a location. Only shared networks have no project, so that an index finds them. */
 export const findShared = (db: Reader, location: string): Promise<NetworkRow | undefined> =>
-  db.selectFrom("network").selectAll().where("kind", "=", "shared").where("location", "=", location).executeTakeFirst();
+  sharedOf.first(db, { location });
 
 /** Locks the UDP ports of WireGuard, for reserving one. */
 export const lockPorts = (tx: Tx): Promise<void> => lock(tx, "wireguard-ports");
@@ -343,8 +352,13 @@ const tunnelsOf = prepare<{ network: number }>()((db, p) =>
 /** Returns the tunnels of a network, in the order of its list. */
 export const listTunnels = (db: Reader, network: number): Promise<TunnelRow[]> => tunnelsOf.all(db, { network });
 
-export const listAllTunnels = (db: Reader): Promise<TunnelRow[]> =>
-  db.selectFrom("tunnel").selectAll().orderBy("id").execute();
+/** Rows of a page of `pageTunnelStates`: few enough that reading one takes less than 5 ms. */
+export const tunnelsPerPage = 1000;
+
+/** Returns whether tunnels were up, for up to `limit` of them after an id. */
+export const pageTunnelStates = prepare<{ after: number; limit: number }>()((db, p) =>
+  db.selectFrom("tunnel").select(["id", "is_up"]).where("id", ">", p("after")).orderBy("id").limit(p("limit")),
+);
 
 export const findTunnel = (db: Reader, id: number): Promise<TunnelRow | undefined> =>
   db.selectFrom("tunnel").selectAll().where("id", "=", id).executeTakeFirst();

@@ -5,7 +5,7 @@ import type { Store } from "../store/db.ts";
 import type { MachineStatusCache } from "./machinestatus.ts";
 import { countKinds } from "./orphantable.ts";
 import type { Sampler, ServerSample } from "./sampler.ts";
-import { countStates, listCrashes, listFailedBackups, listTroubled } from "./table.ts";
+import { countStates, listNotable } from "./table.ts";
 
 /** Registers the metrics. */
 export function addServerMetrics(
@@ -47,8 +47,8 @@ export function addServerMetrics(
       registers: [],
       async collect() {
         this.reset();
-        const troubled = store.blocked() === null ? await listTroubled(store.read) : machines.troubled();
-        for (const { id, condition } of troubled) this.set({ server: id, condition }, 1);
+        const servers = store.blocked() === null ? await listNotable.all(store.read, {}) : machines.troubled();
+        for (const { id, condition } of servers) if (condition !== "Normal") this.set({ server: id, condition }, 1);
       },
     }),
   );
@@ -60,7 +60,8 @@ export function addServerMetrics(
       registers: [],
       async collect() {
         this.reset();
-        for (const { id } of await listFailedBackups(store.read)) this.set({ server: id }, 1);
+        for (const { id, backup_failed: date } of await listNotable.all(store.read, {}))
+          if (date !== null) this.set({ server: id }, 1);
       },
     }),
   );
@@ -72,7 +73,8 @@ export function addServerMetrics(
       registers: [],
       async collect() {
         this.reset();
-        for (const { id, crashes } of await listCrashes(store.read)) this.inc({ server: id }, crashes);
+        for (const { id, crashes } of await listNotable.all(store.read, {}))
+          if (crashes > 0) this.inc({ server: id }, crashes);
       },
     }),
   );

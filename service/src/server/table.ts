@@ -1,5 +1,5 @@
 /** SQL of servers and server groups. Returns rows as stored; the modules in `model` validate and show them. */
-import { type Insertable, type Selectable, type Updateable } from "kysely";
+import { type Insertable, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
 import { insertMany, lock, prepare, prepareList, type Reader, type Tx } from "../store/db.ts";
 import type { SshKeyTable } from "../store/schema/catalog.ts";
 import type { LinkTable } from "../store/schema/network.ts";
@@ -170,17 +170,17 @@ export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["st
   return new Map(rows.map(({ state, count }) => [state, count]));
 }
 
-/** Returns the servers whose VM has crashed, with the number of crashes. */
-export const listCrashes = (db: Reader): Promise<{ readonly id: number; readonly crashes: number }[]> =>
-  db.selectFrom("server").select(["id", "crashes"]).where("crashes", ">", 0).orderBy("id").execute();
+/** A server whose VM has crashed, or does not run as it should, or whose last daily backup failed. */
+export type NotableRow = Pick<ServerRow, "id" | "crashes" | "condition" | "backup_failed">;
 
-/** Returns the servers whose VM does not respond, cannot write its disk or is paused. */
-export const listTroubled = (db: Reader): Promise<Pick<ServerRow, "id" | "condition">[]> =>
-  db.selectFrom("server").select(["id", "condition"]).where("condition", "!=", "Normal").orderBy("id").execute();
-
-/** Returns the servers whose last daily backup failed. */
-export const listFailedBackups = (db: Reader): Promise<{ readonly id: number }[]> =>
-  db.selectFrom("server").select("id").where("backup_failed", "is not", null).orderBy("id").execute();
+/** Returns these servers. An index contains them alone, with the words of this condition (migration 0029). */
+export const listNotable = prepare()((db) =>
+  db
+    .selectFrom("server")
+    .select(["id", "crashes", "condition", "backup_failed"])
+    .where(sql<SqlBool>`(crashes > 0 or condition <> 'Normal' or backup_failed is not null)`)
+    .orderBy("id"),
+);
 
 /** The columns of a server that decide about its backups. */
 export type ServerBackupRow = Pick<
