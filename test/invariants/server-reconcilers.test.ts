@@ -1,12 +1,11 @@
 /** Reconciler invariants for the reconcilers of servers, whose effect is a queued flow, queued once; results of backups and metrics that could not be stored. */
 import assert from "node:assert/strict";
-import { listBackups } from "../../service/src/catalog/table.ts";
 import { list } from "../../service/src/engine/task.ts";
 import { rowTime } from "../../service/src/server/model/samples.ts";
 import { createSampler } from "../../service/src/server/sampler.ts";
 import { updateServer } from "../../service/src/server/table.ts";
 import { by, day, minute, serverInvariant } from "../support/serverenginefixture.ts";
-import { openServerFixture } from "../support/serverfixture.ts";
+import { listBackups, openServerFixture } from "../support/serverfixture.ts";
 import { testReconciler } from "./reconciler-invariants.ts";
 
 const time = Date.UTC(2026, 10, 20);

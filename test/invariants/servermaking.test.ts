@@ -1,6 +1,6 @@
 /** Creation of servers and images: copies, groups, rebuilds, images and backups. */
 import assert from "node:assert/strict";
-import { findImage, insertImage, listBackups } from "../../service/src/catalog/table.ts";
+import { findImage, insertImage } from "../../service/src/catalog/table.ts";
 import type { ObservedStore } from "../../service/src/engine/commit.ts";
 import { list, queue } from "../../service/src/engine/task.ts";
 import { listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
@@ -17,6 +17,7 @@ import {
   type ServerEngineFixture,
   serverInvariant,
 } from "../support/serverenginefixture.ts";
+import { listBackups } from "../support/serverfixture.ts";
 
 const lost = imageRow(99, { name: "lost" });
 

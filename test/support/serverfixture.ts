@@ -7,7 +7,7 @@ import { ensureFirst } from "../../service/src/account/first.ts";
 import type { Drivers } from "../../service/src/agent/contract/contract.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
-import { insertImage, listImages } from "../../service/src/catalog/table.ts";
+import { type ImageRow, insertImage, listImages } from "../../service/src/catalog/table.ts";
 import { createUploads } from "../../service/src/drivers/content/uploads.ts";
 import {
   createSim as createMachines,
@@ -25,7 +25,7 @@ import { insertNetwork, listLinksOfServer, type NetworkRow } from "../../service
 import type { ServerSpec } from "../../service/src/server/model/plan.ts";
 import { createServers, type Servers } from "../../service/src/server/servers.ts";
 import { findAnyServer, type ServerRow } from "../../service/src/server/table.ts";
-import type { Store, Tx } from "../../service/src/store/db.ts";
+import type { Reader, Store, Tx } from "../../service/src/store/db.ts";
 import { imageRow, networkRow, serverSpec } from "./rows.ts";
 
 /** The server feature with its drivers, and helpers that run its flows. */
@@ -55,6 +55,10 @@ export interface ServerFixture {
   observe(options?: { readonly sizes?: boolean }): Promise<unknown>;
   close(): Promise<void>;
 }
+
+/** Lists the backups of all projects. */
+export const listBackups = (db: Reader): Promise<ImageRow[]> =>
+  db.selectFrom("image").selectAll().where("type", "=", "Backup").orderBy("id").execute();
 
 let fixtures = 0;
 

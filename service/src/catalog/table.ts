@@ -78,6 +78,10 @@ export async function countImages(db: Reader, project: number): Promise<number> 
   return row.count;
 }
 
+/** Returns an image of any project, also a withdrawn one. */
+export const findAnyImage = (db: Reader, id: number): Promise<ImageRow | undefined> =>
+  db.selectFrom("image").selectAll().where("id", "=", id).executeTakeFirst();
+
 /** Lists the operator's images, including withdrawn ones. */
 export const listOperatorImages = (db: Reader): Promise<ImageRow[]> =>
   db.selectFrom("image").selectAll().where("project_id", "is", null).orderBy("id").execute();
@@ -114,9 +118,33 @@ export async function deleteImage(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("image").where("id", "=", id).execute();
 }
 
-/** Lists the backups of all projects. */
-export const listBackups = (db: Reader): Promise<ImageRow[]> =>
-  db.selectFrom("image").selectAll().where("type", "=", "Backup").orderBy("id").execute();
+/** Rows of a page of `pageBackups`. */
+export const backupsPerPage = 500;
+
+/** The columns of a backup that decide how long it is kept. */
+export type BackupAgeRow = Pick<ImageRow, "id" | "server_id" | "created">;
+
+/** Returns these columns of up to `limit` backups of all projects after an id. */
+export const pageBackups = prepare<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("image")
+    .select(["id", "server_id", "created"])
+    .where("type", "=", "Backup")
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
+
+/** Lists the backups of a server that failed. */
+export const listFailedBackupsOf = (db: Reader, server: number): Promise<ImageRow[]> =>
+  db
+    .selectFrom("image")
+    .selectAll()
+    .where("server_id", "=", server)
+    .where("type", "=", "Backup")
+    .where("state", "=", "Failed")
+    .orderBy("id")
+    .execute();
 
 /** Lists the images of all projects that wait for content. */
 export const listUploads = (db: Reader): Promise<ImageRow[]> =>

@@ -5,7 +5,14 @@ import { serverLimits } from "@brume/api/serverinput.ts";
 import { since } from "../base/clock.ts";
 import { readPages } from "../base/turn.ts";
 import { techNameOf } from "../catalog/model/rules.ts";
-import { type ImageRow, listBackups, lockImage } from "../catalog/table.ts";
+import {
+  type BackupAgeRow,
+  backupsPerPage,
+  findAnyImage,
+  listFailedBackupsOf,
+  lockImage,
+  pageBackups,
+} from "../catalog/table.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
 import { queue } from "../engine/task.ts";
@@ -32,7 +39,7 @@ const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerBack
   (backup_failed === null || since(backup_failed, now, period) >= retry);
 
 /** `days`: how long the server keeps backups; undefined: it does not exist. */
-const isOld = ({ created }: ImageRow, days: number | undefined, now: number): boolean =>
+const isOld = ({ created }: BackupAgeRow, days: number | undefined, now: number): boolean =>
   created <= now - (days ?? Math.max(daysAfterDelete, serverLimits.backupDays)) * day;
 
 /** Returns the reconciler that creates due backups and deletes old ones. */
@@ -49,8 +56,7 @@ export function backupReconciler(
     const server = await findAnyServer(tx, id);
     if (server === undefined || !isDue(server, now)) return;
     // Failed images are removed; the error stays in the server.
-    for (const image of await listBackups(tx))
-      if (image.server_id === id && image.state === "Failed") await queueImageRemoval(context, tx, flows, image, null);
+    for (const image of await listFailedBackupsOf(tx, id)) await queueImageRemoval(context, tx, flows, image, null);
     const name = `${Array.from(server.name).slice(0, 52).join("")} ${formatDate(now).slice(0, 10)}`;
     await queueImage(
       context,
@@ -61,6 +67,12 @@ export function backupReconciler(
       null,
     );
     await updateServer(tx, id, { backed_up: now });
+  }
+
+  async function remove(tx: Tx, id: number): Promise<void> {
+    await lockImage(tx, id);
+    const image = await findAnyImage(tx, id);
+    if (image !== undefined) await queueImageRemoval(context, tx, flows, image, null);
   }
 
   return defineReconciler({
@@ -80,14 +92,12 @@ export function backupReconciler(
           if (isDue(server, now)) await store.write((tx) => begin(tx, server.id, now));
         }
       const old = await pruneTime.read();
-      for (const { id } of (await listBackups(store.read)).filter((image) =>
-        isOld(image, daysOf.get(image.server_id ?? 0), old),
-      ))
-        await store.write(async (tx) => {
-          await lockImage(tx, id);
-          const image = (await listBackups(tx)).find((each) => each.id === id);
-          if (image !== undefined) await queueImageRemoval(context, tx, flows, image, null);
-        });
+      const backups = readPages(backupsPerPage, (after) =>
+        pageBackups.all(store.read, { after, limit: backupsPerPage }),
+      );
+      for await (const page of backups)
+        for (const backup of page)
+          if (isOld(backup, daysOf.get(backup.server_id ?? 0), old)) await store.write((tx) => remove(tx, backup.id));
     },
   });
 }

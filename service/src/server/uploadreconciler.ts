@@ -1,5 +1,5 @@
 /** Reconciler that deletes images whose upload was not continued in time, with what was received (docs/images.md#uploads). */
-import { listUploads, lockImage } from "../catalog/table.ts";
+import { findAnyImage, listUploads, lockImage } from "../catalog/table.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
 import type { FlowContext } from "./flow/context.ts";
@@ -22,7 +22,7 @@ export function uploadReconciler(context: FlowContext, flows: ImageFlows, pruneT
       for (const { id } of (await listUploads(store.read)).filter(isOver))
         await store.write(async (tx) => {
           await lockImage(tx, id);
-          const image = (await listUploads(tx)).find((each) => each.id === id);
+          const image = await findAnyImage(tx, id);
           if (image === undefined || !isOver(image)) return;
           await queueImageRemoval(context, tx, flows, image, null);
           log("info", "Deleted an image whose upload was not continued.", { image: id, name: image.name });

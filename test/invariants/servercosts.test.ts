@@ -1,0 +1,69 @@
+/** Background work for servers and images reads what it needs, and not what all others have. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { insertImage, listFailedBackupsOf } from "../../service/src/catalog/table.ts";
+import { updateServer } from "../../service/src/server/table.ts";
+import type { Store } from "../../service/src/store/db.ts";
+import { startDatabase } from "../support/databases.ts";
+import { explainQueries } from "../support/queryplan.ts";
+import { countRows } from "../support/rowcount.ts";
+import { imageRow } from "../support/rows.ts";
+import {
+  listBackups,
+  openServerFixture,
+  type ServerFixture,
+  type ServerFixtureOptions,
+} from "../support/serverfixture.ts";
+
+const time = Date.UTC(2026, 10, 20);
+const day = 86_400_000;
+
+async function withServers(check: (fixture: ServerFixture, store: Store) => Promise<void>): Promise<void> {
+  const database = await startDatabase("sqlite");
+  try {
+    const fixture = await openServerFixture(database.store, () => time);
+    try {
+      await check(fixture, database.store);
+    } finally {
+      await fixture.close();
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+/** Runs a reconciler once, without an engine. */
+async function run({ servers }: ServerFixture, name: string): Promise<void> {
+  const reconciler = servers.reconcilers.find((each) => each.name === name) ?? assert.fail(`there is no ${name}`);
+  await reconciler.run({ subject: 0, attempt: 1, signal: new AbortController().signal });
+}
+
+test("a due backup, and the removal of an old one, do not read the backups of other servers", async () => {
+  await withServers(async (fixture, store) => {
+    const others = 60;
+    const add = (server: number, more: object = {}) =>
+      store.write(async (tx) => {
+        const { id: _, ...image } = imageRow(10, { type: "Backup", server_id: server, created: time, ...more });
+        return insertImage(tx, image);
+      });
+    for (let index = 0; index < others; index++) await add(1000 + index);
+    const due = [await fixture.makeServer(), await fixture.makeServer({ name: "web-2" })];
+    for (const { id } of due) {
+      await store.write((tx) => updateServer(tx, id, { is_backup_active: 1 }));
+      await add(id, { state: "Failed" });
+    }
+    const old = [await add(1000, { created: time - 29 * day }), await add(1001, { created: time - 30 * day })];
+
+    const plans = await explainQueries(store.read, async (db) => void (await listFailedBackupsOf(db, 1000)));
+    assert.deepEqual(plans, [["SEARCH image USING INDEX image_server (server_id=?)"]]);
+    const read = await countRows('from "image"', () => run(fixture, "server.backup"));
+    const left = await listBackups(store.read);
+    assert.deepEqual(
+      left.filter(({ server_id }) => due.some(({ id }) => id === server_id)).map(({ state }) => state),
+      ["New", "New"],
+    );
+    assert.ok(!left.some(({ id }) => old.some((one) => one.id === id)));
+    // All are read once, to find old ones.
+    assert.ok(read < others * 1.5, `${read} rows`);
+  });
+});
