@@ -205,6 +205,7 @@ onSqlite(
         run: async () => send(`DELETE /image/${(JSON.parse(await write()) as Image).ID}`),
       },
       "images.listImages": "only the search for orphans calls it, in the background",
+      "images.readImages": "only the search for orphans calls it, in the background",
       "consoles.readLog": { run: async () => send(`GET /server/${await server()}/log`) },
       "consoles.openSerial": { run: () => watch("Serial"), isSilent: "the WebSocket closes with a fixed text" },
       "consoles.openVnc": { run: () => watch("Vnc"), isSilent: "the WebSocket closes with a fixed text" },

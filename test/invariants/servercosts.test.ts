@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { insertImage, listFailedBackupsOf } from "../../service/src/catalog/table.ts";
+import { listOrphans } from "../../service/src/server/orphantable.ts";
 import { updateServer } from "../../service/src/server/table.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { startDatabase } from "../support/databases.ts";
@@ -18,10 +19,13 @@ import {
 const time = Date.UTC(2026, 10, 20);
 const day = 86_400_000;
 
-async function withServers(check: (fixture: ServerFixture, store: Store) => Promise<void>): Promise<void> {
+async function withServers(
+  check: (fixture: ServerFixture, store: Store) => Promise<void>,
+  options?: ServerFixtureOptions,
+): Promise<void> {
   const database = await startDatabase("sqlite");
   try {
-    const fixture = await openServerFixture(database.store, () => time);
+    const fixture = await openServerFixture(database.store, () => time, options);
     try {
       await check(fixture, database.store);
     } finally {
@@ -66,4 +70,61 @@ test("a due backup, and the removal of an old one, do not read the backups of ot
     // All are read once, to find old ones.
     assert.ok(read < others * 1.5, `${read} rows`);
   });
+});
+
+test("the search for orphans reads the details of each unknown image once, and of no known one", async () => {
+  const read: string[] = [];
+  const carry: ServerFixtureOptions["carry"] = async ({ machines, router }) => ({
+    machines,
+    consoles: machines,
+    router,
+    close: async () => {},
+    images: {
+      ...machines,
+      readImages(names) {
+        read.push(...names);
+        return machines.readImages(names);
+      },
+    },
+  });
+  await withServers(
+    async (fixture, store) => {
+      const { machines } = fixture;
+      const { id } = await fixture.makeServer();
+      const add = async (name: string): Promise<void> => {
+        await machines.ensureSnapshot(id, name);
+        await machines.ensureImage(id, name, { title: name });
+      };
+      for (let image = 20; image < 40; image++) {
+        await add(`own-${image}`);
+        await store.write((tx) => insertImage(tx, imageRow(image)));
+      }
+      await add("own-4000");
+      await add("a-stock-image");
+      await machines.ensureSnapshot(id, "own-4001");
+      const search = async (): Promise<unknown> => {
+        read.length = 0;
+        await run(fixture, "server.orphan");
+        const orphans = await listOrphans(store.read);
+        return [[...read].sort(), orphans.map(({ kind, name, title, hdd, ram }) => [kind, name, title, hdd, ram])];
+      };
+      const image = ["Image", "own-4000", "own-4000", 10, 128];
+      const snapshot = ["Snapshot", "own-4001", "own-4001", 10, 128];
+      const both = ["own-4000", "own-4001"];
+      assert.deepEqual(await search(), [both, [image, snapshot]]);
+      assert.deepEqual(await search(), [[], [image, snapshot]]);
+      await machines.ensureImage(id, "own-4001", { title: "own-4001" });
+      assert.deepEqual(await search(), [["own-4001"], [image, ["Image", ...snapshot.slice(1)]]]);
+      await machines.removeImage("own-4000");
+      await store.write((tx) => tx.deleteFrom("image").where("id", "=", 20).execute());
+      assert.deepEqual(await search(), [
+        ["own-20"],
+        [
+          ["Image", ...snapshot.slice(1)],
+          ["Image", "own-20", "own-20", 10, 128],
+        ],
+      ]);
+    },
+    { carry },
+  );
 });

@@ -81,6 +81,7 @@ export const inputs: Readonly<Record<string, readonly object[]>> = {
   "images.ensureSnapshot": [{ id: 1, name: "mine" }],
   "images.ensureImage": [{ id: 1, name: "mine", about: { title: "One", keepsIdentity: true } }],
   "images.removeImage": [{ name: "mine" }],
+  "images.readImages": [{ names: ["mine", "other"] }],
   "consoles.readLog": [{ id: 1, spec: { previous: false, tail: 10 } }],
   "consoles.openSerial": [{ id: 1 }],
   "consoles.openVnc": [{ id: 1 }],

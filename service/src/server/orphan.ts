@@ -5,7 +5,7 @@
  */
 import type { Log } from "../base/log.ts";
 import { readPages } from "../base/turn.ts";
-import type { HeldImage, MachineStatus, Machines } from "../drivers/machine/interface.ts";
+import type { HeldImage, HeldName, MachineStatus, Machines } from "../drivers/machine/interface.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import { type Reader, type Store, skipIds, type Tx } from "../store/db.ts";
 import type { FlowContext } from "./flow/context.ts";
@@ -40,6 +40,11 @@ export interface Orphans {
 }
 
 type UnknownObject = Omit<NewOrphan, "id" | "state" | "found">;
+/** What identifies an object on the host. */
+type Key = Pick<OrphanRow, "kind" | "name">;
+
+/** Most images whose details are read in one call. */
+const imagesTogether = 500;
 
 const serverOf = ({ id, label, disks, boot }: MachineStatus): UnknownObject => {
   const disk = disks.at(-1);
@@ -59,9 +64,10 @@ const serverOf = ({ id, label, disks, boot }: MachineStatus): UnknownObject => {
   };
 };
 
-const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): UnknownObject => ({
-  kind: kind === "image" ? "Image" : "Snapshot",
-  name,
+const imageKey = ({ name, kind }: HeldName): Key => ({ kind: kind === "image" ? "Image" : "Snapshot", name });
+
+const imageOf = ({ title, family, minRam, gb, bytes, ...held }: HeldImage): UnknownObject => ({
+  ...imageKey(held),
   title,
   uuid: "",
   family,
@@ -74,7 +80,7 @@ const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): U
   disk_version: 0,
 });
 
-const keyOf = ({ kind, name }: Pick<OrphanRow, "kind" | "name">): string => `${kind} ${name}`;
+const keyOf = ({ kind, name }: Key): string => `${kind} ${name}`;
 
 /** Creates the reconciler. */
 export function createOrphans(context: FlowContext): Orphans {
@@ -82,13 +88,13 @@ export function createOrphans(context: FlowContext): Orphans {
   const log: Log = context.log;
 
   /**
-   * Returns all objects without a row, and the VMs that are newer than their row. The host is observed before the rows are read, because a
-   * row is inserted before its object.
+   * Returns all servers and the names of all images and snapshots without a row, and the VMs that are newer than their row. The host is
+   * observed before the rows are read, because a row is inserted before its object.
    */
-  async function findUnknown(): Promise<{ unknown: UnknownObject[]; newer: MachineStatus[] }> {
+  async function findUnknown(): Promise<{ servers: UnknownObject[]; kept: Key[]; newer: MachineStatus[] }> {
     const { ready, machines: seen } = await machineStatus.observe();
     if (!ready) throw new Error("the server driver is not ready");
-    const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
+    const listed = (await images.listImages()).map(imageKey).filter((image) => numberOf(image) !== null);
     const known = new Set<number>();
     const newer: MachineStatus[] = [];
     const pages = readPages(statesPerPage, (after) =>
@@ -101,28 +107,36 @@ export function createOrphans(context: FlowContext): Orphans {
         if (status !== null && isBehind(row, status)) newer.push(status);
       }
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
-    const unknown = [
-      ...seen.filter(({ id }) => !known.has(id)).map(serverOf),
-      ...kept.filter((image) => !rows.has(numberOf(image) ?? 0)),
-    ];
-    return { unknown, newer };
+    return {
+      servers: seen.filter(({ id }) => !known.has(id)).map(serverOf),
+      kept: listed.filter((image) => !rows.has(numberOf(image) ?? 0)),
+      newer,
+    };
+  }
+
+  /** Reads the details of images and snapshots. Those that do not exist any more are missing in the result. */
+  async function readDetails(kept: readonly Key[]): Promise<UnknownObject[]> {
+    const names = [...new Set(kept.map(({ name }) => name))];
+    const keys = new Set(kept.map(keyOf));
+    const found: UnknownObject[] = [];
+    for (let from = 0; from < names.length; from += imagesTogether)
+      found.push(...(await images.readImages(names.slice(from, from + imagesTogether))).map(imageOf));
+    return found.filter((image) => keys.has(keyOf(image)));
   }
 
   /** Returns the objects whose deletion is recorded: images by name, servers by name and uuid. */
-  async function findLeftovers(unknown: readonly UnknownObject[]): Promise<ReadonlySet<UnknownObject>> {
-    const names = (isServer: boolean) =>
-      unknown.filter(({ kind }) => (kind === "Server") === isServer).map(({ name }) => name);
-    const servers = await listRetired(store.read, "Server", names(true));
-    const images = await listRetired(store.read, "Image", names(false));
-    return new Set(
-      unknown.filter(({ kind, name, uuid }) =>
-        kind === "Server" ? uuid !== "" && servers.get(name) === uuid : images.has(name),
-      ),
-    );
+  async function findLeftovers(servers: readonly UnknownObject[], kept: readonly Key[]): Promise<ReadonlySet<Key>> {
+    const namesOf = (keys: readonly Key[]) => keys.map(({ name }) => name);
+    const retiredServers = await listRetired(store.read, "Server", namesOf(servers));
+    const retiredImages = await listRetired(store.read, "Image", namesOf(kept));
+    return new Set([
+      ...servers.filter(({ name, uuid }) => uuid !== "" && retiredServers.get(name) === uuid),
+      ...kept.filter(({ name }) => retiredImages.has(name)),
+    ]);
   }
 
   /** True if the object has a row now, because it was adopted after the observation. */
-  async function isKnown(db: Reader, one: Pick<OrphanRow, "kind" | "name">): Promise<boolean> {
+  async function isKnown(db: Reader, one: Key): Promise<boolean> {
     const number = numberOf(one) ?? 0;
     if (one.kind === "Server") return (await findAnyServer(db, number)) !== undefined;
     return (await db.selectFrom("image").select("id").where("id", "=", number).executeTakeFirst()) !== undefined;
@@ -137,32 +151,31 @@ export function createOrphans(context: FlowContext): Orphans {
     await emitOrphanEvent(tx, row, "created", clock.now());
   }
 
-  async function note(): Promise<{ orphans: OrphanRow[]; leftovers: UnknownObject[] }> {
-    const { unknown, newer } = await findUnknown();
+  async function note(): Promise<{ orphans: OrphanRow[]; leftovers: Key[] }> {
+    const { servers, kept, newer } = await findUnknown();
     if (newer.length > 0) await raiseNumbers(store, log, newer);
-    const leftovers = await findLeftovers(unknown);
-    const held = unknown.filter((object) => !leftovers.has(object));
-    const before = new Map((await listOrphans(store.read)).map((row) => [keyOf(row), row]));
-    const present = new Set(held.map(keyOf));
-    const isSame = held.every((one) => before.has(keyOf(one))) && [...before.keys()].every((key) => present.has(key));
-    if (!isSame)
+    const leftovers = await findLeftovers(servers, kept);
+    const before = new Set((await listOrphans(store.read)).map(keyOf));
+    const isNew = (one: Key): boolean => !leftovers.has(one) && !before.has(keyOf(one));
+    const fresh = [...servers.filter(isNew), ...(await readDetails(kept.filter(isNew)))];
+    const present = new Set([...servers, ...kept].filter((one) => !leftovers.has(one)).map(keyOf));
+    if (fresh.length > 0 || [...before].some((key) => !present.has(key)))
       await store.write(async (tx) => {
         await lockOrphans(tx);
         const now = new Map((await listOrphans(tx)).map((row) => [keyOf(row), row]));
-        for (const object of held) if (!now.has(keyOf(object))) await insert(tx, object);
+        for (const object of fresh) if (!now.has(keyOf(object))) await insert(tx, object);
         for (const [key, row] of now)
           if (!present.has(key) && before.has(key)) {
             await deleteOrphan(tx, row.id);
             await emitOrphanEvent(tx, row, "deleted", clock.now());
           }
       });
-    for (const { kind, name, title } of held)
-      if (!before.has(`${kind} ${name}`))
-        log("warn", "Found an orphan: it is on the host, but not in the database. It is kept, see GET /orphan.", {
-          kind,
-          name,
-          title,
-        });
+    for (const { kind, name, title } of fresh)
+      log("warn", "Found an orphan: it is on the host, but not in the database. It is kept, see GET /orphan.", {
+        kind,
+        name,
+        title,
+      });
     const orphans = await listOrphans(store.read);
     return { orphans, leftovers: [...leftovers] };
   }
@@ -176,7 +189,7 @@ export function createOrphans(context: FlowContext): Orphans {
   }
 
   /** Removes an object from the host. Throws if it has a row. */
-  async function remove(one: Pick<OrphanRow, "kind" | "name">): Promise<void> {
+  async function remove(one: Key): Promise<void> {
     if (await isKnown(store.read, one)) throw new Error(`${one.kind} ${one.name} is in the database`);
     await (one.kind === "Server" ? machines.remove(Number(one.name)) : images.removeImage(one.name));
   }

@@ -1,6 +1,6 @@
 /** The verbs of `Images` and `Consoles` (`drivers/machine/interface.ts`). */
 import { Type } from "typebox";
-import { family, HeldImage, ImageSize, OperatorImage, Progress } from "./machinestatus.ts";
+import { family, HeldImage, HeldName, ImageSize, OperatorImage, Progress } from "./machinestatus.ts";
 import {
   boolean,
   count,
@@ -93,9 +93,16 @@ export const imageVerbs = verbs({
     time: times.change,
   },
   listImages: {
-    summary: "List the images of users and the snapshots",
+    summary: "List the names of images and snapshots",
     args: [],
     body: only({}),
+    answer: many(HeldName),
+    time: times.read,
+  },
+  readImages: {
+    summary: "Read images and snapshots",
+    args: ["names"],
+    body: only({ names: Type.Array(imageName(), { maxItems: 500 }) }),
     answer: many(HeldImage),
     time: times.read,
   },

@@ -62,10 +62,14 @@ export const OperatorImage = only({
   guest: nullable(oneOf(["tiny", "cloud-init"])),
 });
 
+const heldName = { name: prose(), kind: oneOf(["image", "snapshot"]) };
+
+/** The name of an image or snapshot on the host. */
+export const HeldName = only(heldName);
+
 /** An image or snapshot on the host. */
 export const HeldImage = only({
-  name: prose(),
-  kind: oneOf(["image", "snapshot"]),
+  ...heldName,
   title: prose(),
   family: family(),
   minRam: measure(),

@@ -6,7 +6,7 @@ import type { Answer, Body, Operation, UnknownKeys } from "@brume/api/operation.
 import type { TObject, TSchema } from "typebox";
 
 /** Version of the protocol between the control plane and the agent. It grows when a message changes so that the other side misreads it. */
-export const protocol = 2;
+export const protocol = 3;
 
 /** A method of a driver interface as one request. */
 export interface Verb extends Pick<Operation, "summary" | "description"> {

@@ -268,10 +268,7 @@ export interface Images {
   listOperatorImages(): Promise<readonly OperatorImage[]>;
   /** Fetches the operator's image of that name if it is missing. Resolves to its folder. */
   ensureFetched(name: string, options?: TransferOptions): Promise<string>;
-  /**
-   * Ensures that the image folder contains an image of that name with the foreign disk. A `Refused` result is final; a rejected call may be
-   * retried.
-   */
+  /** Ensures that there is an image of that name with the foreign disk. A `Refused` result is final; a rejected call may be retried. */
   ensureImported(
     name: string,
     about: ImportText,
@@ -292,15 +289,15 @@ export interface Images {
   ensureImage(id: number, name: string, about: ImageText, signal?: AbortSignal): Promise<ImageSize>;
   /** Removes an image and its snapshot. Servers that were created from it keep their data. Succeeds for an unknown name. */
   removeImage(name: string): Promise<void>;
-  /** Lists the images that users made and the snapshots for images not yet written, including those that the database does not contain. */
-  listImages(): Promise<readonly HeldImage[]>;
+  /** Lists the names of all images and of the snapshots for images not yet written, also of unknown ones. Reads directories only. */
+  listImages(): Promise<readonly HeldName[]>;
+  /** Reads the images and snapshots of at most 500 names. Those that do not exist are missing in the result. */
+  readImages(names: readonly string[]): Promise<readonly HeldImage[]>;
 }
 
 /** Serial console and screen of guests. */
 export interface Consoles {
-  /**
-   * Returns the output of the serial console since the start, or null if there is no such log. From a very long log, the middle is missing.
-   */
+  /** Returns the output of the serial console since the start, or null if there is no log. From a very long log, the middle is missing. */
   readLog(id: number, spec?: ReadLogOptions): Promise<string | null>;
   /** Connects to the serial console and disconnects the previous client. Rejects while the server is off. */
   openSerial(id: number): Promise<Stream>;
@@ -362,6 +359,9 @@ export interface Imported {
 export interface Refused {
   readonly refused: string;
 }
+
+/** What identifies an image or snapshot that exists on the host. */
+export type HeldName = Pick<HeldImage, "name" | "kind">;
 
 /** An image or snapshot that exists on the host. */
 export interface HeldImage {

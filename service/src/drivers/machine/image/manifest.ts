@@ -203,7 +203,7 @@ export interface ImageList {
 export async function listImages(images: string): Promise<ImageList> {
   const found: GuestImage[] = [];
   const broken: { name: string; reason: string }[] = [];
-  for (const name of await listNames(images)) {
+  for (const name of await listImageNames(images)) {
     try {
       const image = await readImage(images, name);
       if (image !== null) found.push(image);
@@ -214,7 +214,8 @@ export async function listImages(images: string): Promise<ImageList> {
   return { images: found, broken };
 }
 
-async function listNames(images: string): Promise<string[]> {
+/** Returns the names of all folders that can contain an image, sorted. Reads only the directory. */
+export async function listImageNames(images: string): Promise<string[]> {
   try {
     const entries = await readdir(images, { withFileTypes: true });
     return entries

@@ -23,7 +23,7 @@ import {
 import { checkDisk, createDisks, GIB, removeOtherVersions, versionsOf } from "../disk/disk.ts";
 import { copyFolder, createDiskCopies, sweepServers } from "../disk/diskcopy.ts";
 import { type BackupPlace, placeFor, removeImage } from "../image/folder.ts";
-import { listHeldImages } from "../image/inventory.ts";
+import { listHeldNames, readHeldImages } from "../image/inventory.ts";
 import type { OperatorImages } from "../image/operatorimages.ts";
 import type { Accelerator, ApplyResult, MachineDriver, MachineSpec, PowerEvent } from "../interface.ts";
 import { withDevices } from "../sim/nics.ts";
@@ -295,7 +295,8 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         if ((await find(id)) !== null) throw new Error(`server ${id} is running`);
         return cleanseDisk({ disks, uid: uid(id), signal }, folder(id).root, folder(id).disk(version));
       }),
-    listImages: () => listHeldImages(servers, folders),
+    listImages: () => listHeldNames(servers, folders),
+    readImages: (names) => readHeldImages(servers, folders, names),
     ensureOnlyDisk: (id, version) =>
       locks.run([id], async () => {
         const run = await find(id);

@@ -5,6 +5,8 @@ import type {
   ApplyResults,
   BootStage,
   Exit,
+  HeldImage,
+  HeldName,
   Label,
   MachineSpec,
   MachineStatus,
@@ -60,6 +62,15 @@ export interface SimulatedImage {
   /** True for a snapshot, from which no disk can be created yet. */
   readonly isKept: boolean;
 }
+
+/** Returns what identifies the image. */
+export const nameOf = ({ name, isKept }: SimulatedImage): HeldName => ({ name, kind: isKept ? "snapshot" : "image" });
+
+/** Returns the image as the driver shows it. */
+export const showImage = (image: SimulatedImage): HeldImage => {
+  const { name: title, gb, content } = image;
+  return { ...nameOf(image), title, family: "Linux", minRam: 128, gb, bytes: content.length };
+};
 
 /** Returns a server without disks. */
 export const newServer = (id: number): SimulatedServer => ({

@@ -12,7 +12,6 @@ import type {
   BootStage,
   Capacity,
   Exit,
-  HeldImage,
   MachineDriver,
   MachineSpec,
   MachineStatus,
@@ -29,11 +28,13 @@ import {
   changeServer,
   createConsole,
   type Disk,
+  nameOf,
   newServer,
   type Power,
   runningOf,
   type SimulatedImage,
   type SimulatedServer,
+  showImage,
   showServer,
 } from "./server.ts";
 import { openSimulatedState } from "./state.ts";
@@ -303,13 +304,8 @@ export function createSim(options: SimOptions): SimulatedMachines {
         if (server !== undefined) writeLabel(server, machine);
         return changeServer(server, machine);
       }),
-    listImages: () =>
-      run("listImages", [], () =>
-        [...images.values()].map(({ name, gb, content, isKept }): HeldImage => {
-          const kind = isKept ? "snapshot" : "image";
-          return { name, kind, title: name, family: "Linux", minRam: 128, gb, bytes: content.length };
-        }),
-      ),
+    listImages: () => run("listImages", [], () => [...images.values()].map(nameOf)),
+    readImages: (names) => run("readImages", [], () => names.flatMap((name) => images.get(name) ?? []).map(showImage)),
     remove: (id) =>
       run("remove", [id], () => {
         queue.quit(id);
