@@ -2,9 +2,9 @@
  * Observes all servers at once. A server that does not respond delays no other: its last known state is returned with an explanation.
  * Servers of which only a process or device is left are returned too, so that they can be removed.
  */
-import { statfsSync } from "node:fs";
+import { existsSync, statfsSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
-import type { Exec } from "../../exec.ts";
+import type { Child, Exec } from "../../exec.ts";
 import { trimLog } from "../console/log.ts";
 import { allocatedOf, GIB, layerName, sizeOf, topOf, versionsOf } from "../disk/disk.ts";
 import type {
@@ -20,7 +20,7 @@ import { type Folder, folderOf, listServers, readState } from "./folder.ts";
 import { readLabel } from "./label.ts";
 import { reachOfMemory } from "./live.ts";
 import { cpusOf, diskTraffic, MIB, memoryInUse, memoryModules, memoryOf, runState } from "./monitor.ts";
-import { findProcesses, usageOf } from "./process.ts";
+import { findProcesses, findRecorded, usageOf } from "./process.ts";
 import type { Run, Runs } from "./run.ts";
 import type { Taps } from "./tap.ts";
 
@@ -38,6 +38,8 @@ export interface ObserverOptions {
 
 /** Processes that could not be adopted because they do not respond. Each observation retries. */
 export interface Unresponsive {
+  /** Returns whether a process of the server could not be adopted. */
+  has(id: number): boolean;
   /** Retries the adoption and returns the milliseconds since the first failure. */
   retry(id: number): number;
   /** Ends the count of a server that responds or has no process. */
@@ -49,6 +51,7 @@ export function createUnresponsive(adopt: (id: number) => Promise<unknown>): Unr
   const since = new Map<number, number>();
   const pending = new Set<number>();
   return {
+    has: (id) => since.has(id),
     retry(id) {
       const start = since.get(id) ?? performance.now();
       since.set(id, start);
@@ -203,10 +206,17 @@ export function capacityOf(folder: string): Capacity {
 
 /** Returns the state of the host and all servers, or of `only` those with these ids. */
 export async function observeMachines(options: ObserverOptions, only?: readonly number[]): Promise<MachinesStatus> {
-  const { exec, tag, servers, firstUid, accelerator, runs, taps } = options;
-  // The processes and devices of VMs with a run are known. To find others, all of the host are read.
-  const areKnown = only?.every((id) => runs.all.has(id)) === true;
-  const processes: ReturnType<typeof findProcesses> = areKnown ? new Map() : findProcesses(exec, tag, firstUid);
+  const { exec, tag, servers, firstUid, accelerator, runs, taps, unresponsive } = options;
+  const recorded = new Map<number, Child>();
+  for (const id of only ?? []) {
+    const child = runs.all.has(id) ? null : findRecorded(exec, tag, firstUid, id, folderOf(servers, id));
+    if (child !== null) recorded.set(id, child);
+  }
+  // All processes and devices of the host are read to find what is left of a server without a folder, and a process in no state file, which
+  // an earlier service started and this one could not adopt.
+  const isOff = (id: number): boolean => existsSync(folderOf(servers, id).root) && !unresponsive.has(id);
+  const areKnown = only?.every((id) => runs.all.has(id) || recorded.has(id) || isOff(id)) === true;
+  const processes: ReadonlyMap<number, Child> = areKnown ? recorded : findProcesses(exec, tag, firstUid);
   const all = areKnown ? only : [...listServers(servers), ...processes.keys(), ...taps.owners()];
   const ids = [...new Set(all)].filter((id) => only?.includes(id) !== false).sort((a, b) => a - b);
   const machines = await Promise.all(
@@ -215,9 +225,9 @@ export async function observeMachines(options: ObserverOptions, only?: readonly 
       const disks = await disksOf(folder);
       const run = runs.all.get(id);
       const isSilent = run === undefined && processes.has(id);
-      if (!isSilent) options.unresponsive.forget(id);
+      if (!isSilent) unresponsive.forget(id);
       if (run !== undefined) return runningStatus(run, disks, options);
-      return untrackedStatus(id, folder, disks, isSilent ? options.unresponsive.retry(id) : null);
+      return untrackedStatus(id, folder, disks, isSilent ? unresponsive.retry(id) : null);
     }),
   );
   const detail = accelerator === "kvm" ? "QEMU with KVM" : "QEMU, emulating";

@@ -5,6 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Exec } from "../../exec.ts";
+import { type Folder, readState } from "./folder.ts";
 import { serverOf } from "./name.ts";
 
 /** Returns the user id of a server's process. Each server has its own, without an entry in /etc/passwd, so servers share no rights. */
@@ -15,11 +16,22 @@ export function findProcesses(exec: Exec, tag: string, firstUid: number): Readon
   const found = new Map<number, Child>();
   for (const entry of readdirSync("/proc")) {
     const id = /^[0-9]+$/.test(entry) ? readServer(entry, tag) : null;
-    if (id === null) continue;
-    const child = exec.find(Number(entry));
-    if (child !== null && ownerOf(entry) === uidOf(firstUid, id)) found.set(id, child);
+    const child = id === null ? null : findOwned(exec, Number(entry), uidOf(firstUid, id));
+    if (id !== null && child !== null) found.set(id, child);
   }
   return found;
+}
+
+/** Returns the process in the state file of the server; null if it has ended. Costs the same beside any number of processes. */
+export function findRecorded(exec: Exec, tag: string, firstUid: number, id: number, folder: Folder): Child | null {
+  const pid = readState(folder)?.child.pid ?? 0;
+  return readServer(String(pid), tag) === id ? findOwned(exec, pid, uidOf(firstUid, id)) : null;
+}
+
+/** Returns the process with this PID; null if it does not run or has another user id. */
+function findOwned(exec: Exec, pid: number, uid: number): Child | null {
+  const child = exec.find(pid);
+  return child !== null && ownerOf(String(pid)) === uid ? child : null;
 }
 
 function readServer(pid: string, tag: string): number | null {

@@ -35,7 +35,7 @@ import { checkOwner, writeLabel } from "./label.ts";
 import { changeRunning, type DiskLimits, growDisk, limitDisk } from "./live.ts";
 import { cpusOf, memoryOf, runState } from "./monitor.ts";
 import { createUnresponsive, hasSpace, observeMachines, queryTimeout } from "./observer.ts";
-import { endProcess, findProcesses, hostBoot, uidOf } from "./process.ts";
+import { endProcess, findProcesses, findRecorded, hostBoot, uidOf } from "./process.ts";
 import { createRuns, type Run, requestShutdown } from "./run.ts";
 import { startMachine } from "./start.ts";
 import { createTaps } from "./tap.ts";
@@ -129,7 +129,8 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
   async function find(id: number): Promise<Run | null> {
     const run = runs.all.get(id);
     if (run !== undefined) return run;
-    const child = findProcesses(exec, tag, firstUid).get(id);
+    const recorded = findRecorded(exec, tag, firstUid, id, folder(id));
+    const child = recorded ?? findProcesses(exec, tag, firstUid).get(id);
     return child === undefined ? null : adopt(id, child);
   }
 
@@ -259,6 +260,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
           if (run !== null) await dropUnusedLayers(run);
         } catch (error) {
           options.logError(`The VM of server ${id} does not respond.`, error);
+          unresponsive.retry(id);
         }
         return;
       }

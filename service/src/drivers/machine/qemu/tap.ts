@@ -24,30 +24,25 @@ export interface Taps {
 }
 
 export function createTaps(exec: Exec, tag: string): Taps {
-  /** Returns the server of each device, by the alias of the device. */
-  function list(): ReadonlyMap<string, number> {
-    const found = new Map<string, number>();
-    for (const device of readdirSync("/sys/class/net")) {
-      try {
-        const server = serverOf(tag, readFileSync(`/sys/class/net/${device}/ifalias`, "utf8").trim());
-        if (server !== null) found.set(device, server);
-      } catch {
-        // The device was removed.
-      }
+  /** Returns the server in the alias of the device; null if the device does not exist or belongs to no server. */
+  function ownerOf(device: string): number | null {
+    try {
+      return serverOf(tag, readFileSync(`/sys/class/net/${device}/ifalias`, "utf8").trim());
+    } catch {
+      return null;
     }
-    return found;
   }
+  const listDevices = (): readonly string[] => readdirSync("/sys/class/net");
   const ip = async (lines: readonly string[]): Promise<void> => {
     const stdin = lines.map((line) => `${line}\n`).join("");
     if (lines.length > 0) await exec.run([...ipRights, "ip", "-batch", "-"], { stdin });
   };
   return {
     async create(server, nics, uid) {
-      const existing = list();
       const lines = nics.flatMap(({ id }) => {
         const [device, pending] = [deviceOf(tag, id), pendingTapOf(tag, id)];
         return [
-          ...(existing.get(device) === server ? [`link del ${device}`] : []),
+          ...(ownerOf(device) === server ? [`link del ${device}`] : []),
           // Its name belongs to this installation, even if the service was killed before it set the alias.
           ...(existsSync(`/sys/class/net/${pending}`) ? [`link del ${pending}`] : []),
           `tuntap add dev ${pending} mode tap user ${uid}`,
@@ -61,9 +56,9 @@ export function createTaps(exec: Exec, tag: string): Taps {
       await ip(notRenamed.map(({ id }) => `link set dev ${pendingTapOf(tag, id)} name ${deviceOf(tag, id)}`));
     },
     async remove(server, devices) {
-      const taps = [...list()].filter(([name, owner]) => owner === server && (devices?.includes(name) ?? true));
-      await ip(taps.map(([name]) => `link del ${name}`));
+      const taps = (devices ?? listDevices()).filter((name) => ownerOf(name) === server);
+      await ip(taps.map((name) => `link del ${name}`));
     },
-    owners: () => new Set(list().values()),
+    owners: () => new Set(listDevices().flatMap((name) => ownerOf(name) ?? [])),
   };
 }
