@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import type { Exec } from "../exec.ts";
 import type { BackupPlace } from "./image/folder.ts";
-import { listImages } from "./image/manifest.ts";
+import { findImage } from "./image/manifest.ts";
 import { createOperatorImages, prepareImages } from "./image/operatorimages.ts";
 import type { Capacity, MachineDriver } from "./interface.ts";
 import { type Canary, virtualisation } from "./qemu/accelerator.ts";
@@ -59,10 +59,10 @@ const firstUid = 700_000;
 
 /** Finds an image with a kernel, such as Tiny Linux, for the trial boot; null if there is none. */
 async function findCanary(images: string): Promise<Canary | null> {
-  for (const { name, boot, files } of (await listImages(images)).images)
-    if (boot === "kernel" && files.kernel !== undefined && files.initrd !== undefined)
-      return { folder: join(images, name), kernel: files.kernel, initrd: files.initrd };
-  return null;
+  const image = await findImage(images, ({ boot }) => boot === "kernel");
+  if (image === null) return null;
+  const { kernel = "", initrd = "" } = image.files;
+  return { folder: join(images, image.name), kernel, initrd };
 }
 
 /** Returns the driver for this host. Throws if there are servers on disk that this host cannot run. */

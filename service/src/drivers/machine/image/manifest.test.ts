@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { type GuestImage, isImageName, listImages, parseImage, printImage, readImage } from "./manifest.ts";
+import { listFileCalls } from "../../../../../test/support/filecalls.ts";
+import { findImage, type GuestImage, isImageName, listImages, parseImage, printImage, readImage } from "./manifest.ts";
 
 let images = "";
 before(() => {
@@ -120,6 +121,40 @@ test("lists usable images, and others with the reason", async () => {
   assert.equal(await readImage(images, "empty"), null);
   assert.equal(await readImage(images, "../images/good"), null);
   assert.deepEqual(await listImages(join(images, "nowhere")), { images: [], broken: [] });
+});
+
+test("images that are not wanted, and those behind the first that fits, are not opened", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-images-"));
+  try {
+    const { disk } = image.files;
+    for (const name of ["brume-tiny", "own-1", "own-2"]) {
+      mkdirSync(join(folder, name));
+      const boot = name === "brume-tiny" ? "uefi" : "disk";
+      writeFileSync(join(folder, name, "image.json"), printImage({ ...image, name, boot, files: { disk } }));
+      writeFileSync(join(folder, name, disk), qcow2);
+    }
+    let found: unknown;
+    const opened = async (act: () => Promise<unknown>): Promise<string[]> => {
+      const calls = await listFileCalls(async () => {
+        found = await act();
+      });
+      return calls.filter((call) => call.startsWith("open ")).map((call) => call.slice(`open ${folder}/`.length));
+    };
+    const wanted = () => listImages(folder, (name) => !name.startsWith("own-"));
+    assert.deepEqual(await opened(wanted), [`brume-tiny/${disk}`]);
+    assert.deepEqual(
+      (found as Awaited<ReturnType<typeof listImages>>).images.map(({ name }) => name),
+      ["brume-tiny"],
+    );
+    assert.deepEqual(await opened(() => findImage(folder, ({ boot }) => boot === "disk")), [
+      `brume-tiny/${disk}`,
+      `own-1/${disk}`,
+    ]);
+    assert.equal((found as GuestImage).name, "own-1");
+    assert.equal(await findImage(folder, ({ boot }) => boot === "kernel"), null);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("valid names of images", () => {

@@ -199,11 +199,11 @@ export interface ImageList {
   readonly broken: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** Reads all images of the folder, sorted by name. */
-export async function listImages(images: string): Promise<ImageList> {
+/** Reads the images of the folder, or only those whose names are wanted, sorted by name. */
+export async function listImages(images: string, isWanted: (name: string) => boolean = () => true): Promise<ImageList> {
   const found: GuestImage[] = [];
   const broken: { name: string; reason: string }[] = [];
-  for (const name of await listImageNames(images)) {
+  for (const name of (await listImageNames(images)).filter(isWanted)) {
     try {
       const image = await readImage(images, name);
       if (image !== null) found.push(image);
@@ -212,6 +212,15 @@ export async function listImages(images: string): Promise<ImageList> {
     }
   }
   return { images: found, broken };
+}
+
+/** Returns the first usable image, by name, that fits; null if there is none. Reads no image behind it. */
+export async function findImage(images: string, fits: (image: GuestImage) => boolean): Promise<GuestImage | null> {
+  for (const name of await listImageNames(images)) {
+    const image = await readImage(images, name).catch(() => null);
+    if (image !== null && fits(image)) return image;
+  }
+  return null;
 }
 
 /** Returns the names of all folders that can contain an image, sorted. Reads only the directory. */

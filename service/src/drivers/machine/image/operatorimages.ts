@@ -81,7 +81,7 @@ export function createOperatorImages(options: OperatorImageOptions, isSimulated:
   const store = createImageStore({ exec, ...foldersIn(dataFolder), now });
   return {
     async listOperatorImages() {
-      const here = (await store.list()).images.filter(({ name }) => !options.isOwn(name));
+      const { images: here } = await store.list((name) => !options.isOwn(name));
       const names = new Set(here.map(({ name }) => name));
       const all = [
         ...here.map((image) => ({ ...image, folder: image.name })),

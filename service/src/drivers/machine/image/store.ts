@@ -32,8 +32,8 @@ import {
 
 /** Operations on the image folder. On failure they throw an `ImageError` or the reason of the signal, and leave no files. */
 export interface ImageStore {
-  /** Lists the images in the folder. */
-  list(): Promise<ImageList>;
+  /** Lists the images in the folder, or reads only those whose names are wanted. */
+  list(isWanted?: (name: string) => boolean): Promise<ImageList>;
   /** Images that can be fetched, also those that already exist. */
   readonly catalogue: readonly CatalogueEntry[];
   /** Fetches the current version of an image of the catalogue. */
@@ -147,7 +147,7 @@ export function createImageStore(options: StoreOptions): ImageStore {
 
   return {
     catalogue: entries,
-    list: () => listImages(images),
+    list: (isWanted) => listImages(images, isWanted),
     fetch: async (name, spec = {}) => {
       const entry = entries.find((entry) => entry.name === name);
       if (!entry) throw new ImageError("missing", `The catalogue has no image "${name}".`);
