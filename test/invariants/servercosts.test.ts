@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { insertImage, listFailedBackupsOf } from "../../service/src/catalog/table.ts";
+import { addLink, listLinksOfServer } from "../../service/src/network/table.ts";
 import { listOrphans } from "../../service/src/server/orphantable.ts";
 import { updateServer } from "../../service/src/server/table.ts";
 import type { Store } from "../../service/src/store/db.ts";
@@ -127,4 +128,37 @@ test("the search for orphans reads the details of each unknown image once, and o
     },
     { carry },
   );
+});
+
+test("the search for orphans checks a page of links in each run, and removes those without a server", async () => {
+  await withServers(async (fixture, store) => {
+    const link = (id: number, server: number) =>
+      ({
+        id,
+        network_id: fixture.networks[0]?.id ?? 0,
+        server_id: server,
+        host_name: "x",
+        ip: `0a3f${(0x1000 + id).toString(16)}`,
+        bandwidth: 1,
+        state: "Active",
+        created: 0,
+      }) as const;
+    const { id } = await fixture.makeServer();
+    const last = 1200;
+    await store.write(async (tx) => {
+      for (let index = 100; index < last; index++) addLink(tx, link(index, id));
+      addLink(tx, link(last, 4711));
+    });
+    const stray = () => listLinksOfServer(store.read, 4711);
+    for (const left of [1, 1, 0]) {
+      const read = await countRows('from "link"', () => run(fixture, "server.orphan"));
+      assert.ok(read <= 510, `${read} rows`);
+      assert.equal((await stray()).length, left);
+    }
+    await store.write(async (tx) => addLink(tx, link(last + 1, 4711)));
+    for (const left of [1, 1, 0]) {
+      await run(fixture, "server.orphan");
+      assert.equal((await stray()).length, left);
+    }
+  });
 });

@@ -23,7 +23,7 @@ import {
   retire,
 } from "./orphantable.ts";
 import { isBehind, raiseNumbers } from "./restored.ts";
-import { findAnyServer, listStrayLinks, pageServerStates, statesPerPage } from "./table.ts";
+import { findAnyServer, pageLinkServers, pageServerStates, statesPerPage } from "./table.ts";
 
 /** Milliseconds between runs, and milliseconds for a guest to shut down. */
 const period = 5000;
@@ -86,6 +86,8 @@ const keyOf = ({ kind, name }: Key): string => `${kind} ${name}`;
 export function createOrphans(context: FlowContext): Orphans {
   const { store, machines, images, clock, machineStatus } = context;
   const log: Log = context.log;
+  /** Links up to this one were checked. Each run checks one page of them, because links without a server only reserve addresses. */
+  let checkedLink = 0;
 
   /**
    * Returns all servers and the names of all images and snapshots without a row, and the VMs that are newer than their row. The host is
@@ -222,7 +224,7 @@ export function createOrphans(context: FlowContext): Orphans {
     const { machines: seen } = await machineStatus.recent();
     const running = seen.filter(({ id, power }) => held.has(String(id)) && power !== "off");
     await Promise.all(running.map(({ id }) => attempt(quarantine(id))));
-    await removeStrayLinks({ ...context, log });
+    checkedLink = await removeStrayLinks({ ...context, log }, checkedLink);
     if (failures.length > 0) throw failures[0];
   }
 
@@ -245,14 +247,19 @@ interface LinkCleanup extends Pick<FlowContext, "clock" | "networks"> {
   readonly log: Log;
 }
 
-/** Deletes links whose server does not exist. */
-async function removeStrayLinks(context: LinkCleanup): Promise<void> {
+/**
+ * Deletes links whose server does not exist, in the page of links after `after`. Resolves to the id of the last link in the page, or to 0
+ * after the last page.
+ */
+async function removeStrayLinks(context: LinkCleanup, after: number): Promise<number> {
   const { store, log } = context;
-  const stray = await listStrayLinks(store.read);
+  const page = await pageLinkServers.all(store.read, { after, limit: statesPerPage });
+  const stray = page.filter(({ known }) => known === null);
   for (const server of new Set(stray.map(({ server_id }) => server_id))) {
     log("warn", "Removing the links of a server that does not exist.", { server });
     await store.write(async (tx) => {
       if ((await findAnyServer(tx, server)) === undefined) await leaveNetworks(context, tx, server);
     });
   }
+  return page.length < statesPerPage ? 0 : (page.at(-1)?.id ?? 0);
 }

@@ -387,11 +387,13 @@ export async function deleteBatch(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("server_batch").where("id", "=", id).execute();
 }
 
-/** Returns links whose server does not exist. */
-export const listStrayLinks = (db: Reader): Promise<{ readonly id: number; readonly server_id: number }[]> =>
+/** Returns up to `limit` links after an id, with their servers; `known` is null if the server does not exist. */
+export const pageLinkServers = prepare<{ after: number; limit: number }>()((db, p) =>
   db
     .selectFrom("link")
-    .select(["id", "server_id"])
-    .where("server_id", "not in", (from) => from.selectFrom("server").select("server.id"))
-    .orderBy("id")
-    .execute();
+    .leftJoin("server", "server.id", "link.server_id")
+    .select(["link.id", "link.server_id", "server.id as known"])
+    .where("link.id", ">", p("after"))
+    .orderBy("link.id")
+    .limit(p("limit")),
+);
