@@ -172,13 +172,13 @@ describe("texts of the host", () => {
       { gb: 1, identity: { removed: false, detail } },
     ];
     for (const answer of answers) {
-      const shown = JSON.stringify(plain.answer(answer, "a.b", "5e1f0000-1"));
+      const shown = JSON.stringify(await plain.answer(answer, "a.b", "5e1f0000-1"));
       assert.doesNotMatch(shown.replace(/[{}]/g, ""), secret);
       assert.match(shown, /failed: (the host does not permit it|something that it needs is missing)/);
     }
     assert.equal(lines.filter((line) => line.detail.detail === detail).length, 5);
     const clean = { ready: true, detail: "QEMU, emulating", machines: [{ id: 1, detail: "it is paused", exit: null }] };
-    assert.deepEqual(plain.answer(clean, "a.b", "1"), clean);
+    assert.deepEqual(await plain.answer(clean, "a.b", "1"), clean);
   });
 
   test("what a driver throws without being an error becomes one", () => {

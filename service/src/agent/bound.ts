@@ -68,7 +68,7 @@ export function bindVerbs({ targets, deviceOf, refuse, plain }: BindOptions): Re
           try {
             const result = await target[method]?.(...args, ...extraOf(verb, call));
             if (verb.generation) refuseOlder(name, input, result);
-            return toAnswer(plain.answer(result, name, call.request));
+            return toAnswer(await plain.answer(result, name, call.request));
           } catch (error) {
             throw plain.error(error, name, call.request);
           }

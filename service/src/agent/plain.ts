@@ -5,13 +5,14 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../base/log.ts";
 import { plainCause, requestReference } from "../base/plaincause.ts";
+import { forEachInTurns } from "../base/turn.ts";
 
 /** Replaces texts of the drivers of one host. */
 export interface Plain {
   /** Returns the error with a plain message, or the same error. */
   error(error: unknown, verb: string, request: string): unknown;
-  /** Returns the result with plain details, or the same result. */
-  answer<T>(answer: T, verb: string, request: string): T;
+  /** Resolves to the result with plain details, or to the same result. */
+  answer<T>(answer: T, verb: string, request: string): Promise<T>;
 }
 
 type Row = Readonly<Record<string, unknown>>;
@@ -40,7 +41,7 @@ export function createPlain(log: Log): Plain {
         ...(isSilence === true && { isSilence }),
       });
     },
-    answer<T>(answer: T, verb: string, request: string): T {
+    async answer<T>(answer: T, verb: string, request: string): Promise<T> {
       const detailed = (value: unknown): unknown => {
         if (!isRow(value) || typeof value["detail"] !== "string") return value;
         const text = replace(value["detail"], verb, request);
@@ -48,17 +49,24 @@ export function createPlain(log: Log): Plain {
       };
       // A host that is ready names its engines there.
       const hostDetail = (value: Row): unknown => (value["ready"] === true ? value : detailed(value));
-      const list = (value: unknown, change: (row: Row) => unknown): unknown =>
-        Array.isArray(value) ? value.map((row: unknown) => (isRow(row) ? change(row) : row)) : value;
+      // There may be thousands of machines and networks.
+      const list = async (value: unknown, change: (row: Row) => unknown): Promise<unknown> => {
+        if (!Array.isArray(value)) return value;
+        const changed: unknown[] = [];
+        await forEachInTurns(value, (row: unknown) => void changed.push(isRow(row) ? change(row) : row));
+        return changed;
+      };
       const reasoned = (row: Row): unknown => {
         const reason = isRow(row["reason"]) ? detailed(row["reason"]) : row["reason"];
         return reason === row["reason"] ? row : { ...row, reason };
       };
+      const tunnels = (value: unknown): unknown =>
+        Array.isArray(value) ? value.map((row: unknown) => (isRow(row) ? reasoned(row) : row)) : value;
       if (!isRow(answer)) return answer;
       if ("machines" in answer)
         return hostDetail({
           ...answer,
-          machines: list(answer["machines"], (row) => {
+          machines: await list(answer["machines"], (row) => {
             const exit = detailed(row["exit"]);
             return detailed(exit === row["exit"] ? row : { ...row, exit });
           }),
@@ -66,7 +74,7 @@ export function createPlain(log: Log): Plain {
       if ("networks" in answer)
         return hostDetail({
           ...answer,
-          networks: list(answer["networks"], (row) => ({ ...row, tunnels: list(row["tunnels"], reasoned) })),
+          networks: await list(answer["networks"], (row) => ({ ...row, tunnels: tunnels(row["tunnels"]) })),
         }) as T;
       const own = detailed(answer) as Row;
       return ("identity" in own ? { ...own, identity: detailed(own["identity"]) } : own) as T;

@@ -1,64 +1,54 @@
 /**
- * Divides long work into slices, so that the event loop serves requests in between. The caller checks after each small part whether its
- * slice is over; only then does it wait for the next one.
+ * Divides long work into slices, so that the event loop serves requests in between. All long works of a thread share one slice of each turn
+ * of the event loop: many of them at once, or many short ones after each other, do not make a turn longer.
  */
-import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
+import { setTimeout as pause } from "node:timers/promises";
 
-/** A slice of work. */
+/** A slice of each turn of the event loop, for works that share it. The caller checks after each small part whether it is over. */
 export interface Turn {
-  /** True if the work has run for the time of a slice. */
+  /** Returns true if the works have run for the time of a slice in this turn of the event loop. Begins the slice if none has run yet. */
   isOver(): boolean;
-  /** Resolves when the event loop has served what was ready, and starts the next slice. */
+  /** Resolves when the work may continue, in the order of the calls: in a later turn if the slice is over. */
   next(): Promise<void>;
 }
 
 /** Milliseconds of a slice. */
 const sliceTime = 5;
 
-/** Starts the first slice. `now` returns milliseconds. */
+/** Creates slices for works that do not share those of `turn`, and begins the first one. `now` returns milliseconds. */
 export function createTurn(now: () => number = () => performance.now()): Turn {
-  let begun = now();
-  return {
-    isOver: () => now() - begun >= sliceTime,
-    async next() {
-      await nextTurn();
-      begun = now();
-    },
-  };
-}
-
-/** Runs many short works one after the other: each of them fits into a turn of the event loop, but not all of them. */
-export interface Pacer {
-  /** Resolves when the work may continue, in the order of the calls: when earlier ones wait for something else, and the turn is not over. */
-  pass(): Promise<void>;
-}
-
-/** Creates a pacer. Its time in a turn begins with the first work. `now` returns milliseconds. */
-export function createPacer(now: () => number = () => performance.now()): Pacer {
   const waiting: (() => void)[] = [];
   let isPlanned = false;
-  let begun: number | null = null;
   /** Ticks run when there are no microtasks left: a work that awaits only results that are there has then come to its end. */
   const plan = (): void => {
     if (isPlanned || waiting.length === 0) return;
     isPlanned = true;
     queueMicrotask(() => process.nextTick(resume));
   };
+  /** Immediates run once in each turn, after input was read. A slice that began before them ends with those of the next turn. */
+  const endSlice = (): void => {
+    begun = null;
+    if (waiting.length === 0) return;
+    begun = now();
+    setImmediate(endSlice);
+    plan();
+  };
+  const begin = (): number => {
+    setImmediate(() => setImmediate(endSlice));
+    return now();
+  };
+  let begun: number | null = begin();
+  const isOver = (): boolean => now() - (begun ??= begin()) >= sliceTime;
   const resume = (): void => {
     isPlanned = false;
-    if (begun === null) {
-      begun = now();
-      setImmediate(() => {
-        begun = null;
-        plan();
-      });
-    }
-    if (now() - begun >= sliceTime) return;
+    // The next turn plans it again.
+    if (isOver()) return;
     waiting.shift()?.();
     plan();
   };
   return {
-    pass: () =>
+    isOver,
+    next: () =>
       new Promise((resolve) => {
         waiting.push(resolve);
         plan();
@@ -66,9 +56,11 @@ export function createPacer(now: () => number = () => performance.now()): Pacer 
   };
 }
 
+/** The slices of this thread. */
+export const turn: Turn = createTurn();
+
 /** Calls `act` for each item, in slices. */
 export async function forEachInTurns<T>(items: Iterable<T>, act: (item: T) => void): Promise<void> {
-  const turn = createTurn();
   for (const item of items) {
     act(item);
     if (turn.isOver()) await turn.next();
@@ -77,7 +69,6 @@ export async function forEachInTurns<T>(items: Iterable<T>, act: (item: T) => vo
 
 /** Runs work that yields where it can be interrupted, in slices. */
 export async function runInTurns<T>(work: Generator<void, T>): Promise<T> {
-  const turn = createTurn();
   for (;;) {
     const { done, value } = work.next();
     if (done === true) return value;
@@ -98,11 +89,11 @@ export async function runAside<T>(
   const end = (): void => void (isHurried = true);
   const ended = hurry.then(end, end);
   for (;;) {
-    await (isHurried ? nextTurn() : Promise.race([ended, rest()]));
-    for (const turn = createTurn(); !turn.isOver(); ) {
+    await (isHurried ? turn.next() : Promise.race([ended, rest()]));
+    do {
       const { done, value } = work.next();
       if (done === true) return value;
-    }
+    } while (!turn.isOver());
   }
 }
 
@@ -122,7 +113,6 @@ export async function* readPages<Row extends { readonly id: number }>(
   size: number,
   read: (after: number) => Promise<Row[]>,
 ): AsyncGenerator<Row[]> {
-  const turn = createTurn();
   for (let after = 0; ; ) {
     const page = await read(after);
     if (page.length > 0) yield page;

@@ -2,7 +2,7 @@
 import { formatDate } from "@brume/api/common.ts";
 import type { DnsRecord, Version } from "@brume/api/dns.ts";
 import { deflateInTurns, inflateText } from "../base/deflate.ts";
-import { createTurn } from "../base/turn.ts";
+import { turn } from "../base/turn.ts";
 import { countFitting } from "../http/list.ts";
 import { type Reader, rest, runResting, type Tx } from "../store/db.ts";
 import * as versions from "./changetable.ts";
@@ -112,7 +112,6 @@ export interface VersionQuery {
 
 /** Returns a pause of reads outside of transactions. */
 function pauseInTurns(): () => Promise<void> {
-  const turn = createTurn();
   return async () => {
     if (turn.isOver()) await turn.next();
   };

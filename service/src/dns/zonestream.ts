@@ -2,7 +2,7 @@
  * Large zones as text in pieces: records are read page by page from a snapshot of the database, so that no zone is in memory as a whole
  * and all records belong to one serial.
  */
-import { createTurn, readPages } from "../base/turn.ts";
+import { readPages, turn } from "../base/turn.ts";
 import type { Caller, OpenBody } from "../http/handler.ts";
 import type { Reader, Snapshot } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain } from "./access.ts";
@@ -105,7 +105,6 @@ const pagesById = (db: Reader, domain: number): AsyncGenerator<table.RecordRow[]
 
 /** Yields the records in the order of a zone file. The records of one owner are in one page. */
 async function* pagesByNode(db: Reader, domain: number): AsyncGenerator<table.RecordRow[]> {
-  const turn = createTurn();
   for (let after: string | null = null; ; ) {
     const page: table.RecordRow[] =
       after === null

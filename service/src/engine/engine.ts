@@ -6,7 +6,7 @@
 
 import type { Clock, ClockStep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { createPacer } from "../base/turn.ts";
+import { createTurn } from "../base/turn.ts";
 import type { Tx } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 import { createAlarm } from "./alarm.ts";
@@ -93,8 +93,8 @@ export function createEngine(options: EngineOptions): Engine {
   /** Steps of the clock that are detected and not stored yet. */
   const steps: ClockStep[] = [];
   let moving: Promise<void> | null = null;
-  const pacer = createPacer();
-  const context: RunContext = { store, alarm, random, log, lease, flows, pacer, stopping: () => state === "stopping" };
+  const turn = createTurn();
+  const context: RunContext = { store, alarm, random, log, lease, flows, turn, stopping: () => state === "stopping" };
 
   function wake(): void {
     again = true;

@@ -6,7 +6,7 @@
 import { since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isSameError } from "../base/plaincause.ts";
-import type { Pacer } from "../base/turn.ts";
+import type { Turn } from "../base/turn.ts";
 import type { Tx } from "../store/db.ts";
 import { allowLoss, lock, StorageError } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
@@ -51,7 +51,7 @@ export interface RunContext {
   /** By name. */
   readonly flows: ReadonlyMap<string, Flow>;
   /** Divides the turns of the event loop among the workers: a driver may respond at once to each of a hundred steps. */
-  readonly pacer: Pacer;
+  readonly turn: Turn;
   /** Returns whether the engine is stopping: workers then release their rows. */
   stopping(): boolean;
 }
@@ -83,7 +83,7 @@ export async function runFlow(context: RunContext, flow: Flow, row: Row, held: H
   let live = readLive(row);
   try {
     while (live.row.lease !== null && !held.lost) {
-      await context.pacer.pass();
+      await context.turn.next();
       if (held.cancel !== null) live = { ...live, row: { ...live.row, cancel: held.cancel } };
       // An interruption of all steps is over, so a new one would not end.
       const move = context.stopping()
@@ -305,7 +305,7 @@ export async function runReconciler(
   const { alarm } = context;
   const free = { lease: null, begun_at: null };
   try {
-    await context.pacer.pass();
+    await context.turn.next();
     if (context.stopping()) throw new Error("the service stops");
     const trial = attempt(alarm, alarm.now() + reconciler.time, async (signal) =>
       reconciler.run({ subject: row.subject_id, attempt: row.tries + 1, signal }),

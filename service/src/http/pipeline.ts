@@ -6,7 +6,7 @@ import type { FieldError } from "@brume/api/errors.ts";
 import { grants } from "@brume/api/operation.ts";
 import { steadyOf } from "../base/clock.ts";
 import { ApiError, invalidFields } from "../base/error.ts";
-import { createTurn, runAtOnce, runInTurns } from "../base/turn.ts";
+import { runAtOnce, runInTurns, turn } from "../base/turn.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
 import { auditRow, type ChangeContext, executeChange } from "./change.ts";
@@ -146,20 +146,19 @@ export function createPipeline(context: PipelineContext): Respond {
       content === null && hasBody(head)
         ? await receive(exchange, { ...limits, body: most }, turnEnd, bound.fields !== null)
         : noBytes;
-    const turn = bytes.length > longBody ? createTurn() : null;
+    const isLong = bytes.length > longBody;
     const reading = readBody(bound, bytes, head, strict);
-    const read = turn === null ? runAtOnce(reading) : await runInTurns(reading);
+    const read = isLong ? await runInTurns(reading) : runAtOnce(reading);
 
     // 9. The idempotency key is valid, and this request is the first that uses it.
     const keyed = bound.change && head.idempotencyKey !== undefined;
     const claim = keyed ? await claimKey(context, exchange, bound, caller, route, content?.position ?? read) : null;
     try {
       // 10. Query and fields are valid.
-      const preparing =
-        turn === null || read.value === undefined ? undefined : bound.handler.prepareCheck?.(read.value);
+      const preparing = !isLong || read.value === undefined ? undefined : bound.handler.prepareCheck?.(read.value);
       if (preparing !== undefined) await runInTurns(preparing);
       const elementErrors = requireValidFields(bound, query.errors, read, strict);
-      if (turn?.isOver() === true) await turn.next();
+      if (isLong && turn.isOver()) await turn.next();
 
       // 11. The ids of the path are valid. The handler first checks that the objects exist and that If-Match matches.
       const request: Request = {

@@ -8,7 +8,7 @@ import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { endLarge, limitLarge } from "../base/memory.ts";
 import { printInTurns } from "../base/printjson.ts";
-import { createTurn, runInTurns } from "../base/turn.ts";
+import { runInTurns, turn } from "../base/turn.ts";
 import { StorageError } from "../store/db.ts";
 
 /** Characters up to which a body is kept in memory. */
@@ -33,7 +33,6 @@ export type Body = string | FileBody;
 
 /** Joins the pieces to a body. `folder`: for the file of a long one. Rejects as the source does, so that the client gets an error. */
 export async function collect(pieces: AsyncIterable<string>, folder: string): Promise<Body> {
-  const turn = createTurn();
   let text = "";
   let file: PartFile | null = null;
   try {
@@ -156,7 +155,6 @@ export async function sendTexts(
   texts: readonly string[],
   encoding: "latin1" | "utf8",
 ): Promise<void> {
-  const turn = createTurn();
   for (const text of texts)
     for (let at = 0; at < text.length; ) {
       if (response.closed || response.destroyed) return;

@@ -4,7 +4,7 @@
  */
 import { type Clock, since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { readPages } from "../base/turn.ts";
+import { readPages, turn } from "../base/turn.ts";
 import type { NetworkStatus, Router, Translated, TunnelStatus } from "../drivers/router/interface.ts";
 import { append } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
@@ -42,6 +42,7 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
   async function compare(rows: readonly table.NetworkStateRow[], networks: readonly NetworkStatus[]): Promise<void> {
     const statusOf = new Map(networks.map((status) => [status.id, status]));
     for (const row of rows) {
+      if (turn.isOver()) await turn.next();
       const status = statusOf.get(row.id);
       statusOf.delete(row.id);
       if (row.state === "Deleting" || row.applied === 0) continue;
@@ -85,6 +86,7 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
   /** Reports networks whose connection limit is reached: once, and again after `limitReportPause` if it still is. */
   async function noteConnectionLimits(networks: readonly NetworkStatus[]): Promise<void> {
     for (const { id, overLimit } of networks) {
+      if (turn.isOver()) await turn.next();
       const before = refusals.get(id);
       const now = clock.now();
       const isDue =
@@ -110,13 +112,15 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
     const rows = new Map<number, { readonly is_up: number }>();
     for await (const page of readPages(limit, (after) => table.pageTunnelStates.all(store.read, { after, limit })))
       for (const row of page) rows.set(row.id, row);
-    for (const network of networks)
+    for (const network of networks) {
+      if (turn.isOver()) await turn.next();
       for (const status of network.tunnels) {
         const row = rows.get(status.id);
         const isUp = status.state === "up";
         if (row === undefined || status.state === "unknown" || (row.is_up === 1) === isUp) continue;
         await store.write((tx) => noteTunnel(tx, status, isUp, network.occupiedPorts));
       }
+    }
   }
 
   async function noteTunnel(tx: Tx, status: TunnelStatus, isUp: boolean, held: readonly number[]): Promise<void> {

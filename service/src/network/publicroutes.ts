@@ -2,7 +2,7 @@
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
 import { ApiError, fieldError } from "../base/error.ts";
-import { createTurn } from "../base/turn.ts";
+import { turn } from "../base/turn.ts";
 import { requestReconcile } from "../engine/task.ts";
 import type { Caller, Handlers } from "../http/handler.ts";
 import { cutPage, plainPage, takePage } from "../http/list.ts";
@@ -78,7 +78,6 @@ export function publicRoutes(context: NetworkContext): Handlers<Names> {
     },
     readPublicNetwork: {
       async read({ params, query, caller }, db) {
-        const turn = createTurn();
         const aggregate = await getAggregate(db, await getPublic(db, caller, params.id));
         if (turn.isOver()) await turn.next();
         const live = await countsOf(context, aggregate);

@@ -1,6 +1,7 @@
 /** Prometheus metrics of servers: counts from the database, and values from the last run of the sampler. */
 import { orphanKinds } from "@brume/api/orphan.ts";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { forEachInTurns } from "../base/turn.ts";
 import type { Store } from "../store/db.ts";
 import type { MachineStatusCache } from "./machinestatus.ts";
 import { countKinds } from "./orphantable.ts";
@@ -78,19 +79,21 @@ export function addServerMetrics(
       },
     }),
   );
-  const sums = (): Record<keyof typeof series, number> => {
-    const all = Object.fromEntries(Object.keys(series).map((name) => [name, 0])) as Record<keyof typeof series, number>;
-    for (const sample of sampler.last().values())
-      for (const [name, { read }] of Object.entries(series)) all[name as keyof typeof series] += read(sample) ?? 0;
-    return all;
-  };
+  /** Adds each metric over all servers. */
+  async function sum(): Promise<ReadonlyMap<string, number>> {
+    const all = Object.entries(series).map(([name, { read }]) => ({ name, read, value: 0 }));
+    await forEachInTurns(sampler.last().values(), (sample) => {
+      for (const metric of all) metric.value += metric.read(sample) ?? 0;
+    });
+    return new Map(all.map(({ name, value }) => [name, value]));
+  }
   const total = new Gauge({
     name: "brume_servers_total",
     help: "Sums over all servers of the metrics that GET /metrics?servers=true returns for each.",
     labelNames: ["metric"],
     registers: [],
-    collect() {
-      for (const [metric, value] of Object.entries(sums())) this.set({ metric }, value);
+    async collect() {
+      for (const [metric, value] of await sum()) this.set({ metric }, value);
     },
   });
   registry.registerMetric(total);

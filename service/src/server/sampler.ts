@@ -4,7 +4,7 @@
  */
 import { type SqlBool, sql } from "kysely";
 import { type Clock, steadyOf } from "../base/clock.ts";
-import { createTurn, forEachInTurns } from "../base/turn.ts";
+import { forEachInTurns, turn } from "../base/turn.ts";
 import type { MachineStatus, MachinesStatus } from "../drivers/machine/interface.ts";
 import type { NetworkStatus, RouterStatus } from "../drivers/router/interface.ts";
 import { hideCommit } from "../engine/commit.ts";
@@ -128,7 +128,6 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   /** Writes the rows of five minutes. */
   async function write(all: ReadonlyMap<number, CurrentRow>): Promise<void> {
     const rows = [...all].sort(([one], [other]) => one - other);
-    const turn = createTurn();
     for (let from = 0; from < rows.length; from += savedTogether) {
       const part = rows.slice(from, from + savedTogether);
       const ids = { first: part[0]?.[0] ?? 0, last: part.at(-1)?.[0] ?? 0 };

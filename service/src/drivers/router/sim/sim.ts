@@ -4,7 +4,7 @@
  * `SimulatedRouter`.
  */
 
-import { createTurn, forEachInTurns, runAtOnce, runInTurns } from "../../../base/turn.ts";
+import { forEachInTurns, runAtOnce, runInTurns, turn } from "../../../base/turn.ts";
 import type {
   Count,
   NetworkSpec,
@@ -244,7 +244,6 @@ export function createSim(now: () => number): SimulatedRouter {
         received: nothing,
       });
       const all: NetworkStatus[] = [];
-      const turn = createTurn();
       for (const network of only === undefined ? networks.values() : [networks.get(only)]) {
         if (network !== undefined) all.push(await status(network));
         if (turn.isOver()) await turn.next();
