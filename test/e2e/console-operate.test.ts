@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { deleteLink, listLinksOfServer } from "../../service/src/network/table.ts";
+import { deleteLink, listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { deleteServer } from "../../service/src/server/table.ts";
 import { checkPages, describeConsole } from "../support/consolefixture.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Orphan } from "@brume/api/orphan.ts";
-import { deleteLink, listLinksOfServer } from "../../service/src/network/table.ts";
+import { deleteLink, listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { deleteServer, findAnyServer } from "../../service/src/server/table.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 import { machine } from "../support/machinelab.ts";

@@ -14,6 +14,7 @@ import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router
 import { namespaceOf, tagOf } from "../../service/src/drivers/router/model/name.ts";
 import { createWireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { listNetworkStates } from "../../service/src/network/aggregate.ts";
+import * as linkTable from "../../service/src/network/linktable.ts";
 import { showNetwork } from "../../service/src/network/model/show.ts";
 import * as table from "../../service/src/network/table.ts";
 import type { Store } from "../../service/src/store/db.ts";
@@ -158,8 +159,8 @@ export async function createNetworkProcess(beside?: {
     unplugAll: () =>
       withStore(async (store) => {
         for (const { id } of await listNetworkStates(store.read))
-          for (const each of await table.listLinks(store.read, id)) {
-            await store.write((tx) => table.deleteLink(tx, each.id));
+          for (const each of await linkTable.listLinks(store.read, id)) {
+            await store.write((tx) => linkTable.deleteLink(tx, each.id));
             await announce(store, id);
           }
       }),

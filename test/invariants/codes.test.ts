@@ -11,7 +11,7 @@ import pg from "pg";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { reserveLink } from "../../service/src/network/link.ts";
-import { deleteLink } from "../../service/src/network/table.ts";
+import { deleteLink } from "../../service/src/network/linktable.ts";
 import type { Kind } from "../support/databases.ts";
 import { type Caller, type Harness, onSqlite, type TestResponse } from "../support/harness.ts";
 import { dial } from "../support/httpsocket.ts";

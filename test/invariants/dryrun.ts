@@ -1,6 +1,6 @@
 /** Requests that change servers and networks and would succeed, for the invariant of dry runs. */
 import type { OperationName } from "@brume/api/contract.ts";
-import { deleteLink, listLinksOfServer } from "../../service/src/network/table.ts";
+import { deleteLink, listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { deleteServer } from "../../service/src/server/table.ts";
 import type { Harness } from "../support/harness.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";

@@ -76,9 +76,10 @@ const pureNode = ["node:module", "node:buffer", "node:crypto", "node:util", "nod
 /** Modules of other features that a feature may import. */
 const below: Readonly<Record<string, readonly string[]>> = {
   server: [
-    ...["table", "link", "model/plan", "model/networkspec", "statuscache", "portchanges", "reconciler", "change"].map(
+    ...["table", "linktable", "link", "model/plan", "model/networkspec", "statuscache", "portchanges"].map(
       (module) => `${s}/network/${module}.ts`,
     ),
+    ...["reconciler", "change"].map((module) => `${s}/network/${module}.ts`),
     ...["table", "model/rules", "model/show"].map((module) => `${s}/catalog/${module}.ts`),
   ],
 };
@@ -195,7 +196,7 @@ const layers: readonly Layer[] = [
   },
   {
     name: "a table of a feature",
-    modules: new RegExp(`^service/src/(${features.join("|")})/(address|claim|change|orphan|sum)?table\\.ts$`),
+    modules: new RegExp(`^service/src/(${features.join("|")})/(address|claim|change|link|orphan|sum)?table\\.ts$`),
     may: (to, from) =>
       oneOf(under(dirname(from)), apiFiles, storeDb, under(`${s}/engine/event.ts`), packages("kysely"))(to),
   },

@@ -6,9 +6,15 @@ import { parseAddresses } from "../../service/src/base/address.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
 import type { NetworkSpec, Port } from "../../service/src/drivers/router/interface.ts";
 import { createSim, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
-import { type NetworkAggregate, readAggregate, specsOf } from "../../service/src/network/aggregate.ts";
+import {
+  type NetworkAggregate,
+  readAggregate,
+  readLargeAggregate,
+  specsOf,
+} from "../../service/src/network/aggregate.ts";
 import { raiseGeneration } from "../../service/src/network/change.ts";
 import { driftReconciler } from "../../service/src/network/drift.ts";
+import { addLink, listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { defaultFirewall } from "../../service/src/network/model/firewall/firewall.ts";
 import { renderNetworkSpec } from "../../service/src/network/model/networkspec.ts";
 import { pack, storedBlock } from "../../service/src/network/model/plan.ts";
@@ -18,7 +24,6 @@ import {
   deleteNetwork,
   findNetwork,
   insertNetwork,
-  listLinksOfServer,
   type NetworkRow,
   newNetworkRow,
   updateNetwork,
@@ -237,3 +242,29 @@ testReconciler("a network on the host without a row", async (store): Promise<Rec
     changes,
   };
 });
+
+for (const kind of databases)
+  test(`a network of several pages of links is read in slices as at once on ${kind}`, async () => {
+    const database = await startDatabase(kind);
+    try {
+      const { store } = database;
+      const network = await networkOf(store);
+      const stored = { network_id: network.id, bandwidth: 1, state: "Active" as const, created: 0 };
+      // Addresses in another order than ids, and an end of a page.
+      for (const count of [999, 1, 1, 999, 1]) {
+        const before = (await readAggregate(store.read, network))?.links.length ?? 0;
+        await store.write(async (tx) => {
+          for (let index = before; index < before + count; index++) {
+            const ip = ((index * 7919) % 65_536).toString(16).padStart(8, "0");
+            addLink(tx, { ...stored, id: index + 1, server_id: index + 1, host_name: `h${index}`, ip });
+          }
+        });
+        const all = await readAggregate(store.read, network);
+        assert.equal(all?.links.length, before + count);
+        assert.deepEqual(await readLargeAggregate(store, network), all);
+      }
+      assert.equal(await readLargeAggregate(store, { ...network, id: network.id + 1 }), undefined);
+    } finally {
+      await database.close();
+    }
+  });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { insertImage, listFailedBackupsOf } from "../../service/src/catalog/table.ts";
-import { addLink, listLinksOfServer } from "../../service/src/network/table.ts";
+import { addLink, listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { listOrphans } from "../../service/src/server/orphantable.ts";
 import { updateServer } from "../../service/src/server/table.ts";
 import type { Store } from "../../service/src/store/db.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { findImage, insertImage } from "../../service/src/catalog/table.ts";
 import type { ObservedStore } from "../../service/src/engine/commit.ts";
 import { list, queue } from "../../service/src/engine/task.ts";
-import { listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
+import { listLinks, listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { effectiveServer } from "../../service/src/server/flow/effective.ts";
 import type { ServerSpec } from "../../service/src/server/model/plan.ts";
 import { findAnyServer, findBatch, insertBatch } from "../../service/src/server/table.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { findProject, updateProject } from "../../service/src/account/table.ts";
 import { findImage } from "../../service/src/catalog/table.ts";
 import { find, list } from "../../service/src/engine/task.ts";
-import { addLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
+import { addLink, listLinks, listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { crashesWithin } from "../../service/src/server/flow/reconcile.ts";
 import { showAction } from "../../service/src/server/model/show.ts";
 import { sumProject } from "../../service/src/server/sumtable.ts";

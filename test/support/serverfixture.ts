@@ -17,11 +17,12 @@ import {
 import { createSim as createRouter, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
 import type { Flow, Run } from "../../service/src/engine/flow.ts";
 import { find, type Task } from "../../service/src/engine/task.ts";
+import { listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { renderNetworkSpec } from "../../service/src/network/model/networkspec.ts";
 import type { NetworkReconciler } from "../../service/src/network/portchanges.ts";
 import { networkReconciler } from "../../service/src/network/reconciler.ts";
 import { createNetworkStatusCache } from "../../service/src/network/statuscache.ts";
-import { insertNetwork, listLinksOfServer, type NetworkRow } from "../../service/src/network/table.ts";
+import { insertNetwork, type NetworkRow } from "../../service/src/network/table.ts";
 import type { ServerSpec } from "../../service/src/server/model/plan.ts";
 import { createServers, type Servers } from "../../service/src/server/servers.ts";
 import { findAnyServer, type ServerRow } from "../../service/src/server/table.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { listImages } from "../../service/src/catalog/table.ts";
 import { list, queue, start, type Task } from "../../service/src/engine/task.ts";
-import { listLinksOfServer } from "../../service/src/network/table.ts";
+import { listLinksOfServer } from "../../service/src/network/linktable.ts";
 import type { ServerRow } from "../../service/src/server/table.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
 import { databases, type Kind } from "./databases.ts";

@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
 import { createSerialQueue } from "../base/serialqueue.ts";
+import { readPages, turn } from "../base/turn.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/interface.ts";
 import { newestEventId } from "../engine/eventquery.ts";
 import type { Store } from "../store/db.ts";
@@ -299,10 +300,18 @@ export function createZonePublisher({
     const past = [...withdrawn.keys()];
     needsFullComparison = false;
     const newest = await newestEvent();
-    const domains = await table.listSerials(store.read);
-    const desired = new Set(domains.map(({ ascii }) => ascii));
+    const domains: SerialRow[] = [];
+    const desired = new Set<string>();
+    // A domain that is created meanwhile has an id above all others, so a later page has it.
+    for await (const page of readPages(table.serialsPerPage, (after) => table.pageSerials.all(store.read, { after }))) {
+      domains.push(...page);
+      for (const { ascii } of page) desired.add(ascii);
+    }
     await publishStale(await listStale(domains));
-    for (const zone of served.keys()) if (!desired.has(zone)) await withdrawDeleted(zone);
+    for (const zone of served.keys()) {
+      if (!desired.has(zone)) await withdrawDeleted(zone);
+      if (turn.isOver()) await turn.next();
+    }
     // All zones that were read before these withdrawals have been published by now.
     for (const zone of past) withdrawn.delete(zone);
     comparedUpTo = newest;

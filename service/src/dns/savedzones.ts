@@ -3,11 +3,12 @@
  * has its serial, and if the file belongs to this program and to this history of the database: a restored copy of the database can reach
  * the serial of a saved zone with other records. The newest event at the time of the file identifies the history.
  */
+import { readPages } from "../base/turn.ts";
 import type { Nameserver, SavedState } from "../drivers/nameserver/interface.ts";
 import { findEvent } from "../engine/event.ts";
 import type { Reader } from "../store/db.ts";
 import { isDamage } from "./readable.ts";
-import { listSerials } from "./table.ts";
+import { pageSerials, serialsPerPage } from "./table.ts";
 
 /**
  * Version of the contents of zones. Increase it if the same records lead to other bytes, or the bytes are in another form: the next start
@@ -50,16 +51,19 @@ interface Comparison {
 async function compare(db: Reader, { mark, zones }: SavedState, maker: ZoneMaker): Promise<Comparison | null> {
   if (!(await isOwn(db, mark, maker))) return null;
   const saved = new Map(zones.map((zone) => [zone.zone, zone]));
-  const domains = await listSerials(db);
   const current: AdoptedZone[] = [];
-  for (const { id, ascii: zone, serial, project_id } of domains) {
-    const found = saved.get(zone);
-    if (found === undefined || found.identity !== id) continue;
-    // The database is older than the file.
-    if (found.serial > serial) return null;
-    if (found.serial === serial && found.group === project_id) current.push({ id, zone, serial });
+  let domains = 0;
+  for await (const page of readPages(serialsPerPage, (after) => pageSerials.all(db, { after }))) {
+    domains += page.length;
+    for (const { id, ascii: zone, serial, project_id } of page) {
+      const found = saved.get(zone);
+      if (found === undefined || found.identity !== id) continue;
+      // The database is older than the file.
+      if (found.serial > serial) return null;
+      if (found.serial === serial && found.group === project_id) current.push({ id, zone, serial });
+    }
   }
-  return { zones: current, domains: domains.length };
+  return { zones: current, domains };
 }
 
 /**

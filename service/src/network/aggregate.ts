@@ -1,16 +1,17 @@
 /** The network aggregate: a network with its links and tunnels, read as one consistent state. */
 import { readConsistently } from "../base/consistent.ts";
 import type { Sealer } from "../base/secret.ts";
-import { readPages } from "../base/turn.ts";
+import { readPages, turn } from "../base/turn.ts";
 import type { TunnelSpec } from "../drivers/router/interface.ts";
-import type { Reader } from "../store/db.ts";
+import type { Reader, Store } from "../store/db.ts";
+import { hasManyLinks, type LinkRow, linksPerPage, listLinks, pageLinks } from "./linktable.ts";
 import { openKey, readTunnel, toSpec } from "./model/vpn/tunnel.ts";
 import * as table from "./table.ts";
 
 /** A network with its links and tunnels of the same generation. */
 export interface NetworkAggregate {
   readonly network: table.NetworkRow;
-  readonly links: readonly table.LinkRow[];
+  readonly links: readonly LinkRow[];
   readonly tunnels: readonly table.TunnelRow[];
 }
 
@@ -30,12 +31,41 @@ export async function readAggregate(
     version: ({ generation }) => generation,
     current: () => table.findGeneration(db, id),
     async read() {
-      const [links, tunnels] = await Promise.all([table.listLinks(db, id), table.listTunnels(db, id)]);
+      const [links, tunnels] = await Promise.all([listLinks(db, id), table.listTunnels(db, id)]);
       return { links, tunnels };
     },
     attempts: maxAttempts,
   });
   return found && { network: found.row, ...found.rest };
+}
+
+/** Returns the links of a network, by id, in slices. `db` is a snapshot: links may change between two slices. */
+async function readLinks(db: Reader, network: number): Promise<LinkRow[]> {
+  const found: LinkRow[] = [];
+  for (let after = ""; ; ) {
+    const page = await pageLinks.all(db, { network, after });
+    found.push(...page);
+    if (page.length < linksPerPage) return found.sort((one, other) => one.id - other.id);
+    after = page.at(-1)?.ip ?? after;
+    if (turn.isOver()) await turn.next();
+  }
+}
+
+/** Returns the same for a network that can have thousands of links, in slices. */
+export async function readLargeAggregate(
+  store: Pick<Store, "read" | "snapshot">,
+  row: table.NetworkRow,
+): Promise<NetworkAggregate | undefined> {
+  const { id } = row;
+  if (!(await hasManyLinks(store.read, id))) return readAggregate(store.read, row);
+  const { read, close } = await store.snapshot();
+  try {
+    const network = await table.findNetwork(read, id);
+    if (network === undefined) return undefined;
+    return { network, links: await readLinks(read, id), tunnels: await table.listTunnels(read, id) };
+  } finally {
+    await close();
+  }
 }
 
 /** Returns the states of all networks, by id, in slices; the host must have exactly these networks. */

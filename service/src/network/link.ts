@@ -5,6 +5,7 @@
 import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import { reserveEarly, type Tx } from "../store/db.ts";
 import { type AddressCount, listAddressCounts } from "./addresstable.ts";
+import * as linkTable from "./linktable.ts";
 import {
   addressOf,
   cidrOf,
@@ -47,10 +48,10 @@ export async function reserveLink(
   tx: Tx,
   networkId: number,
   input: LinkSpec,
-): Promise<[link: table.LinkRow, network: table.NetworkRow]> {
+): Promise<[link: linkTable.LinkRow, network: table.NetworkRow]> {
   const [network, links, counts] = await Promise.all([
     table.findNetwork(tx, networkId),
-    table.listLinksOfServer(tx, input.server),
+    linkTable.listLinksOfServer(tx, input.server),
     listAddressCounts(tx, networkId),
   ]);
   if (network === undefined) throw new Error(`there is no network ${networkId}`);
@@ -60,7 +61,7 @@ export async function reserveLink(
   const reserved = reserveEarly(tx, "link", 1);
   const ip = await takeAddress(tx, network, input, counts);
   const [id = 0] = await reserved();
-  const link: table.LinkRow = {
+  const link: linkTable.LinkRow = {
     id,
     network_id: network.id,
     server_id: input.server,
@@ -70,7 +71,7 @@ export async function reserveLink(
     state: "New",
     created: input.now,
   };
-  table.addLink(tx, link);
+  linkTable.addLink(tx, link);
   return [link, network];
 }
 
@@ -98,11 +99,11 @@ async function takeAddress(
   if (!input.ip) {
     const part = findFreeBlock(network, network.gateway, counts);
     if (part !== null) {
-      const taken = await table.listAddresses(tx, network.id, pack(4, part.first), pack(4, part.last));
+      const taken = await linkTable.listAddresses(tx, network.id, pack(4, part.first), pack(4, part.last));
       const ip = findFreeIn(part, network.gateway, new Set(taken));
       if (ip !== null) return ip;
     }
-    const count = (first: string, last: string) => table.countAddresses(tx, network.id, first, last);
+    const count = (first: string, last: string) => linkTable.countAddresses(tx, network.id, first, last);
     // The numbers may be wrong if another program has changed the database; the links are always right.
     const counted = await findFreeAddress(network, network.gateway, count);
     if (counted === null) throw networkFull(network, 1, 0);
@@ -121,7 +122,7 @@ async function takeAddress(
     ]);
   const ip = pack(4, wanted);
   // The error does not name the other server: it may belong to another project.
-  if ((await table.findLinkAt(tx, network.id, ip)) !== undefined)
+  if ((await linkTable.findLinkAt(tx, network.id, ip)) !== undefined)
     throw errorAt(
       "address_taken",
       input.pointer,

@@ -14,6 +14,7 @@ import {
   requireProjectQuota,
   waitFor,
 } from "./context.ts";
+import * as linkTable from "./linktable.ts";
 import { planPrivate } from "./model/plan.ts";
 import { showNetwork } from "./model/show.ts";
 import { requireUnused } from "./publicroutes.ts";
@@ -52,14 +53,14 @@ export function privateRoutes(context: NetworkContext): Handlers<Names> {
           labels: (row) => JSON.parse(row.labels) as Record<string, string>,
         });
         const items = [];
-        for (const row of page.items) items.push(showNetwork(row, await table.listLinks(db, row.id)));
+        for (const row of page.items) items.push(showNetwork(row, await linkTable.listLinks(db, row.id)));
         return { ...page, items };
       },
     },
     readNetwork: {
       async read({ params, caller }, db) {
         const row = await getPrivate(db, caller, params.id);
-        return { answer: showNetwork(row, await table.listLinks(db, row.id)), tag: privateTag(row) };
+        return { answer: showNetwork(row, await linkTable.listLinks(db, row.id)), tag: privateTag(row) };
       },
     },
     createNetwork: {
@@ -105,7 +106,7 @@ export function privateRoutes(context: NetworkContext): Handlers<Names> {
             if (ms <= 0) return undefined;
             await waitFor(context, task, ms);
             const now = await table.findNetwork(store.read, row.id);
-            return now && showNetwork(now, await table.listLinks(store.read, row.id));
+            return now && showNetwork(now, await linkTable.listLinks(store.read, row.id));
           },
         };
       },
@@ -115,7 +116,7 @@ export function privateRoutes(context: NetworkContext): Handlers<Names> {
         await table.lockNetwork(tx, params.id);
         const row = await getPrivate(tx, caller, params.id);
         expect(privateTag(row));
-        const links = await table.listLinks(tx, row.id);
+        const links = await linkTable.listLinks(tx, row.id);
         const name = body.Name ?? row.name;
         const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
         if (name === row.name && labels === row.labels)
@@ -135,7 +136,7 @@ export function privateRoutes(context: NetworkContext): Handlers<Names> {
         await table.lockNetwork(tx, params.id);
         const row = await getPrivate(tx, caller, params.id);
         expect(privateTag(row));
-        const links = await table.listLinks(tx, row.id);
+        const links = await linkTable.listLinks(tx, row.id);
         requireUnused(row, links);
         // Without a row, its reconciler removes the network from the host.
         await table.deleteNetwork(tx, row, 0);

@@ -13,8 +13,9 @@ import type { NetworkSpec, Router } from "../drivers/router/interface.ts";
 import { append, type NewEvent } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { Store, Tx } from "../store/db.ts";
-import { type NetworkAggregate, readAggregate } from "./aggregate.ts";
+import { type NetworkAggregate, readAggregate, readLargeAggregate } from "./aggregate.ts";
 import { emitNetworkEvent, raiseAbove, raiseGeneration } from "./change.ts";
+import * as linkTable from "./linktable.ts";
 import type { FirewallParser } from "./model/firewall/firewall.ts";
 import { type Locate, peersOf } from "./model/outside.ts";
 import { createPortChanges, type NetworkReconciler } from "./portchanges.ts";
@@ -84,7 +85,7 @@ export function networkReconciler({
     const changed = changes.take(id, generation, steadyOf(clock));
     if (changed === null || state !== "Active" || error !== null) return null;
     if (network.applied !== changed.from) return null;
-    const links = await table.listLinksById(store.read, id, changed.links);
+    const links = await linkTable.listLinksById(store.read, id, changed.links);
     const { ports } = await render({ network, links, tunnels: [] });
     const present = new Set(links.map((link) => link.id));
     const removed = changed.links.filter((link) => !present.has(link));
@@ -96,7 +97,7 @@ export function networkReconciler({
   async function applyNetwork(network: table.NetworkRow): Promise<Applied | undefined> {
     const partly = await applyChangedPorts(network);
     if (partly !== null) return partly;
-    const aggregate = await readAggregate(store.read, network);
+    const aggregate = await readLargeAggregate(store, network);
     if (aggregate === undefined) return undefined;
     const repaired = new Set<string>();
     const generation = await applySpec(aggregate, (part) => repaired.add(part));

@@ -1,13 +1,11 @@
-/** SQL queries on networks, links and tunnels. `model/` computes the values of rows and converts rows into specs and responses. */
+/** SQL queries on networks and tunnels; those on links are in `linktable.ts`. `model/` computes the values of rows and converts rows into specs and responses. */
 import type { Insertable, Selectable, Updateable } from "kysely";
-import { insertMany, lock, prepare, type Reader, type Tx } from "../store/db.ts";
-import type { LinkTable, NetworkTable, TunnelTable } from "../store/schema/network.ts";
-import { countAddress } from "./addresstable.ts";
+import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import type { NetworkTable, TunnelTable } from "../store/schema/network.ts";
 import { defaultFirewall } from "./model/firewall/firewall.ts";
 import type { StoredBlock } from "./model/plan.ts";
 
 export type NetworkRow = Selectable<NetworkTable>;
-export type LinkRow = Selectable<LinkTable>;
 export type TunnelRow = Selectable<TunnelTable>;
 
 /** Locks the address pools, for reserving or retiring blocks and edge addresses. */
@@ -250,99 +248,6 @@ export async function countNetworks(db: Reader, project: number, kind: NetworkRo
     .where("kind", "=", kind)
     .executeTakeFirstOrThrow();
   return row.count;
-}
-
-const linksOfNetwork = prepare<{ network: number }>()((db, p) =>
-  db.selectFrom("link").selectAll().where("network_id", "=", p("network")).orderBy("id"),
-);
-
-/** Returns the links of a network, by id. */
-export const listLinks = (db: Reader, network: number): Promise<LinkRow[]> => linksOfNetwork.all(db, { network });
-
-/** Returns the existing links of a network among `ids`. */
-export async function listLinksById(db: Reader, network: number, ids: readonly number[]): Promise<LinkRow[]> {
-  const found: LinkRow[] = [];
-  for (const id of ids) {
-    const link = await linkById.first(db, { network, id });
-    if (link !== undefined) found.push(link);
-  }
-  return found;
-}
-
-const linkById = prepare<{ network: number; id: number }>()((db, p) =>
-  db.selectFrom("link").selectAll().where("id", "=", p("id")).where("network_id", "=", p("network")),
-);
-
-const linksBetween = prepare<{ network: number; first: string; last: string }>()((db, p) =>
-  db
-    .selectFrom("link")
-    .select((e) => e.fn.countAll<number>().as("count"))
-    .where("network_id", "=", p("network"))
-    .where("ip", ">=", p("first"))
-    .where("ip", "<=", p("last")),
-);
-
-/** Returns the number of links with an address from `first` to `last`, both included. */
-export const countAddresses = async (db: Reader, network: number, first: string, last: string): Promise<number> =>
-  (await linksBetween.first(db, { network, first, last }))?.count ?? 0;
-
-const addressesBetween = prepare<{ network: number; first: string; last: string }>()((db, p) =>
-  db
-    .selectFrom("link")
-    .select("ip")
-    .where("network_id", "=", p("network"))
-    .where("ip", ">=", p("first"))
-    .where("ip", "<=", p("last")),
-);
-
-/** Returns the taken addresses from `first` to `last`, both included. */
-export const listAddresses = async (db: Reader, network: number, first: string, last: string): Promise<string[]> =>
-  (await addressesBetween.all(db, { network, first, last })).map(({ ip }) => ip);
-
-const linkAt = prepare<{ network: number; ip: string }>()((db, p) =>
-  db.selectFrom("link").selectAll().where("network_id", "=", p("network")).where("ip", "=", p("ip")),
-);
-
-/** Returns the link that has the stored address `ip`; undefined: it is free. */
-export const findLinkAt = (db: Reader, network: number, ip: string): Promise<LinkRow | undefined> =>
-  linkAt.first(db, { network, ip });
-
-const linksOfServer = prepare<{ server: number }>()((db, p) =>
-  db.selectFrom("link").selectAll().where("server_id", "=", p("server")).orderBy("id"),
-);
-
-/** Returns the links of a server, by id. */
-export const listLinksOfServer = (db: Reader, server: number): Promise<LinkRow[]> => linksOfServer.all(db, { server });
-
-const putLink = insertMany("link", [
-  "id",
-  "network_id",
-  "server_id",
-  "host_name",
-  "ip",
-  "bandwidth",
-  "state",
-  "created",
-]);
-
-/** Inserts a link whose id was reserved. */
-export function addLink(tx: Tx, link: LinkRow): void {
-  putLink(tx, [link]);
-  countAddress(tx, link.network_id, link.ip, 1);
-}
-
-/** Changes a link, but not its address, which is counted. */
-export async function updateLink(
-  tx: Tx,
-  id: number,
-  change: Omit<Updateable<LinkTable>, "ip" | "network_id">,
-): Promise<void> {
-  await tx.updateTable("link").set(change).where("id", "=", id).execute();
-}
-
-export async function deleteLink(tx: Tx, id: number): Promise<void> {
-  const link = await tx.deleteFrom("link").where("id", "=", id).returningAll().executeTakeFirst();
-  if (link !== undefined) countAddress(tx, link.network_id, link.ip, -1);
 }
 
 const tunnelsOf = prepare<{ network: number }>()((db, p) =>

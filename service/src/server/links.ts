@@ -1,8 +1,9 @@
 /** Links of a server with their networks, and their form in responses. */
 import type { ServerLink } from "@brume/api/server.ts";
 import type { SshKeyRow } from "../catalog/table.ts";
+import { type LinkRow, listLinksOfServer } from "../network/linktable.ts";
 import { address6Of, macOf, maskOf, prefixOf, showAddress } from "../network/model/plan.ts";
-import { findNetwork, type LinkRow, listLinksOfServer, type NetworkRow } from "../network/table.ts";
+import { findNetwork, type NetworkRow } from "../network/table.ts";
 import type { Reader } from "../store/db.ts";
 import { listServerKeys } from "./table.ts";
 

@@ -12,8 +12,8 @@ import type { Consoles, Images, Machines } from "../drivers/machine/interface.ts
 import type { Flow, Reconciler } from "../engine/flow.ts";
 import { createPruneTime, type PruneTime } from "../engine/prunetime.ts";
 import { type Only, requestReconcile, type TaskError } from "../engine/task.ts";
+import type { LinkRow } from "../network/linktable.ts";
 import type { NetworkEnvironment } from "../network/model/networkspec.ts";
-import type { LinkRow } from "../network/table.ts";
 import type { Store, Tx } from "../store/db.ts";
 import { backupReconciler } from "./backup.ts";
 import { type AdoptInput, adoptServer } from "./flow/adopt.ts";

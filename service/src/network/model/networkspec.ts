@@ -4,7 +4,8 @@
  */
 import { runAtOnce } from "../../base/turn.ts";
 import type { NetworkSpec, Port, Translated, TunnelSpec } from "../../drivers/router/interface.ts";
-import type { LinkRow, NetworkRow } from "../table.ts";
+import type { LinkRow } from "../linktable.ts";
+import type { NetworkRow } from "../table.ts";
 import { defaultFirewall, firewallOf, type ParseFirewall } from "./firewall/firewall.ts";
 import { convertFirewall } from "./firewall/routerform.ts";
 import { natOf } from "./outside.ts";

@@ -4,7 +4,8 @@
  */
 import type { ImageRow } from "../../catalog/table.ts";
 import type { Flow } from "../../engine/flow.ts";
-import { findShared, updateLink } from "../../network/table.ts";
+import { updateLink } from "../../network/linktable.ts";
+import { findShared } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
 import { hostNameOf, numberedHostName } from "../model/hostname.ts";
 import { createPassword } from "../model/password.ts";

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startDatabase } from "../../../../test/support/databases.ts";
 import { networkRow } from "../../../../test/support/rows.ts";
-import { addLink, insertNetwork, updateNetwork } from "../../network/table.ts";
+import { addLink } from "../../network/linktable.ts";
+import { insertNetwork, updateNetwork } from "../../network/table.ts";
 import type { FlowContext } from "./context.ts";
 import { deleteFlow } from "./delete.ts";
 

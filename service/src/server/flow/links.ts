@@ -2,8 +2,8 @@
 
 import type { Done, Wait } from "../../engine/flow.ts";
 import { queue, type Task } from "../../engine/task.ts";
+import type { LinkRow } from "../../network/linktable.ts";
 import { showAddress } from "../../network/model/plan.ts";
-import type { LinkRow } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
 import { listLinkedNetworks } from "../links.ts";
 import { flowName } from "../model/state.ts";

@@ -1,15 +1,8 @@
 /** Changes the links of a server. Each change raises the generation of its network, requests a reconcile and publishes an event. */
 import { emitNetworkEvent, raiseForLinks } from "../../network/change.ts";
 import { type LinkSpec, reserveLink } from "../../network/link.ts";
-import {
-  deleteLink,
-  findNetwork,
-  type LinkRow,
-  listLinksOfServer,
-  lockNetwork,
-  type NetworkRow,
-  updateLink,
-} from "../../network/table.ts";
+import { deleteLink, type LinkRow, listLinksOfServer, updateLink } from "../../network/linktable.ts";
+import { findNetwork, lockNetwork, type NetworkRow } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
 import type { FlowContext, RaisedNetwork } from "./context.ts";
 

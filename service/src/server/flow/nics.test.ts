@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startDatabase } from "../../../../test/support/databases.ts";
 import { networkRow } from "../../../../test/support/rows.ts";
-import { addLink, insertNetwork } from "../../network/table.ts";
+import { addLink } from "../../network/linktable.ts";
+import { insertNetwork } from "../../network/table.ts";
 import type { FlowContext } from "./context.ts";
 import { waitForLink } from "./nics.ts";
 

@@ -3,7 +3,8 @@ import type { ActionInput } from "@brume/api/action.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import ipaddr from "ipaddr.js";
 import { ApiError, errorAt, fieldError, invalidFields } from "../../base/error.ts";
-import type { LinkRow, NetworkRow } from "../../network/table.ts";
+import type { LinkRow } from "../../network/linktable.ts";
+import type { NetworkRow } from "../../network/table.ts";
 
 /** Returns the errors of the fields that the type uses. Fields of other types are ignored. */
 export function checkActionInput(body: Partial<ActionInput>): FieldError[] {

@@ -158,9 +158,11 @@ export function createSim(now: () => number): SimulatedRouter {
         return port?.mac === mac && port.bandwidth === bandwidth && port.addresses.join() === addresses.join();
       };
       const closed = spec.closed === validClosed ? [] : spec.closed;
-      const texts = await runInTurns(
-        renderTexts({ ...spec, closed, ports: spec.ports.filter((port) => !isKnown(port)) }, false),
-      );
+      const unknown: Port[] = [];
+      await forEachInTurns(spec.ports, (port) => {
+        if (!isKnown(port)) unknown.push(port);
+      });
+      const texts = await runInTurns(renderTexts({ ...spec, closed, ports: unknown }, false));
       validClosed = spec.closed;
       dnsmasqArguments(spec, "/");
       before = networks.get(spec.id);
