@@ -351,6 +351,17 @@ describeConsole("the console", {}, (fixture) => {
         await page.goto("/console/servers");
         await page.getByRole("heading", { name: "Серверы" }).waitFor();
         assert.equal(await page.locator("html").getAttribute("lang"), "ru");
+
+        const isTableLoaded = () =>
+          page.evaluate(() => performance.getEntriesByType("resource").some(({ name }) => name.includes("/details-")));
+        await page.goto(`/console/servers/${fixture.scene.server}?tab=settings`);
+        await page.getByLabel("Имя", { exact: true }).fill("<b>");
+        assert.equal(await isTableLoaded(), false);
+        await page.getByRole("button", { name: "Сохранить" }).click();
+        const reason = 'Name: нужен текст: без управляющих знаков, без < и >; получено: "<b>".';
+        await page.locator(".field").getByText(reason, { exact: true }).waitFor();
+        await page.getByRole("status").getByText(`Одно поле содержит ошибку. ${reason}`).waitFor();
+        assert.equal(await isTableLoaded(), true);
       },
       { locale: "ru-RU" },
     );

@@ -1,5 +1,6 @@
 /** The client of the console: the SDK with the session cookie. Only this module and the one of the first reads send requests. */
 import { ApiError, type Client, createClient } from "@brume/api/client.ts";
+import { loadDetails } from "../texts/detail.ts";
 import { type FirstReads, withCookie } from "./firstreads.ts";
 
 /** Is called when the session has ended. */
@@ -27,6 +28,8 @@ export function createConsoleClient(firstReads: FirstReads, onSignedOut: OnSigne
     async fetch(input, init) {
       const response = (await take(input, init?.method)) ?? (await withCookie(input, init));
       if (response.status === 401) onSignedOut();
+      // The error is shown next, in the language of the user.
+      if (!response.ok) await loadDetails();
       return response;
     },
   });

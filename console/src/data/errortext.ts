@@ -8,13 +8,10 @@ export class Conflict extends Error {}
 
 export function errorText(error: unknown, t: Texts): ErrorText {
   if (error instanceof ApiError) {
-    const cause = [
-      error.detail,
-      ...error.errors.filter(({ detail }) => detail !== error.detail).map(({ detail }) => detail),
-    ];
+    const details = [error.detail, ...error.errors.map(({ detail }) => detail).filter((one) => one !== error.detail)];
     return {
       title: t.errors.titles[error.code] ?? error.problem?.title ?? t.errors.title,
-      cause: cause.join(" "),
+      cause: details.map(t.errors.detail).join(" "),
       remedy: t.errors.remedies[error.code] ?? "",
       requestId: error.requestId,
     };
@@ -34,8 +31,8 @@ interface PlacedErrors {
 }
 
 /** Places the errors of fields. What no field takes, the form must show itself. */
-export function placeErrors(error: unknown): PlacedErrors {
-  const errors = Object.entries(errorsOf(error));
+export function placeErrors(error: unknown, t: Texts): PlacedErrors {
+  const errors = Object.entries(errorsOf(error, t));
   const taken = new Set<string>();
   return {
     at(pointer) {
@@ -48,7 +45,7 @@ export function placeErrors(error: unknown): PlacedErrors {
 }
 
 /** Returns the errors of fields by pointer: `/Name`, `/Labels/a`. */
-export function errorsOf(error: unknown): Readonly<Record<string, string>> {
+export function errorsOf(error: unknown, t: Texts): Readonly<Record<string, string>> {
   if (!(error instanceof ApiError)) return {};
-  return Object.fromEntries(error.errors.toReversed().map(({ pointer, detail }) => [pointer, detail]));
+  return Object.fromEntries(error.errors.toReversed().map(({ pointer, detail }) => [pointer, t.errors.detail(detail)]));
 }

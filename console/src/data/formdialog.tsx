@@ -52,7 +52,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
   const input = isComplete ? request : null;
   const check = useDryRun(input, (_, signal) => send({ dryRun: true, signal }));
   const error = change.error ?? check.error;
-  const errors = placeErrors(error);
+  const errors = placeErrors(error, t);
   const fields = children(errors.at);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();

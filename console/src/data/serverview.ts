@@ -39,7 +39,7 @@ export const stepViews = ({ Steps }: Action, t: Texts, format: Format): StepView
     name: Name,
     state: State,
     word: t.servers.stepStates[State],
-    detail: Detail,
+    detail: t.errors.detail(Detail),
     time: StartDate === null || State === "Pending" ? undefined : format.seconds(StartDate, EndDate),
   }));
 

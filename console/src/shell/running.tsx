@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { useData } from "../data/data.tsx";
 import { actionIsRunning, stepViews } from "../data/serverview.ts";
+import { loadDetails } from "../texts/detail.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
@@ -50,7 +51,12 @@ export function RunningActions() {
           t.servers.actions[action.Type],
           nameOf(action.ServerID),
         );
-        toast({ kind: isGood ? "good" : "bad", text, detail: action.Error?.detail });
+        const kind = isGood ? "good" : "bad";
+        if (action.Error === null) toast({ kind, text });
+        else {
+          const { detail } = action.Error;
+          void loadDetails().then(() => toast({ kind, text, detail: t.errors.detail(detail) }));
+        }
       }
       known.current.set(action.ID, isRunning);
     }
@@ -107,7 +113,7 @@ function ActionView({ action }: { action: Action }) {
       </div>
       {isRunning && <Meter label={t.servers.actions[Type]} value={Progress} limit={100} isProgress />}
       {isRunning && <Steps steps={stepViews(action, t, format)} />}
-      {action.Error !== null && <p className="break small">{action.Error.detail}</p>}
+      {action.Error !== null && <p className="break small">{t.errors.detail(action.Error.detail)}</p>}
     </>
   );
 }

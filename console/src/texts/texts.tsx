@@ -1,10 +1,9 @@
 /** The selected language: its texts, and formats of numbers, sizes and times. Only English is part of the first load. */
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
+import { detailOf, type Language, selectDetails } from "./detail.ts";
 import { en, type Texts } from "./en.ts";
 import { createFormat, type Format, localeOf } from "./format.ts";
 import { isolated } from "./isolate.ts";
-
-export type Language = "en" | "ru";
 
 interface Speech {
   readonly language: Language;
@@ -37,7 +36,15 @@ export function SpeechProvider({ children }: { children: ReactNode }) {
     const show = (texts: Texts): void => {
       if (isLeft) return;
       document.documentElement.lang = language;
-      setShown({ language, texts: isolated(texts) });
+      const isolatedTexts = isolated(texts);
+      // A detail is a sentence and no name within one. The function is a new one when its table is loaded, so that all pages use it.
+      const showWithDetails = (): void =>
+        setShown({
+          language,
+          texts: { ...isolatedTexts, errors: { ...isolatedTexts.errors, detail: (text) => detailOf(text) } },
+        });
+      selectDetails(language, showWithDetails);
+      showWithDetails();
     };
     if (language === "ru")
       import("./ru.ts").then(

@@ -91,7 +91,7 @@ export function ClaimDialog({ claim, onDelete, onClose }: ClaimProps) {
         <div className="line">
           <State tone={claimTones[state]}>{t.claims.states[state]}</State>
           <span className="muted break" role="status">
-            {Detail}
+            {t.errors.detail(Detail)}
           </span>
         </div>
         {isPending && (

@@ -103,7 +103,9 @@ function ImportNote({ domain: { Import } }: { domain: Domain }) {
   if (Import === null || (Import.State === "Completed" && Import.Skipped.length === 0)) return null;
   return (
     <Note kind={Import.State === "Failed" ? "warn" : "calm"}>
-      <p className="break">{Import.State === "Failed" ? Import.Detail : t.records.skipped(Import.Skipped.length)}</p>
+      <p className="break">
+        {Import.State === "Failed" ? t.errors.detail(Import.Detail) : t.records.skipped(Import.Skipped.length)}
+      </p>
       {Import.Skipped.length > 0 && (
         <ul className="small mono break">
           {Import.Skipped.slice(0, 20).map((line) => (

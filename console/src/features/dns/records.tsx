@@ -70,7 +70,7 @@ export function Records({ domain }: { domain: Domain }) {
   );
   const errors = useMemo(() => {
     const found = new Map<number, string>();
-    for (const [pointer, detail] of Object.entries(errorsOf(check.error))) {
+    for (const [pointer, detail] of Object.entries(errorsOf(check.error, t))) {
       const row = changedRows[Number(/^\/Changes\/(\d+)/.exec(pointer)?.[1] ?? -1)];
       if (row !== undefined) found.set(row, detail);
     }

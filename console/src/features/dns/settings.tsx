@@ -38,7 +38,7 @@ export function DomainSettings({ domain }: { domain: Domain }) {
     request: body,
   });
   const shown = error ?? check.error;
-  const errors = placeErrors(shown);
+  const errors = placeErrors(shown, t);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     run(undefined).catch(() => undefined);

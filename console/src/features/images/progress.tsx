@@ -34,7 +34,7 @@ export function ImageProgress({ images }: { images: readonly Image[] }) {
             {image.State === "New" && (
               <Meter label={`${t.images.states.New}: ${image.Name}`} value={image.Progress} limit={100} isProgress />
             )}
-            {image.Error !== null && <p className="muted small break">{image.Error.detail}</p>}
+            {image.Error !== null && <p className="muted small break">{t.errors.detail(image.Error.detail)}</p>}
           </li>
         ))}
       </ul>

@@ -57,7 +57,7 @@ export function NetworkDetail() {
       />
       {network.Error !== null && (
         <Note kind="warn">
-          <p className="break">{network.Error.detail}</p>
+          <p className="break">{t.errors.detail(network.Error.detail)}</p>
         </Note>
       )}
       <Tabs label={t.network.tabsLabel}>

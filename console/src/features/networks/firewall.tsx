@@ -57,7 +57,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   );
   const errors = useMemo(() => {
     const found = new Map<string, string>();
-    for (const [pointer, detail] of Object.entries(draft === null ? {} : errorsOf(check.error))) {
+    for (const [pointer, detail] of Object.entries(draft === null ? {} : errorsOf(check.error, t))) {
       const [, index, field = ""] = /^\/Rules\/(\d+)(?:\/(\w+))?/.exec(pointer) ?? [];
       const rule = set.Rules[Number(index ?? -1)];
       if (rule !== undefined) found.set(`${rule.key}/${field}`, detail);

@@ -57,7 +57,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
   useEffect(() => {
     onVerdict(passes === null ? null : { passes, rule });
   }, [passes, rule, onVerdict]);
-  const errors = errorsOf(error);
+  const errors = errorsOf(error, t);
   const addresses = network.LinkedServers.map(({ IP }) => IP);
   return (
     <Panel title={t.firewall.test}>

@@ -47,7 +47,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
         write: (options) => client[operation]({ path, body: before }, options),
       }),
   });
-  const errors = errorsOf(error ?? check.error);
+  const errors = errorsOf(error ?? check.error, t);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     run(undefined).catch(() => undefined);

@@ -145,7 +145,8 @@ function TunnelPanel({ tunnel, status, mayWrite, onOpen }: TunnelPanelProps) {
         {status?.Error && (
           <Note kind="warn">
             <p>
-              <strong>{status.Error.title}</strong> <span className="break">{status.Error.detail}</span>
+              <strong>{t.errors.detail(status.Error.title)}</strong>{" "}
+              <span className="break">{t.errors.detail(status.Error.detail)}</span>
             </p>
           </Note>
         )}

@@ -64,7 +64,14 @@ function problemsOf(
     ...servers.flatMap(({ ID, Name, State, Error: error, Condition, Crashes }): Problem[] => {
       const server = { key: `server-${ID}`, server: ID };
       if (State === "Failed")
-        return [{ ...server, icon: "error", text: t.overview.failedServer(Name), detail: error?.detail ?? "" }];
+        return [
+          {
+            ...server,
+            icon: "error",
+            text: t.overview.failedServer(Name),
+            detail: t.errors.detail(error?.detail ?? ""),
+          },
+        ];
       if (Condition !== "Normal")
         return [{ ...server, icon: "warn", text: t.overview.condition(Name, states[Condition]), detail: "" }];
       return Crashes > 0 ? [{ ...server, icon: "warn", text: t.overview.crashes(Name, Crashes), detail: "" }] : [];

@@ -60,7 +60,7 @@ function ActionRow({ action }: { action: Action }) {
       </div>
       {isRunning && <Meter label={t.servers.actions[Type]} value={Progress} limit={100} isProgress />}
       {(isRunning || state === "Failed") && <Steps steps={stepViews(action, t, format)} />}
-      {action.Error !== null && <p className="break small">{action.Error.detail}</p>}
+      {action.Error !== null && <p className="break small">{t.errors.detail(action.Error.detail)}</p>}
     </li>
   );
 }

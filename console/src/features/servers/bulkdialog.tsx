@@ -216,5 +216,7 @@ function ServerLines({ servers, progress, whyNot: whyNotNow }: LinesProps) {
 
 /** An error of an action is a sentence already. */
 function reasonOf(error: unknown, t: ReturnType<typeof useTexts>): string {
-  return error instanceof Error && error.constructor === Error ? error.message : errorText(error, t).cause;
+  return error instanceof Error && error.constructor === Error
+    ? t.errors.detail(error.message)
+    : errorText(error, t).cause;
 }

@@ -106,7 +106,7 @@ export function ServerCreate() {
     request: group,
   });
   const error = create.error ?? check.error;
-  const errors = placeErrors(error);
+  const errors = placeErrors(error, t);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     create.run(undefined).catch(() => undefined);

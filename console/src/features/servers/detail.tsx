@@ -87,7 +87,7 @@ export function ServerDetail() {
       <div className="stack">
         {server.Error !== null && (
           <Note kind="warn">
-            <p className="break">{server.Error.detail}</p>
+            <p className="break">{t.errors.detail(server.Error.detail)}</p>
           </Note>
         )}
         <Tabs label={t.server.tabsLabel}>

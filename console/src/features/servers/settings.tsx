@@ -47,7 +47,7 @@ export function ServerSettings({ server }: { server: Server }) {
             write: (sure) => client.updateServer({ path, body: pickFields(server, body) }, sure),
           }),
   });
-  const errors = errorsOf(error);
+  const errors = errorsOf(error, t);
   const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path, body });
   const save = (body: ServerEdit) => (event: SubmitEvent) => {
     event.preventDefault();

@@ -86,6 +86,8 @@ export const shell = {
     title: "This did not work",
     /** By code; without one the title of the service, which is English. */
     titles: {} as Readonly<Record<string, string>>,
+    /** The detail of an error in the language of the user. In English it is shown as it came (`texts/detail.ts`). */
+    detail: (detail: string): string => detail,
     noAnswer: "The service did not respond.",
     noAnswerRemedy: "Check that it runs and that this computer reaches it, then try again.",
     broken: "This page has failed",

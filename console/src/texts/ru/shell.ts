@@ -95,6 +95,7 @@ export const shell: Pick<
   errors: {
     title: "Не получилось",
     titles: errorTitles,
+    detail: (detail) => detail,
     noAnswer: "Сервис не ответил.",
     noAnswerRemedy: "Проверьте, что он работает и доступен с этого компьютера, и повторите.",
     broken: "Ошибка на странице",

@@ -1,0 +1,166 @@
+/**
+ * The console shows details of errors in Russian. This test finds the English ones in the sources of the service and of the contract, and
+ * fails for each without a translation, so a new error cannot be forgotten, and for each translation that no source needs any more.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { before, describe, test } from "node:test";
+import { details, translateDetail } from "../../console/src/texts/ru/details.ts";
+import { readSentences, type Sentence } from "../support/sentences.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+
+interface Exception {
+  readonly files: RegExp;
+  /** With the numbers 101, 102 … for values. */
+  readonly sentence: RegExp;
+  readonly reason: string;
+}
+
+const whole = /^101$/;
+
+/** What the reader finds although no client gets it, and what it cannot follow. */
+const exceptions: readonly Exception[] = [
+  { files: /^api\/src\/errors\.ts/, sentence: /./, reason: "a title: it is translated by its code" },
+  {
+    files: /^service\/src\/dns\/model\/rules\.ts/,
+    sentence: /^Подобная /,
+    reason: "existing clients search for this Russian text",
+  },
+  { files: /./, sentence: /must have (keys|values) of (, not \d+)?\.$/, reason: "all keys and values are described" },
+  { files: /form\.ts/, sentence: /must not be sent\.$/, reason: "without other fields the sentence names them" },
+  { files: /report\.ts/, sentence: /, not .+, not /, reason: "of another check, which completes its sentence itself" },
+  { files: /keyroutes\.ts/, sentence: /^PublicKey 101\.$/, reason: "all reasons are found where they are returned" },
+  { files: /webhook\/routes\.ts/, sentence: /^Url 101\.$/, reason: "the reason is in `hidden`" },
+  { files: /nics\.ts|http\/(pipeline|connection)\.ts/, sentence: whole, reason: "the sentence is in `hidden`" },
+  { files: /api\/src\/(common|components)|agent\/contract/, sentence: whole, reason: "a schema, no error" },
+  { files: /agent\/error\.ts/, sentence: whole, reason: "between the agent and the control plane" },
+  { files: /transport\.ts/, sentence: whole, reason: "the client's error, from a response" },
+  {
+    files: /batchroutes\.ts|claimreconciler\.ts|transition\.ts/,
+    sentence: whole,
+    reason: "the message of an error that is found where it is created",
+  },
+  { files: /migrate\.ts/, sentence: whole, reason: "of an import that succeeded: the console does not show it" },
+  { files: /flow\/resize\.ts/, sentence: whole, reason: "numbers with units" },
+  {
+    files: /flow\/import\.ts|ipsec\.ts|wireguard\.ts/,
+    sentence: whole,
+    reason: "the message of an engine or of its driver, which stays in English",
+  },
+];
+
+interface Hidden {
+  readonly file: string;
+  /** The part of the source that contains it. */
+  readonly text: string;
+  readonly sentence: string;
+}
+
+/** Sentences that the reader does not find, because they are passed on by a function that it cannot follow. */
+const hidden: readonly Hidden[] = [
+  {
+    file: "service/src/drivers/webhook/sender.ts",
+    text: "must not lead to an address that webhooks may not call; BRUME_WEBHOOK_ALLOW allows more",
+    sentence: "Url must not lead to an address that webhooks may not call; BRUME_WEBHOOK_ALLOW allows more.",
+  },
+  {
+    file: "service/src/server/flow/nics.ts",
+    text: "`Server ${server}: timed out waiting for network ${ids}.`",
+    sentence: "Server 101: timed out waiting for network 102. Network 102 is missing on the host. Repairing.",
+  },
+  {
+    file: "service/src/dns/domainroutes.ts",
+    text: 'reason: message.replace(/\\.$/, "")',
+    sentence: "line 101: A CNAME must be the only record at its name, but there is another record.",
+  },
+  { file: "service/src/http/server.ts", text: '"The service is starting."', sentence: "The service is starting." },
+  {
+    file: "service/src/drivers/router/ipsec/ipsec.ts",
+    text: '"charon does not respond."',
+    sentence: "charon does not respond.",
+  },
+];
+
+/** Words of the API, of settings and of programs, which are the same in every language. */
+const names = new Set(
+  "any bytes charon chunked cursor false from http https id identity label newest operation peer resource step tcp to true www".split(
+    " ",
+  ),
+);
+
+/** Returns the text of a sentence with the numbers 101, 102 … for its values. */
+function sampleOf({ parts }: Sentence): { readonly text: string; readonly values: readonly string[] } {
+  const values: string[] = [];
+  const text = parts.map((part) => part ?? (values.push(String(101 + values.length)), values.at(-1))).join("");
+  return { text, values };
+}
+
+describe("details in Russian", () => {
+  let sentences: readonly Sentence[];
+  const used = new Set<unknown>();
+
+  before(() => {
+    const files = globSync("{service,api}/src/**/*.ts", {
+      cwd: root,
+      // Examples of the documentation.
+      exclude: ["**/*.test.ts", "**/node_modules/**", "api/src/examples/**", "api/src/openapi.ts"],
+    });
+    sentences = readSentences(
+      root,
+      files.map((file) => join(root, file)),
+    );
+  });
+
+  test("each detail of the sources has a translation with its values and no English words", () => {
+    const applied = new Set<object>();
+    const wrong = sentences.flatMap((sentence) => {
+      const { text, values } = sampleOf(sentence);
+      const exception = exceptions.find((one) => one.files.test(sentence.at) && one.sentence.test(text));
+      if (exception !== undefined) {
+        applied.add(exception);
+        return [];
+      }
+      const found = translateDetail(text);
+      if (found === null) return [`${sentence.at}: ${text}`];
+      for (const entry of found.used) used.add(entry);
+      const english = found.text.split(/[\s«»"(),;]+/).filter((word) => /^[a-z']{2,}[.:]?$/.test(word));
+      const isRussian =
+        values.every((value) => found.text.includes(value)) &&
+        english.every((word) => names.has(word.replace(/[.:]$/, "")));
+      return isRussian ? [] : [`${sentence.at}: ${text} → ${found.text}`];
+    });
+    assert.deepEqual(wrong, [], "add these to console/src/texts/ru/details/");
+    assert.ok(sentences.length > 1000);
+    assert.deepEqual(
+      exceptions.filter((one) => !applied.has(one)),
+      [],
+    );
+  });
+
+  test("details that the sources hide have a translation too", () => {
+    for (const { file, text, sentence } of hidden) {
+      assert.ok(readFileSync(join(root, file), "utf8").includes(text), `${file}: ${text}`);
+      const found = translateDetail(sentence);
+      assert.match(found?.text ?? "", /[а-я]/, sentence);
+      for (const entry of found?.used ?? []) used.add(entry);
+    }
+  });
+
+  test("each translation is used", () => {
+    const unused = [...details.sentences, ...details.phrases].filter((entry) => !used.has(entry));
+    assert.deepEqual(
+      unused.map(([template]) => template),
+      [],
+    );
+  });
+
+  test("each translation has the values of its template, and each template is there once", () => {
+    const gapsOf = (text: string): string[] => (text.match(/\{(?:[1-9]|[A-Za-z]\??)\}/g) ?? []).sort();
+    for (const table of [details.sentences, details.phrases]) {
+      for (const [template, translation] of table) assert.deepEqual(gapsOf(translation), gapsOf(template), template);
+      assert.equal(new Set(table.map(([template]) => template)).size, table.length);
+    }
+  });
+});
