@@ -35,6 +35,11 @@ const exceptions: readonly Exception[] = [
   { files: /webhook\/routes\.ts/, sentence: /^Url 101\.$/, reason: "the reason is in `hidden`" },
   { files: /nics\.ts|http\/(pipeline|connection)\.ts/, sentence: whole, reason: "the sentence is in `hidden`" },
   { files: /api\/src\/(common|components)|agent\/contract/, sentence: whole, reason: "a schema, no error" },
+  {
+    files: /image\/manifest\.ts/,
+    sentence: /^image\.json /,
+    reason: "of a file that the operator has written, and for the log of the service",
+  },
   { files: /agent\/error\.ts/, sentence: whole, reason: "between the agent and the control plane" },
   { files: /transport\.ts/, sentence: whole, reason: "the client's error, from a response" },
   {
@@ -83,9 +88,9 @@ const hidden: readonly Hidden[] = [
   },
 ];
 
-/** Words of the API, of settings and of programs, which are the same in every language. */
+/** Words of the API, of programs, formats and settings, which are the same in every language. */
 const names = new Set(
-  "any bytes charon chunked cursor false from http https id identity label newest operation peer resource step tcp to true www".split(
+  "any arch bytes charon chunked cursor false from http https id identity label newest operation peer raw resource step tcp to true www".split(
     " ",
   ),
 );

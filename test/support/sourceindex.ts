@@ -22,7 +22,7 @@ export interface SourceIndex {
 }
 
 /** Which argument of a constructor is the detail. */
-const constructors: Readonly<Record<string, number>> = { ApiError: 1, TokenRefused: 2, StepError: 2 };
+const constructors: Readonly<Record<string, number>> = { ApiError: 1, TokenRefused: 2, StepError: 2, ImageError: 1 };
 /** Keys beside `detail` in the objects that clients see: errors, reasons of tunnels, results of claims and of imports. */
 const errorKeys = ["code", "fault", "isFound", "checked", "skipped"];
 

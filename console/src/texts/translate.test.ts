@@ -13,6 +13,7 @@ const translate = createTranslator({
     ["{1} {a}.", "{1}: {a}."],
     ["Repeat it.", "Повторите."],
     ["line {1}: {A}", "строка {1}: {A}"],
+    ["Could not stop {1}: {a?}", "Не удалось остановить {1}: {a?}"],
   ],
   phrases: [
     ["off", "выключен"],
@@ -33,6 +34,9 @@ test("values are inserted as they came, phrases are translated", () => {
   assert.equal(textOf('Name must be text, not "a list".'), 'Name: нужен текст; получено: "a list".');
   assert.equal(textOf("line 2: Server 5 is off."), "строка 2: Сервер 5: выключен.");
   assert.equal(textOf("line 2: nothing"), null);
+  assert.equal(textOf("Could not stop 5: off"), "Не удалось остановить 5: выключен");
+  assert.equal(textOf("Could not stop 5: Server 5 is off"), "Не удалось остановить 5: Сервер 5: выключен");
+  assert.equal(textOf("Could not stop 5: it burns"), "Не удалось остановить 5: it burns");
   assert.equal(textOf("Name off before off."), "Name: выключен перед выключен.");
 });
 

@@ -2,7 +2,7 @@
  * Translates sentences of the service by a table of templates. The API has English texts only; the console shows them in another language.
  *
  * `{1}` in a template is a value, which is inserted as it came. `{a}` is a phrase, which must be in the table too, and `{A}` a sentence.
- * `{a?}` is a phrase or a value. A value ends where the text after it begins for the first time. So the time is linear in the length of any
+ * `{a?}` is a phrase, a sentence without its dot, or a value. A value ends where the text after it begins for the first time. So the time is linear in the length of any
  * text.
  */
 
@@ -97,8 +97,7 @@ export function createTranslator(
     let sum = weight;
     for (const [index, { name, kind, mayBeValue }] of gaps.entries()) {
       const value = values[index] ?? "";
-      const table = depth < deepest && kind !== "value" ? compiled?.[`${kind}s`] : undefined;
-      const phrase = table === undefined ? null : best(table, value, depth + 1);
+      const phrase = kind === "value" || depth === deepest ? null : partOf(value, kind, mayBeValue, depth + 1);
       if (kind !== "value" && !mayBeValue && phrase === null) return null;
       inserted.set(name, phrase?.text ?? isolate(value));
       used.push(...(phrase?.used ?? []));
@@ -107,6 +106,16 @@ export function createTranslator(
     // In one pass: a value may look like a gap.
     const text = entry[1].replaceAll(new RegExp(gap, "g"), (_, name: string) => inserted.get(name) ?? "");
     return { text, used, weight: sum };
+  }
+
+  /** Translates a phrase or a sentence within another text. */
+  function partOf(value: string, kind: "phrase" | "sentence", mayBeValue: boolean, depth: number): Translation | null {
+    if (compiled === undefined) return null;
+    if (kind === "sentence") return best(compiled.sentences, value, depth);
+    const found = best(compiled.phrases, value, depth);
+    if (found !== null || !mayBeValue) return found;
+    const sentence = best(compiled.sentences, `${value}.`, depth);
+    return sentence && { ...sentence, text: sentence.text.replace(/\.$/, "") };
   }
 
   /** Translates a text of several sentences, if each of them is in the table. */
