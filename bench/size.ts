@@ -30,6 +30,7 @@ const sizeOf = (scale: number): Size => ({
 const changes = 60;
 /** Networks are created in a few milliseconds, so as many as take longer than the checks in the background. */
 const newNetworks = 600;
+const mostOf = (values: readonly number[]): number => values.reduce((most, value) => Math.max(most, value), 0);
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const json = { "content-type": "application/json" };
 /** A response that the cache does not have. */
@@ -91,7 +92,8 @@ async function at(scale: number): Promise<Figures> {
     const monitor = { NODE_OPTIONS: `--import ${join(import.meta.dirname, "lib/turns.ts")}`, TURNS: turns };
     // The zones are read from the database once, and saved.
     await (await startBrume(folder, own)).stop();
-    const brume = await startBrume(folder, { ...own, ...monitor }, "h1.large.example");
+    // It keeps all cores, as for a user: V8 collects garbage in several threads, which would take the only core from the main thread.
+    const brume = await startBrume(folder, { ...own, ...monitor }, "h1.large.example", { isPinned: false });
     const { pid } = brume.program.child;
     const begun = performance.now();
     for (let before = processorTime(pid); ; ) {
@@ -110,7 +112,7 @@ async function at(scale: number): Promise<Figures> {
       all.push(cost);
       const { http, dns } = cost.waits;
       console.log(
-        `${scale} %: ${name}: ${cost.ms.toFixed(1)} ms, processor ${cost.processor} ms, memory +${cost.memory.toFixed(0)} MB, longest turn ${cost.turns.most} ms, longest wait ${http.most.toFixed(1)} ms, DNS ${dns.most.toFixed(1)} ms`,
+        `${scale} %: ${name}: ${cost.ms.toFixed(1)} ms, processor ${cost.processor} ms, memory +${cost.memory.toFixed(0)} MB, longest turn ${cost.turns.most} ms, longest wait ${mostOf(http).toFixed(1)} ms, DNS ${mostOf(dns).toFixed(1)} ms`,
       );
       return cost;
     };
@@ -237,11 +239,13 @@ async function at(scale: number): Promise<Figures> {
     await wait(15_000);
     const memoryAfter = brume.program.memory();
     prober.close();
-    const most = (pick: (cost: Cost<unknown>) => number) => Math.max(...all.map(pick));
+    const most = (pick: (cost: Cost<unknown>) => number) => mostOf(all.map(pick));
+    const sum = (pick: (cost: Cost<unknown>) => number) => all.reduce((total, cost) => total + pick(cost), 0);
+    const http = all.flatMap((cost) => cost.waits.http).sort((one, other) => one - other);
     const waits = {
-      p99: most(({ waits: { http } }) => http.p99),
-      most: most(({ waits: { http } }) => http.most),
-      dns: most(({ waits: { dns } }) => dns.most),
+      p99: http[Math.floor(http.length * 0.99)] ?? 0,
+      most: mostOf(http),
+      dns: most((cost) => mostOf(cost.waits.dns)),
     };
     await brume.stop();
     return {
@@ -257,7 +261,8 @@ async function at(scale: number): Promise<Figures> {
       waits,
       turns: {
         most: most((cost) => cost.turns.most),
-        blocked: most((cost) => cost.turns.blocked),
+        blocked: sum((cost) => cost.turns.blocked),
+        time: sum((cost) => cost.turns.time),
         others: most((cost) => cost.turns.others),
       },
       memoryAfter,
@@ -342,13 +347,13 @@ const lines: Line[] = [
   { what: "longest turn of the main thread, processor time", value: large.turns.most, limit: 100, unit: "ms" },
   { what: "longest turn of another thread, processor time", value: large.turns.others, limit: 100, unit: "ms" },
   {
-    what: "time in which a request would wait 20 ms for a turn, in the worst case",
-    value: 100 * large.turns.blocked,
+    what: "time in which a request would wait 20 ms for a turn",
+    value: (100 * large.turns.blocked) / large.turns.time,
     limit: 1,
     unit: "%",
   },
   { what: "longest wait of /healthz beside everything else", value: large.waits.most, limit: 100, unit: "ms" },
-  { what: "99 % of these waits, in the worst case", value: large.waits.p99, limit: 20, unit: "ms" },
+  { what: "99 % of these waits", value: large.waits.p99, limit: 20, unit: "ms" },
   { what: "longest wait of a DNS query", value: large.waits.dns, limit: 100, unit: "ms" },
   ...[...large.reads].map(([what, { memory }]) => ({
     what: `memory for: ${what}`,
@@ -359,7 +364,7 @@ const lines: Line[] = [
   { what: "memory for: transfer of the zone (AXFR)", value: large.transfer.memory, limit: 20, unit: "MB" },
   {
     what: "longest wait of a DNS query beside a transfer",
-    value: large.transfer.waits.dns.most,
+    value: mostOf(large.transfer.waits.dns),
     limit: 100,
     unit: "ms",
   },

@@ -54,11 +54,15 @@ async function untilAnswered(port: number, name: string): Promise<void> {
   }
 }
 
-/** Starts the service and waits until it is ready. `folder`: data of an earlier run. `name`: a name whose first DNS answer is measured. */
+/**
+ * Starts the service and waits until it is ready. `folder`: data of an earlier run. `name`: a name whose first DNS answer is measured.
+ * `isPinned`: from then on it has one core, so that the programs that measure do not compete with it.
+ */
 export async function startBrume(
   folder = mkdtempSync(join(tmpdir(), "brume-bench-")),
   settings: Readonly<Record<string, string>> = {},
   name: string | null = null,
+  { isPinned = true } = {},
 ): Promise<Brume> {
   mkdirSync(folder, { recursive: true });
   const [port, dnsPort] = [await freePort(), await freePort()];
@@ -87,7 +91,7 @@ export async function startBrume(
   await untilReady(`${url}/readyz`);
   const ready = spent();
   const dns = await answered;
-  pin(program.child.pid);
+  if (isPinned) pin(program.child.pid);
   const token = readFileSync(join(folder, "token"), "utf8").trim();
   return {
     url,

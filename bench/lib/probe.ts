@@ -56,8 +56,10 @@ const statusOf = (pid: number | undefined, name: string): number =>
 export interface Turns {
   /** Milliseconds of processor time of the longest turn of the main thread. */
   readonly most: number;
-  /** Part of the time in which a request would wait more than 20 ms for the end of a turn of the main thread. */
+  /** Milliseconds in which a request would wait more than 20 ms for the end of a turn of the main thread. */
   readonly blocked: number;
+  /** Milliseconds in which the turns were measured. */
+  readonly time: number;
   /** Milliseconds of processor time of the longest turn of another thread, such as the name server's. */
   readonly others: number;
 }
@@ -73,7 +75,7 @@ function turnsBetween(file: string, from: number, until: number): Turns {
   const main = within.filter(([thread]) => thread === 0).map(([, , took = 0]) => took);
   const others = within.filter(([thread]) => thread !== 0).map(([, , took = 0]) => took);
   const blocked = main.reduce((sum, took) => sum + Math.max(0, took - blockedAfter), 0);
-  return { most: Math.max(0, ...main), blocked: blocked / (until - from), others: Math.max(0, ...others) };
+  return { most: Math.max(0, ...main), blocked, time: until - from, others: Math.max(0, ...others) };
 }
 
 /** What an act cost. */

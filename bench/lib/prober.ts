@@ -12,8 +12,8 @@ const mostOpen = 50;
 
 /** Waits in milliseconds since the last report. */
 export interface Waits {
-  readonly http: { readonly p99: number; readonly most: number; readonly count: number };
-  readonly dns: { readonly p99: number; readonly most: number; readonly count: number };
+  readonly http: readonly number[];
+  readonly dns: readonly number[];
 }
 
 interface Probe {
@@ -62,8 +62,7 @@ if (import.meta.main) {
 
   const take = ({ waits, open }: Probe) => {
     const now = performance.now();
-    const all = [...waits.splice(0), ...[...open.values()].map((since) => now - since)].sort((a, b) => a - b);
-    return { p99: all[Math.floor(all.length * 0.99)] ?? 0, most: all.at(-1) ?? 0, count: all.length };
+    return [...waits.splice(0), ...[...open.values()].map((since) => now - since)];
   };
   process.on("message", () => process.send?.({ http: take(http), dns: take(dns) } satisfies Waits));
   process.on("disconnect", () => process.exit());

@@ -2,8 +2,8 @@
  * Translates sentences of the service by a table of templates. The API has English texts only; the console shows them in another language.
  *
  * `{1}` in a template is a value, which is inserted as it came. `{a}` is a phrase, which must be in the table too, and `{A}` a sentence.
- * `{a?}` is a phrase, a sentence without its dot, or a value. A value ends where the text after it begins for the first time. So the time is linear in the length of any
- * text.
+ * `{a?}` is a phrase, a sentence without its dot, or a value. A value ends where the text after it begins for the first time, so the time
+ * is linear in the length of any text.
  */
 
 import { isolate } from "./isolate.ts";

@@ -49,7 +49,7 @@ export function createPlain(log: Log): Plain {
       };
       // A host that is ready names its engines there.
       const hostDetail = (value: Row): unknown => (value["ready"] === true ? value : detailed(value));
-      // There may be thousands of machines and networks.
+      // There may be thousands of VMs and networks.
       const list = async (value: unknown, change: (row: Row) => unknown): Promise<unknown> => {
         if (!Array.isArray(value)) return value;
         const changed: unknown[] = [];
