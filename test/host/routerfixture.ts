@@ -22,7 +22,7 @@ import { createWireguard } from "../../service/src/drivers/router/wireguard/wire
 import { defineReconciler } from "../../service/src/engine/flow.ts";
 import { requestReconcile } from "../../service/src/engine/task.ts";
 import { reserveLink } from "../../service/src/network/link.ts";
-import type * as linkTable from "../../service/src/network/linktable.ts";
+import type { LinkRow } from "../../service/src/network/linktable.ts";
 import { macOf } from "../../service/src/network/model/plan.ts";
 import * as table from "../../service/src/network/table.ts";
 import { insertServer } from "../../service/src/server/table.ts";
@@ -76,7 +76,7 @@ const apply = defineReconciler({ name: "network.apply", subject: "network", peri
 const failed = newServerRow({ name: "namespace", host_name: "namespace", state: "Failed", is_on: 0, boot: 0 });
 
 /** Creates a server with a link; the caller connects it and then calls `announce`. */
-export async function link(store: Store, network: number, bandwidth?: number): Promise<linkTable.LinkRow> {
+export async function link(store: Store, network: number, bandwidth?: number): Promise<LinkRow> {
   return store.write(async (tx) => {
     const { id: server } = await insertServer(tx, failed);
     await table.lockNetwork(tx, network);

@@ -110,18 +110,16 @@ export interface VersionQuery {
   readonly pause?: () => Promise<void>;
 }
 
-/** Returns a pause of reads outside of transactions. */
-function pauseInTurns(): () => Promise<void> {
-  return async () => {
-    if (turn.isOver()) await turn.next();
-  };
+/** The pause of reads outside of transactions. */
+async function pauseInTurns(): Promise<void> {
+  if (turn.isOver()) await turn.next();
 }
 
 /** Yields versions, the newest first. */
 export async function* readVersions(
   db: Reader,
   domain: number,
-  { top = Number.MAX_SAFE_INTEGER, canSee, pause = pauseInTurns() }: VersionQuery = {},
+  { top = Number.MAX_SAFE_INTEGER, canSee, pause = pauseInTurns }: VersionQuery = {},
 ): AsyncGenerator<PastVersion, void> {
   for (let before = top; ; ) {
     const sizes = await versions.listVersionSizes.all(db, { domain, before, limit: pieceRows });

@@ -24,7 +24,7 @@ import {
   waitFor,
 } from "./context.ts";
 import { freeExpired, take6, takeBlock, takeEdge } from "./freetable.ts";
-import type * as linkTable from "./linktable.ts";
+import type { LinkRow } from "./linktable.ts";
 import { defaultCapacity, pack, readCapacity, storedBlock } from "./model/plan.ts";
 import { publicState, showPublicNetwork } from "./model/show.ts";
 import * as table from "./table.ts";
@@ -184,7 +184,7 @@ export function publicRoutes(context: NetworkContext): Handlers<Names> {
 }
 
 /** Throws `network_in_use` if the network has links. */
-export function requireUnused({ id }: table.NetworkRow, links: readonly linkTable.LinkRow[]): void {
+export function requireUnused({ id }: table.NetworkRow, links: readonly LinkRow[]): void {
   if (links.length === 0) return;
   const servers = [...new Set(links.map((link) => link.server_id))].join(", ");
   throw new ApiError("network_in_use", `Network ${id} is linked to server ${servers}. Remove these links first.`);

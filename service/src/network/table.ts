@@ -1,4 +1,7 @@
-/** SQL queries on networks and tunnels; those on links are in `linktable.ts`. `model/` computes the values of rows and converts rows into specs and responses. */
+/**
+ * SQL queries on networks and tunnels; those on links are in `linktable.ts`. `model/` computes the values of rows and converts rows into
+ * specs and responses.
+ */
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { NetworkTable, TunnelTable } from "../store/schema/network.ts";
