@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { startPostgres } from "../test/support/postgresserver.ts";
 import { freePort, startBrume } from "./lib/brume.ts";
-import { type Line, medianOf, report } from "./lib/figures.ts";
+import { type Line, medianOf, mostOf, report } from "./lib/figures.ts";
 import { type Cost, type Response, send, startProber, type Turns } from "./lib/probe.ts";
 import { processorTime, start, untilReady } from "./lib/process.ts";
 import { fillSize, type Size, settings } from "./lib/sizefill.ts";
@@ -28,9 +28,10 @@ const sizeOf = (scale: number): Size => ({
 });
 
 const changes = 60;
+/** Reads of each page of events. They take little time each, and checks in the background take processor time too. */
+const pageReads = 1000;
 /** Networks are created in a few milliseconds, so as many as take longer than the checks in the background. */
 const newNetworks = 600;
-const mostOf = (values: readonly number[]): number => values.reduce((most, value) => Math.max(most, value), 0);
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const json = { "content-type": "application/json" };
 /** A response that the cache does not have. */
@@ -155,7 +156,7 @@ async function at(scale: number): Promise<Figures> {
       times.set(`${name}: processor time`, ownTime(cost) / count);
     };
     for (const [name, query] of pages)
-      await repeated(name, 200, async () => (await send(brume, "GET", `/event?${query}`, { headers: uncached })).ms);
+      await repeated(name, pageReads, async () => (await send(brume, "GET", `/event?${query}`, { headers: uncached })).ms);
     const created: number[] = [];
     const post = async (path: string, body: object) => {
       const response = await send(brume, "POST", path, { body, headers: json });
@@ -236,9 +237,9 @@ async function at(scale: number): Promise<Figures> {
       return bytes;
     });
     const bare = await bareTime(list.result, count);
+    prober.close(); // as after the start, nothing sends requests
     await wait(15_000);
     const memoryAfter = brume.program.memory();
-    prober.close();
     const most = (pick: (cost: Cost<unknown>) => number) => mostOf(all.map(pick));
     const sum = (pick: (cost: Cost<unknown>) => number) => all.reduce((total, cost) => total + pick(cost), 0);
     const http = all.flatMap((cost) => cost.waits.http).sort((one, other) => one - other);

@@ -31,3 +31,6 @@ export function report(lines: readonly Line[]): boolean {
 /** Returns the median of numbers. */
 export const medianOf = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
+
+/** Returns the largest of numbers; 0 without any. */
+export const mostOf = (values: readonly number[]): number => values.reduce((most, value) => Math.max(most, value), 0);
