@@ -96,17 +96,19 @@ for (const each of [queue, ended]) mkdirSync(each);
 for (const [index, file] of files.entries()) writeFileSync(join(queue, String(index).padStart(4, "0")), file);
 const program = pathToFileURL(join(import.meta.dirname, "testprocess.ts")).href;
 const entry = `import { runFiles } from ${JSON.stringify(program)};\nawait runFiles(${JSON.stringify(queue)}, ${JSON.stringify(ended)});\n`;
-// Unit tests compute, and some wait for files; most others wait for guests, protocol timers and other processes. More processes save no time,
-// and slow the guests down.
-const needed = files.every((file) => !file.startsWith("test/")) ? processors + 1 : 3 * processors;
+// Unit tests compute, and some wait for files; most others wait for guests, protocol timers and other processes. More processes save no time:
+// tests that wait ask again and again, which costs the more processor time the longer they wait.
+const needed = files.every((file) => !file.startsWith("test/")) ? processors + 1 : 2 * processors;
 const entries = Array.from({ length: Math.min(needed, files.length) }, (_, index) => {
   const path = join(folder, `process-${index + 1}.mjs`);
   writeFileSync(path, entry);
   return path;
 });
 // A file is a suite, and its tests share this limit: files with guests take up to three minutes on a busy host.
+// A process that waits much would collect garbage to give memory back, and forget compiled code each time.
+const engine = ["--no-memory-reducer", "--no-flush-bytecode"];
 const options = ["--test", "--test-timeout=420000", `--test-concurrency=${entries.length}`, "--test-reporter=spec"];
-const child = spawn(process.execPath, [...options, ...entries], { stdio: "inherit", cwd: root });
+const child = spawn(process.execPath, [...engine, ...options, ...entries], { stdio: "inherit", cwd: root });
 const runningFiles = (): string[] =>
   readdirSync(queue)
     .filter((name) => name.endsWith(".runs"))
