@@ -91,3 +91,26 @@ test("a start that is reported during an observation is not overridden by it", a
     assert.equal(cache.power(1), false, "a later observation counts");
   }
 });
+
+test("an observation that began before a failed one is not the recent one", async () => {
+  const capacity = { cores: 1, memory: 1, disk: 1, diskFree: 1 };
+  const status: MachinesStatus = { ready: true, detail: "", accelerator: null, capacity, machines: [] };
+  const ends: PromiseWithResolvers<MachinesStatus>[] = [];
+  const driver = {
+    observe() {
+      const end = Promise.withResolvers<MachinesStatus>();
+      ends.push(end);
+      return end.promise;
+    },
+    onPower: () => () => {},
+  };
+  const cache = createMachineStatusCache(driver, { now: () => 0 }, () => {});
+  const [all, host] = [cache.observe(), cache.observeServers([])];
+  ends[1]?.reject(new Error("no response"));
+  await assert.rejects(host);
+  ends[0]?.resolve(status);
+  assert.equal(await all, status);
+  const recent = cache.recent();
+  ends[2]?.resolve({ ...status, ready: false });
+  assert.equal((await recent).ready, false, "the host is observed again");
+});

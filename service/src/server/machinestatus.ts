@@ -53,6 +53,8 @@ export function createMachineStatusCache(
   let unchecked = new Set<number>();
   let last = new Map<number, MachineStatus>();
   let observed: { readonly at: number; readonly status: MachinesStatus } | null = null;
+  /** When the last failed observation began. An older one may succeed after it, and is no longer what the host is like. */
+  let failed = 0;
   let revision = 0;
 
   const setPower = (id: number, isOn: boolean): void => {
@@ -74,6 +76,11 @@ export function createMachineStatusCache(
     if (isFirst) changed(id, exit === null);
   });
 
+  const noteFailure = (begun: number): void => {
+    failed = Math.max(failed, begun);
+    observed = null;
+  };
+
   async function observe(): Promise<MachinesStatus> {
     const begun = ++moment;
     begunAll = begun;
@@ -85,14 +92,14 @@ export function createMachineStatusCache(
         seen.set(machine.id, machine);
         if (!isReportedSince(machine.id, begun)) setPower(machine.id, machine.power !== "off");
       });
-      observed = { at, status };
+      if (begun > failed) observed = { at, status };
       last = seen;
       await forEachInTurns([...power.keys()], (id) => {
         if (!seen.has(id) && !isReportedSince(id, begun)) forget(id);
       });
       return status;
     } catch (error) {
-      observed = null;
+      noteFailure(begun);
       throw error;
     }
   }
@@ -101,10 +108,10 @@ export function createMachineStatusCache(
   async function observeIds(ids: readonly number[]): Promise<MachinesStatus> {
     const begun = ++moment;
     const status = await machines.observe(ids).catch((error: unknown) => {
-      observed = null;
+      noteFailure(begun);
       throw error;
     });
-    if (observed !== null) {
+    if (observed !== null && begun > failed) {
       const { ready, detail, capacity } = status;
       observed = { at: observed.at, status: { ...observed.status, ready, detail, capacity } };
     }
