@@ -5,7 +5,7 @@ import type { IpsecTunnel } from "../interface.ts";
 import { createInitiations, type Initiations } from "../linux/initiations.ts";
 import { loadTunnels } from "./load.ts";
 import { secretName } from "./state.ts";
-import { createTunnelHistory, noRefusals, type TunnelHistory } from "./status.ts";
+import { createTunnelHistory, noRefusals, statusOf, type TunnelHistory } from "./status.ts";
 import { type Message, text, type Vici } from "./vici.ts";
 
 const edge = "192.0.2.1";
@@ -17,21 +17,23 @@ const child = (name: string, peer: readonly string[]): Message => ({
   "remote-ts": [...peer],
 });
 
-/** A charon that has the tunnel loaded; its peer never agrees to more than `children`. */
-function situation(desired: IpsecTunnel, children: Record<string, Message>) {
+const established: Message = { state: "ESTABLISHED", "initiator-spi": "1234567890abcdef" };
+
+/** A charon that has the tunnel loaded (`loaded`: with other settings); its peer never agrees to more than `children`. */
+function situation(desired: IpsecTunnel, children: Record<string, Message>, loaded = desired) {
   const calls: [number, string, Message][] = [];
   const histories = new Map<number, TunnelHistory>([[7, createTunnelHistory()]]);
   let seconds = 0;
   const vici: Vici = {
     async call(command, message = {}) {
-      if (command === "get-shared") return { keys: [secretName(desired, edge, "00")] };
+      if (command === "get-shared") return { keys: [secretName(loaded, edge, "00")] };
       calls.push([seconds, command, message]);
       return {};
     },
     stream: async (command) =>
       command === "list-conns"
         ? [{ "t-7": { remote_addrs: ["192.0.2.2"] } }]
-        : [{ "t-7": { state: "ESTABLISHED", "child-sas": children } }],
+        : [{ "t-7": { ...established, "child-sas": children } }],
     listen: async () => {},
     onClose: () => {},
     close: () => {},
@@ -91,6 +93,21 @@ test("a complete association is unchanged, and a narrowed one is ended first", a
     ["terminate", "t-7", "c-7-0-1"],
     ["initiate", "t-7", "c-7-0-1"],
   ]);
+});
+
+test("a changed tunnel was never up, also if its earlier association is observed before it has ended", async () => {
+  const { turn, histories } = situation(
+    { ...tunnel, sharedKey: "Another-Key-0123456789" },
+    {
+      "c-7-1": child("c-7", tunnel.peerSubnets),
+    },
+    tunnel,
+  );
+  await turn(0);
+  const history = histories.get(7) ?? assert.fail();
+  const listed = [{ ...established, "child-sas": { "c-7-1": child("c-7", tunnel.peerSubnets) } }];
+  assert.equal(statusOf(tunnel, listed, history, 0).state, "connecting");
+  assert.equal(history.wasUp, false);
 });
 
 test("a peer that initiates and narrows is not contacted", async () => {

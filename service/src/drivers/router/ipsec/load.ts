@@ -131,8 +131,8 @@ export async function loadTunnels(
     const up = associations.get(id) ?? [];
     const narrowed = unchanged ? childrenNarrowed(tunnel, up) : [];
     if (unchanged && childrenMissing(tunnel, up).length + narrowed.length === 0) continue;
-    // A changed tunnel starts with an empty history.
-    if (!unchanged && present.peers !== null) histories.delete(id);
+    // A changed tunnel starts with an empty history, in which its present associations do not count.
+    if (!unchanged && present.peers !== null) histories.set(id, createTunnelHistory(up));
     const history = historyOf(id);
     const isRefused = unchanged && (narrowed.length > 0 || history.reason?.fault === "selectors_refused");
     if (isRefused && (tunnel.peer === null || isBusy(up) || steady() < history.due)) continue;

@@ -72,6 +72,16 @@ test("first it is connecting, then down, and the reason has the values of both s
   assert.deepEqual([down.localSubnets, down.proposal, down.peerAddress], [[], "", "far.example"]);
 });
 
+test("an association of earlier settings that is still listed does not count", () => {
+  const [earlier, other] = ["1", "2"].map((spi) => ({ ...association(child()), "initiator-spi": spi }));
+  assert.ok(earlier && other);
+  const history = createTunnelHistory([earlier]);
+  const ending = statusOf(tunnel, [earlier], history, now);
+  assert.deepEqual([ending.state, ending.lastSeen, ending.proposal], ["connecting", null, ""]);
+  assert.equal(statusOf(tunnel, [], history, now).state, "connecting", "it was never up with these settings");
+  assert.equal(statusOf(tunnel, [earlier, other], history, now).state, "up");
+});
+
 test("disabled and unknown", () => {
   const off = statusOf({ ...tunnel, enabled: false }, "charon does not run.", createTunnelHistory(), now);
   assert.deepEqual([off.state, off.reason], ["disabled", null]);

@@ -22,13 +22,15 @@ export interface TunnelHistory {
   /** How often the peer refused our networks, and the time of the next attempt by the monotonic clock. */
   refusals: number;
   due: number;
+  /** SPIs of the associations of earlier settings, which charon lists until they have ended. */
+  readonly ended: ReadonlySet<string>;
 }
 
 /** Resets the refusals, so that the next attempt is immediate. */
 export const noRefusals = { refusals: 0, due: 0 } as const;
 
-/** Creates the history of a new tunnel. */
-export const createTunnelHistory = (): TunnelHistory => ({
+/** Creates the history of a new tunnel, or of a changed one. `earlier`: the associations of its earlier settings. */
+export const createTunnelHistory = (earlier: readonly Message[] = []): TunnelHistory => ({
   wasUp: false,
   establishedAt: null,
   lastSeen: null,
@@ -36,6 +38,7 @@ export const createTunnelHistory = (): TunnelHistory => ({
   bytesOut: 0,
   reason: null,
   ...noRefusals,
+  ended: new Set(earlier.map((association) => text(association, "initiator-spi"))),
 });
 
 /** The fields that start again when a tunnel comes up, as reset while it is down. */
@@ -136,20 +139,21 @@ const idle = {
 } as const;
 
 /**
- * Returns the status of a tunnel and updates `history` at time `now` (ms). `associations` are the tunnel's sections of `list-sa`, or a
+ * Returns the status of a tunnel and updates `history` at time `now` (ms). `listed` are the tunnel's sections of `list-sa`, or a
  * sentence with the reason why charon reports none.
  */
 export function statusOf(
   tunnel: IpsecTunnel,
-  associations: readonly Message[] | string,
+  listed: readonly Message[] | string,
   history: TunnelHistory,
   now: number,
 ): TunnelStatus {
   const base = { id: tunnel.id, ...idle, lastSeen: history.lastSeen, peerAddress: tunnel.peer ?? "" };
   if (!tunnel.enabled) return { ...base, state: "disabled", reason: null };
-  if (typeof associations === "string")
-    return { ...base, state: "unknown", reason: { fault: "engine_unavailable", detail: associations } };
+  if (typeof listed === "string")
+    return { ...base, state: "unknown", reason: { fault: "engine_unavailable", detail: listed } };
 
+  const associations = listed.filter((association) => !history.ended.has(text(association, "initiator-spi")));
   const up = childrenUp(associations);
   const [first] = up;
   const idleFor = up.map((child) => text(child, "use-in")).filter((seconds) => seconds !== "");
