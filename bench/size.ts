@@ -4,15 +4,13 @@
  * limit is missed. `npm run bench -- size`; `npm run bench -- size 10` measures with 10 % instead of 100 %, and
  * `npm run bench -- size 10 postgres` on PostgreSQL.
  */
-import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { startPostgres } from "../test/support/postgresserver.ts";
 import { freePort, startBrume } from "./lib/brume.ts";
 import { type Line, medianOf, mostOf, report } from "./lib/figures.ts";
-import { type Cost, type Response, send, startProber, type Turns } from "./lib/probe.ts";
+import { type Cost, type Response, send, startProber, type Turns, transferZone } from "./lib/probe.ts";
 import { processorTime, start, untilReady } from "./lib/process.ts";
 import { fillSize, type Size, settings } from "./lib/sizefill.ts";
 import { measureGrowth } from "./lib/sizegrow.ts";
@@ -156,7 +154,11 @@ async function at(scale: number): Promise<Figures> {
       times.set(`${name}: processor time`, ownTime(cost) / count);
     };
     for (const [name, query] of pages)
-      await repeated(name, pageReads, async () => (await send(brume, "GET", `/event?${query}`, { headers: uncached })).ms);
+      await repeated(
+        name,
+        pageReads,
+        async () => (await send(brume, "GET", `/event?${query}`, { headers: uncached })).ms,
+      );
     const created: number[] = [];
     const post = async (path: string, body: object) => {
       const response = await send(brume, "POST", path, { body, headers: json });
@@ -273,13 +275,6 @@ async function at(scale: number): Promise<Figures> {
     await database?.close();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** Transfers a zone with `dig`, and returns its number of records. */
-async function transferZone(port: number, name: string): Promise<number> {
-  const argv = ["-p", String(port), "@127.0.0.1", name, "AXFR", "+noall", "+stats", "+onesoa"];
-  const { stdout } = await promisify(execFile)("dig", argv);
-  return Number(/XFR size: (\d+) records/.exec(stdout)?.[1]);
 }
 
 /** Returns the milliseconds of processor time of a response of as many bytes from a bare server. */

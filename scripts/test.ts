@@ -97,7 +97,7 @@ for (const [index, file] of files.entries()) writeFileSync(join(queue, String(in
 const program = pathToFileURL(join(import.meta.dirname, "testprocess.ts")).href;
 const entry = `import { runFiles } from ${JSON.stringify(program)};\nawait runFiles(${JSON.stringify(queue)}, ${JSON.stringify(ended)});\n`;
 // Unit tests compute, and some wait for files; most others wait for guests, protocol timers and other processes. More processes save no time:
-// tests that wait ask again and again, which costs the more processor time the longer they wait.
+// a test that waits polls, which costs more processor time the longer it waits.
 const needed = files.every((file) => !file.startsWith("test/")) ? processors + 1 : 2 * processors;
 const entries = Array.from({ length: Math.min(needed, files.length) }, (_, index) => {
   const path = join(folder, `process-${index + 1}.mjs`);

@@ -1,9 +1,10 @@
 /** Measures requests to a service from outside: response time, processor time and memory of the service, and the waits of a prober meanwhile. */
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, execFile, fork } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { Brume } from "./brume.ts";
 import type { Waits } from "./prober.ts";
 import { processorTime } from "./process.ts";
@@ -128,4 +129,11 @@ export async function startProber(brume: Brume, name: string, turns: string): Pr
     },
     close: () => child.disconnect(),
   };
+}
+
+/** Transfers a zone with `dig`, and returns its number of records. */
+export async function transferZone(port: number, name: string): Promise<number> {
+  const argv = ["-p", String(port), "@127.0.0.1", name, "AXFR", "+noall", "+stats", "+onesoa"];
+  const { stdout } = await promisify(execFile)("dig", argv);
+  return Number(/XFR size: (\d+) records/.exec(stdout)?.[1]);
 }
