@@ -104,11 +104,11 @@ const entries = Array.from({ length: Math.min(needed, files.length) }, (_, index
   writeFileSync(path, entry);
   return path;
 });
+// Otherwise V8 collects garbage while a process waits, and drops compiled code that was not used for some collections.
+const flags = ["--no-memory-reducer", "--no-flush-bytecode"];
 // A file is a suite, and its tests share this limit: files with guests take up to three minutes on a busy host.
-// A process that waits much would collect garbage to give memory back, and forget compiled code each time.
-const engine = ["--no-memory-reducer", "--no-flush-bytecode"];
 const options = ["--test", "--test-timeout=420000", `--test-concurrency=${entries.length}`, "--test-reporter=spec"];
-const child = spawn(process.execPath, [...engine, ...options, ...entries], { stdio: "inherit", cwd: root });
+const child = spawn(process.execPath, [...flags, ...options, ...entries], { stdio: "inherit", cwd: root });
 const runningFiles = (): string[] =>
   readdirSync(queue)
     .filter((name) => name.endsWith(".runs"))
