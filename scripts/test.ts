@@ -95,13 +95,17 @@ const ended = join(folder, "ended");
 for (const each of [queue, ended]) mkdirSync(each);
 for (const [index, file] of files.entries()) writeFileSync(join(queue, String(index).padStart(4, "0")), file);
 const program = pathToFileURL(join(import.meta.dirname, "testprocess.ts")).href;
-const entry = `import { runFiles } from ${JSON.stringify(program)};\nawait runFiles(${JSON.stringify(queue)}, ${JSON.stringify(ended)});\n`;
-// Unit tests compute, and some wait for files; most others wait for guests, protocol timers and other processes. More processes save no time:
-// a test that waits polls, which costs more processor time the longer it waits.
-const needed = files.every((file) => !file.startsWith("test/")) ? processors + 1 : 2 * processors;
-const entries = Array.from({ length: Math.min(needed, files.length) }, (_, index) => {
+/** Returns a module that runs files of the queue. */
+const entryOf = (waits: boolean): string =>
+  `import { runFiles } from ${JSON.stringify(program)};\nawait runFiles(${[queue, ended, waits].map((value) => JSON.stringify(value)).join(", ")});\n`;
+// Unit tests compute, and some wait for files; most others wait for guests, protocol timers and other processes. More processes only save time
+// while processors are idle: a test that waits polls, which costs more processor time the longer it waits.
+const [always, most] = files.every((file) => !file.startsWith("test/"))
+  ? [processors + 1, processors + 1]
+  : [processors + 1, 5 * processors];
+const entries = Array.from({ length: Math.min(most, files.length) }, (_, index) => {
   const path = join(folder, `process-${index + 1}.mjs`);
-  writeFileSync(path, entry);
+  writeFileSync(path, entryOf(index >= always));
   return path;
 });
 // Otherwise V8 collects garbage while a process waits, and drops compiled code that was not used for some collections.

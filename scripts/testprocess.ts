@@ -6,6 +6,7 @@ import asyncHooks, { AsyncLocalStorage, AsyncResource, type HookCallbacks } from
 import { readdirSync, readFileSync, readlinkSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { suite } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 /** Milliseconds that a process gets to end after its last file, and the run after its last process; `TEST_GRACE` changes it. */
@@ -61,6 +62,27 @@ function outputOf(descriptor: number): string {
   }
 }
 
+/** Returns the time that the processors were idle, and all their time, since the start of the machine (proc_stat(5)). */
+function readTimes(): { readonly idle: number; readonly all: number } {
+  const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
+  // User, nice, system, idle, waiting for disks, interrupts, soft interrupts, stolen. More fields are part of the first two.
+  const times = line.split(/\s+/).slice(1, 9).map(Number);
+  return { idle: (times[3] ?? 0) + (times[4] ?? 0), all: times.reduce((sum, time) => sum + time, 0) };
+}
+
+/** Part of the time of the processors that is idle before another process takes a file. */
+const spare = 0.2;
+
+/** Waits until the processors have been idle for a part of the last seconds, or the queue is empty. Processes that begin together end apart. */
+async function untilIdle(queue: string): Promise<void> {
+  for (let before = readTimes(); readdirSync(queue).some((name) => !name.endsWith(".runs")); ) {
+    await pause(1000 + 1000 * Math.random());
+    const now = readTimes();
+    if (now.idle - before.idle >= spare * (now.all - before.all)) return;
+    before = now;
+  }
+}
+
 /** Takes the next file from the queue; null: it is empty. Of several processes that want the same file, one renames it. */
 function take(queue: string): { readonly file: string; end(): void } | null {
   for (const name of readdirSync(queue).sort()) {
@@ -79,10 +101,10 @@ function take(queue: string): { readonly file: string; end(): void } | null {
 const countOf = (list: readonly string[], name: string): number => list.filter((each) => each === name).length;
 
 /**
- * Runs the files of the queue, a folder with one entry per file, whose content is its path. When this process exits, it writes the names of its
- * outputs to a file in `ended`.
+ * Runs the files of the queue, a folder with one entry per file, whose content is its path. A process that `waits` takes a file only while
+ * processors are idle. When this process exits, it writes the names of its outputs to a file in `ended`.
  */
-export async function runFiles(queue: string, ended: string): Promise<void> {
+export async function runFiles(queue: string, ended: string, waits: boolean): Promise<void> {
   const { describe } = await loadRunner();
   // Otherwise the process ends when the tests of a file wait for nothing but timers that do not keep it alive.
   const alive = setInterval(() => {}, 60_000);
@@ -94,7 +116,10 @@ export async function runFiles(queue: string, ended: string): Promise<void> {
     });
   process.on("exit", () => writeFileSync(join(ended, String(process.pid)), [1, 2].map(outputOf).join("\n")));
   const open: string[] = [];
-  for (let next = take(queue); next !== null; next = take(queue)) {
+  for (;;) {
+    if (waits) await untilIdle(queue);
+    const next = take(queue);
+    if (next === null) break;
     const { file, end } = next;
     const before = process.getActiveResourcesInfo();
     running = new AbortController();

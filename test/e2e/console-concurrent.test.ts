@@ -31,7 +31,7 @@ describeConsole("two clients", {}, (fixture) => {
       await client.waitFor("readServer", { path }, { until: ({ CPU }) => CPU === 2 });
       assert.equal((await client.readServer({ path })).RAM, 512);
       await page.reload();
-      await page.getByLabel("Name").fill("renamed");
+      await page.getByLabel("Name", { exact: true }).fill("renamed");
       await client.updateServer({ path, body: { Labels: { stage: "test" }, IsProtected: true } });
       await shows(page.getByLabel("Labels"), "stage=test");
       await page.getByRole("button", { name: "Save" }).click();
@@ -40,7 +40,7 @@ describeConsole("two clients", {}, (fixture) => {
       assert.deepEqual([Name, Labels, IsProtected], ["renamed", { stage: "test" }, true]);
       // What was saved is no change any more.
       await client.updateServer({ path, body: { Name: "again" } });
-      await shows(page.getByLabel("Name"), "again");
+      await shows(page.getByLabel("Name", { exact: true }), "again");
       await page.goto(`/console/servers/${id}?tab=backups`);
       await page.getByLabel("Make a backup every day").check();
       await client.updateServer({ path, body: { BackupPeriod: 21 } });
