@@ -62,7 +62,7 @@ function outputOf(descriptor: number): string {
   }
 }
 
-/** Returns the time that the processors were idle, and all their time, since the start of the machine (proc_stat(5)). */
+/** Returns the time that the processors were idle, and all their time, since the start of the system (proc_stat(5)). */
 function readTimes(): { readonly idle: number; readonly all: number } {
   const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
   // User, nice, system, idle, waiting for disks, interrupts, soft interrupts, stolen. More fields are part of the first two.
