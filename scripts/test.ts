@@ -133,7 +133,7 @@ const entries = Array.from({ length: Math.min(most, files.length) }, (_, index) 
   return path;
 });
 // Otherwise V8 collects garbage while a process waits, and drops compiled code that was not used for some collections.
-const flags = ["--no-memory-reducer", "--no-flush-bytecode"];
+const flags = ["--no-memory-reducer", "--no-flush-bytecode", "--initial-heap-size=512"];
 // A file is a suite, and its tests share this limit: files with guests take up to three minutes on a busy host.
 const options = ["--test", "--test-timeout=420000", `--test-concurrency=${entries.length}`, "--test-reporter=spec"];
 const child = spawn(process.execPath, [...flags, ...options, ...entries], { stdio: "inherit", cwd: root });

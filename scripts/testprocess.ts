@@ -76,7 +76,7 @@ const spare = 0.2;
 /** Waits until the processors have been idle for a part of the last seconds, or the queue is empty. Processes that begin together end apart. */
 async function untilIdle(queue: string): Promise<void> {
   for (let before = readTimes(); readdirSync(queue).some((name) => !name.endsWith(".runs")); ) {
-    await pause(1000 + 1000 * Math.random());
+    await pause(500 + 500 * Math.random());
     const now = readTimes();
     if (now.idle - before.idle >= spare * (now.all - before.all)) return;
     before = now;
