@@ -171,4 +171,16 @@ describeConsole("every page of the console", {}, (fixture) => {
       assert.equal(await escape(), "Create project");
     });
   });
+
+  test("Ctrl-K opens the palette as soon as the page is drawn", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.addInitScript(`new MutationObserver((_, observer) => {
+        if (document.querySelector("button.search") === null) return;
+        observer.disconnect();
+        dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }));
+      }).observe(document, { childList: true, subtree: true })`);
+      await page.goto(pages.servers);
+      await page.getByRole("dialog", { name: "Command palette" }).waitFor({ timeout: 20_000 });
+    });
+  });
 });

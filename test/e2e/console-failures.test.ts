@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route } from "playwright-core";
 import { describeConsole, followLink } from "../support/consolefixture.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 const refuse = (route: Route): Promise<void> => route.abort("connectionrefused");
 const reject = (route: Route): Promise<void> =>
@@ -77,7 +78,11 @@ describeConsole("failures in the console", {}, (fixture) => {
       await source("This computer");
       assert.equal(await checksum.inputValue(), "");
       await dialog.locator("input[type=file]").setInputFiles(file);
-      await page.waitForFunction("document.querySelector('dialog input[readonly]').value.length === 64");
+      await waitUntil(
+        "the checksum of the file",
+        () => checksum.inputValue(),
+        (value) => /^[0-9a-f]{64}$/.test(value),
+      );
       await source("An address");
       assert.equal(await checksum.inputValue(), "typed");
       await page.evaluate("Blob.prototype.arrayBuffer = () => Promise.reject(new Error('gone'))");

@@ -1,6 +1,6 @@
 /** The frame around all pages: navigation, top bar, and the notice of an interrupted connection. */
 import { Outlet, useMatches } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useLayoutEffect, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { useData, useMays } from "../data/data.tsx";
 import { useTexts } from "../texts/texts.tsx";
@@ -21,7 +21,8 @@ export function Frame() {
   const t = useTexts();
   useDrawn();
   const [isSearching, setSearching] = useState(false);
-  useEffect(() => {
+  // Before the page is drawn: what a user presses then is not lost.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent): void => {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();
