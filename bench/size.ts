@@ -71,7 +71,7 @@ interface Figures {
   readonly firewall: number;
   readonly waits: { readonly p99: number; readonly most: number; readonly dns: number };
   readonly turns: Turns;
-  /** MB when the service is idle again after all. */
+  /** MB when the service is idle again after all: the median of 30 s. */
   readonly memoryAfter: number;
   /** A transfer of the large zone by a secondary. */
   readonly transfer: Cost<unknown>;
@@ -118,11 +118,9 @@ async function at(scale: number): Promise<Figures> {
     const idle = await measure("nothing for 10 s", () => wait(10_000));
     /** Returns the processor time without what the prober and the background cost in this time. */
     const ownTime = ({ processor, ms }: Cost<unknown>): number => processor - (idle.processor / idle.ms) * ms;
-
     const measured = new Map<string, Cost<Response>>();
     for (const { name, path, headers } of reads)
       measured.set(name, await measure(name, () => send(brume, "GET", path, { headers: { ...uncached, ...headers } })));
-
     const transferred = await measure("transfer of the zone (AXFR)", () =>
       transferZone(brume.dnsPort, "large.example"),
     );
@@ -240,8 +238,15 @@ async function at(scale: number): Promise<Figures> {
     });
     const bare = await bareTime(list.result, count);
     prober.close(); // as after the start, nothing sends requests
-    await wait(15_000);
-    const memoryAfter = brume.program.memory();
+    // V8 gives memory back when it has been idle for up to 25 s. Then the heap grows and shrinks with each collection.
+    await wait(30_000);
+    const samples: number[] = [];
+    for (let second = 0; second < 30; second++) {
+      samples.push(brume.program.memory());
+      await wait(1000);
+    }
+    const memoryAfter = medianOf(samples);
+    console.log(`${scale} %: idle again: ${Math.min(...samples).toFixed(0)} to ${Math.max(...samples).toFixed(0)} MB`);
     const most = (pick: (cost: Cost<unknown>) => number) => mostOf(all.map(pick));
     const sum = (pick: (cost: Cost<unknown>) => number) => all.reduce((total, cost) => total + pick(cost), 0);
     const http = all.flatMap((cost) => cost.waits.http).sort((one, other) => one - other);
