@@ -15,7 +15,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, tmpdir, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { grace } from "./testprocess.ts";
@@ -124,15 +124,17 @@ const entryOf = (waits: boolean): string =>
   `import { runFiles } from ${JSON.stringify(program)};\nawait runFiles(${[queue, ended, waits].map((value) => JSON.stringify(value)).join(", ")});\n`;
 // Unit tests compute, and some wait for files; most others wait for guests, protocol timers and other processes. More processes only save time
 // while processors are idle: a test that waits polls, which costs more processor time the longer it waits.
-const [always, most] = files.every((file) => !file.startsWith("test/"))
-  ? [processors + 1, processors + 1]
-  : [processors + 1, 5 * processors];
+const always = processors + 1;
+const isUnit = files.every((file) => !file.startsWith("test/"));
+// Each may need a gigabyte, with what its tests start.
+const most = isUnit ? always : Math.max(always, Math.min(5 * processors, Math.floor(totalmem() / 2 ** 30)));
 const entries = Array.from({ length: Math.min(most, files.length) }, (_, index) => {
   const path = join(folder, `process-${index + 1}.mjs`);
   writeFileSync(path, entryOf(index >= always));
   return path;
 });
-// Otherwise V8 collects garbage while a process waits, and drops compiled code that was not used for some collections.
+// Otherwise V8 collects garbage while a process waits, drops compiled code that was not used for some collections, and collects all objects often
+// before a heap has 512 MB.
 const flags = ["--no-memory-reducer", "--no-flush-bytecode", "--initial-heap-size=512"];
 // A file is a suite, and its tests share this limit: files with guests take up to three minutes on a busy host.
 const options = ["--test", "--test-timeout=420000", `--test-concurrency=${entries.length}`, "--test-reporter=spec"];

@@ -4,6 +4,7 @@
  */
 import asyncHooks, { AsyncLocalStorage, AsyncResource, type HookCallbacks } from "node:async_hooks";
 import { readdirSync, readFileSync, readlinkSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
 import { join, resolve } from "node:path";
 import type { suite } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
@@ -62,12 +63,11 @@ function outputOf(descriptor: number): string {
   }
 }
 
-/** Returns the time that the processors were idle, and all their time, since the start of the system (proc_stat(5)). */
+/** Returns the milliseconds that the processors were idle, and all their time, since the start of the system. */
 function readTimes(): { readonly idle: number; readonly all: number } {
-  const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
-  // User, nice, system, idle, waiting for disks, interrupts, soft interrupts, stolen. More fields are part of the first two.
-  const times = line.split(/\s+/).slice(1, 9).map(Number);
-  return { idle: (times[3] ?? 0) + (times[4] ?? 0), all: times.reduce((sum, time) => sum + time, 0) };
+  const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+  const times = cpus().map((processor) => processor.times);
+  return { idle: sum(times.map(({ idle }) => idle)), all: sum(times.flatMap(Object.values)) };
 }
 
 /** Part of the time of the processors that is idle before another process takes a file. */
