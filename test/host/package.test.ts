@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { tagOf } from "../../service/src/drivers/router/model/name.ts";
+import { memoryFolder } from "../support/databases.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { parseUnit, type Unit } from "../support/systemdunit.ts";
 import { until } from "../support/waituntil.ts";
@@ -148,11 +149,15 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
   }
   const guests = () => shell("pgrep -f '[q]emu-system.*guest=brume' || true").then((text) => text.trim());
 
-  /**
-   * Installs the package with commands of systemd that only record their calls; `active` and `enabled` are names of units. Returns what is
-   * started.
-   */
-  async function installWithSystemd({ active, enabled }: Readonly<Record<string, string>>): Promise<string[]> {
+  const install = "dpkg -i /mnt/packages/brume_1.1_*.deb";
+  /** The script that dpkg runs after it has unpacked an upgrade. */
+  const configure = "/var/lib/dpkg/info/brume.postinst configure 1.1";
+
+  /** Runs a command with a systemd that only records calls; `active` and `enabled` are names of units. Returns what is started. */
+  async function runWithSystemd(
+    command: string,
+    { active, enabled }: Readonly<Record<string, string>>,
+  ): Promise<string[]> {
     const systemctl = `case $2 in is-active) [ "$3" = "${active}" ];; is-enabled) [ "$3" = "${enabled}" ];; esac`;
     await shell("mkdir -p /run/systemd/system /mnt/stubs && : >/mnt/stubs/log");
     for (const [name, text] of [
@@ -168,15 +173,18 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
         name,
         text,
       );
-    await shell("PATH=/mnt/stubs:$PATH dpkg -i /mnt/packages/brume_1.1_*.deb && rm -r /run/systemd/system");
+    await shell(`PATH=/mnt/stubs:$PATH ${command} && rm -r /run/systemd/system`);
     return (await run("cat", "/mnt/stubs/log")).split("\n").slice(0, -1);
   }
 
   before(async () => {
     base = mkdtempSync(join(tmpdir(), "brp-"));
-    packages = mkdtempSync(join(tmpdir(), "brp-"));
-    const script = join(project, "scripts/package.ts");
-    const first = execFileSync(process.execPath, [script, "--out", packages, "--version", "1.0"], { encoding: "utf8" });
+    // In memory: a disk needs seconds to create and delete ten thousand files.
+    const temporary = memoryFolder(2 ** 31) ?? tmpdir();
+    packages = mkdtempSync(join(temporary, "brp-"));
+    const argv = [join(project, "scripts/package.ts"), "--out", packages, "--version", "1.0"];
+    const env = { ...process.env, TMPDIR: temporary };
+    const first = execFileSync(process.execPath, argv, { encoding: "utf8", env });
     writeFileSync(join(packages, "brume_1.1_all.deb"), withVersion(first.trim(), "1.1"));
     const host = join(import.meta.dirname, "packagescene.sh");
     const namespaces = ["-mpfn", "--kill-child", "--propagation", "private"];
@@ -299,7 +307,7 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
     await stop();
     // The settings may be elsewhere, for example in a drop-in of the unit.
     await run("mv", "/etc/brume/brume.toml", "/root/brume.toml");
-    await shell("dpkg -i /mnt/packages/brume_1.1_*.deb");
+    await shell(install);
     assert.match(await run("dpkg-query", "-W", "-f", "${Status}", "brume"), /^install ok installed$/);
     await run("mv", "/root/brume.toml", "/etc/brume/brume.toml");
     assert.equal(await run("dpkg-query", "-W", "-f", "${Version}", "brume"), "1.1");
@@ -326,8 +334,8 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
     assert.equal(await guests(), "");
     assert.equal((await shell("ip netns")).trim(), "");
     await run("test", "-e", "/var/lib/brume/brume.db");
-    assert.deepEqual(await installWithSystemd({ active: "", enabled: "brume.service" }), ["start brume.service"]);
-    assert.deepEqual(await installWithSystemd({ active: "brume-dns.service", enabled: "brume.service" }), [
+    assert.deepEqual(await runWithSystemd(install, { active: "", enabled: "brume.service" }), ["start brume.service"]);
+    assert.deepEqual(await runWithSystemd(configure, { active: "brume-dns.service", enabled: "brume.service" }), [
       "restart brume-dns.service",
     ]);
     await run("dpkg", "-P", "brume");

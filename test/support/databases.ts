@@ -85,7 +85,7 @@ const openStore = (kind: Kind, address: string): Promise<Store> =>
 
 async function createFile(migrated: boolean): Promise<{ address: string; remove(): Promise<void> }> {
   // In memory; a test that needs a real disk creates its own file.
-  const parent = memory(0) ?? tmpdir();
+  const parent = memoryFolder(0) ?? tmpdir();
   removeLeft(parent);
   const folder = mkdtempSync(join(parent, `brume-test-${process.pid}-`));
   const address = join(folder, "brume.db");
@@ -133,7 +133,7 @@ function createMigratedFile(): Promise<Buffer> {
 }
 
 /** Returns the folder of files in memory if it has `bytes` bytes, else null: in containers it may be small. */
-function memory(bytes: number): string | null {
+export function memoryFolder(bytes: number): string | null {
   const folder = "/dev/shm";
   try {
     accessSync(folder, constants.W_OK);
@@ -218,7 +218,7 @@ async function startServer(): Promise<string> {
   // The test runner starts each file as a child process, so all files share its process id. A file that runs alone uses its own.
   const run = process.env["NODE_TEST_CONTEXT"] === undefined ? process.pid : process.ppid;
   const root = process.getuid?.() === 0;
-  const folder = join(memory(mostStored) ?? (root ? "/tmp" : tmpdir()), `brume-postgres-${run}`);
+  const folder = join(memoryFolder(mostStored) ?? (root ? "/tmp" : tmpdir()), `brume-postgres-${run}`);
   let first = true;
   try {
     mkdirSync(folder, { mode: 0o755 });
