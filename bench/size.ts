@@ -11,7 +11,7 @@ import { startPostgres } from "../test/support/postgresserver.ts";
 import { freePort, startBrume } from "./lib/brume.ts";
 import { type Line, medianOf, mostOf, report } from "./lib/figures.ts";
 import { type Cost, type Response, send, startProber, type Turns, transferZone } from "./lib/probe.ts";
-import { processorTime, start, untilReady } from "./lib/process.ts";
+import { idleMemory, processorTime, start, untilReady } from "./lib/process.ts";
 import { fillSize, type Size, settings } from "./lib/sizefill.ts";
 import { measureGrowth } from "./lib/sizegrow.ts";
 
@@ -71,7 +71,7 @@ interface Figures {
   readonly firewall: number;
   readonly waits: { readonly p99: number; readonly most: number; readonly dns: number };
   readonly turns: Turns;
-  /** MB when the service is idle again after all: the median of 30 s. */
+  /** MB when the service is idle again after all. */
   readonly memoryAfter: number;
   /** A transfer of the large zone by a secondary. */
   readonly transfer: Cost<unknown>;
@@ -103,7 +103,7 @@ async function at(scale: number): Promise<Figures> {
       before = now;
     }
     const quietMs = brume.startMs + performance.now() - begun - 1000;
-    const memory = brume.program.memory();
+    const memory = await idleMemory(`${scale} %: after the start`, brume.program);
     const prober = await startProber(brume, "h1.large.example", turns);
     const all: Cost<unknown>[] = [];
     const measure = async <T>(name: string, act: () => Promise<T>): Promise<Cost<T>> => {
@@ -238,15 +238,8 @@ async function at(scale: number): Promise<Figures> {
     });
     const bare = await bareTime(list.result, count);
     prober.close(); // as after the start, nothing sends requests
-    // V8 gives memory back when it has been idle for up to 25 s. Then the heap grows and shrinks with each collection.
-    await wait(30_000);
-    const samples: number[] = [];
-    for (let second = 0; second < 30; second++) {
-      samples.push(brume.program.memory());
-      await wait(1000);
-    }
-    const memoryAfter = medianOf(samples);
-    console.log(`${scale} %: idle again: ${Math.min(...samples).toFixed(0)} to ${Math.max(...samples).toFixed(0)} MB`);
+    await wait(30_000); // V8 gives memory back when it has been idle for up to 25 s
+    const memoryAfter = await idleMemory(`${scale} %: after all of this`, brume.program);
     const most = (pick: (cost: Cost<unknown>) => number) => mostOf(all.map(pick));
     const sum = (pick: (cost: Cost<unknown>) => number) => all.reduce((total, cost) => total + pick(cost), 0);
     const http = all.flatMap((cost) => cost.waits.http).sort((one, other) => one - other);

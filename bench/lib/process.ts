@@ -2,6 +2,8 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { medianOf } from "./figures.ts";
 
 const cores = availableParallelism();
 
@@ -64,6 +66,17 @@ export function runTime(pid: number): number {
     (sum, thread) => sum + Number(readFileSync(`${folder}/${thread}/schedstat`, "utf8").split(" ")[0]) / 1e6,
     0,
   );
+}
+
+/** Returns the median memory of 30 s without requests, in MB: it grows and shrinks with each collection of garbage. */
+export async function idleMemory(when: string, { memory }: Program): Promise<number> {
+  const samples: number[] = [];
+  for (let second = 0; second < 30; second++) {
+    samples.push(memory());
+    await pause(1000);
+  }
+  console.log(`${when}: ${Math.min(...samples).toFixed(0)} to ${Math.max(...samples).toFixed(0)} MB`);
+  return medianOf(samples);
 }
 
 /** Sends requests until `url` returns 200. Resolves to the milliseconds since the call. */
