@@ -57,7 +57,8 @@ const moments: Readonly<Record<string, Moment>> = {
   "server-invalid": {
     at: "server-create",
     steps: async (page) => {
-      await fill(page, t.common.name, "x".repeat(65));
+      await fill(page, t.common.name, "shop");
+      await fill(page, t.create.count, "100");
       await page.waitForTimeout(600);
     },
   },

@@ -1,4 +1,4 @@
-/** A field for the text of a file: typed, pasted, dropped, or read from a file that one selects. */
+/** Files that one selects: a button, and a field for the text of a file, which can also be typed, pasted or dropped. */
 import { type DragEvent, type ReactNode, useRef } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "./button.tsx";
@@ -16,26 +16,37 @@ interface FileTextProps {
 
 export function FileTextField({ onText, value, ...rest }: FileTextProps) {
   const t = useTexts();
-  const input = useRef<HTMLInputElement>(null);
   return (
     <div className="stack tight" {...dropText(onText)}>
       <AreaField {...rest} value={value} onChange={({ target }) => onText(target.value)} />
       <div className="line">
-        <Button size="small" icon="file" onClick={() => input.current?.click()}>
-          {t.common.selectFile}
-        </Button>
-        <input
-          ref={input}
-          type="file"
-          hidden
-          onChange={({ target }) => {
-            void target.files?.[0]?.text().then(onText);
-            // The same file can be selected again.
-            target.value = "";
-          }}
-        />
+        <FileButton label={t.common.selectFile} onFile={(file) => void file.text().then(onText)} />
       </div>
     </div>
+  );
+}
+
+/** A button that opens the dialog of the system to select a file. */
+export function FileButton({ label, onFile }: { readonly label: string; readonly onFile: (file: File) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <Button size="small" icon="file" onClick={() => input.current?.click()}>
+        {label}
+      </Button>
+      <input
+        ref={input}
+        aria-label={label}
+        type="file"
+        hidden
+        onChange={({ target }) => {
+          const file = target.files?.[0];
+          if (file !== undefined) onFile(file);
+          // The same file can be selected again.
+          target.value = "";
+        }}
+      />
+    </>
   );
 }
 

@@ -3,7 +3,7 @@
  * of the page.
  */
 import type { Image } from "@brume/api/catalog.ts";
-import { type ReactNode, useId } from "react";
+import type { ReactNode } from "react";
 import { useCell } from "../../data/cell.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
@@ -11,6 +11,7 @@ import { OtherFile } from "../../data/uploads.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { RequestId } from "../../ui/feedback.tsx";
+import { FileButton } from "../../ui/filetext.tsx";
 import { Meter, Panel } from "../../ui/page.tsx";
 
 export function ImageProgress({ images }: { images: readonly Image[] }) {
@@ -59,7 +60,6 @@ function Upload({ image }: { image: Image }) {
   const format = useFormat();
   const { uploads } = useData();
   const mayWrite = useMay("server:write");
-  const input = useId();
   const { ID, Name, Upload: received } = image;
   const upload = useCell(uploads.all).get(ID);
   const part = upload?.part ?? (received === null ? 0 : received.Received / received.Size);
@@ -96,18 +96,7 @@ function Upload({ image }: { image: Image }) {
       )}
       {mayWrite && (upload === undefined || isOther) && (
         <div className="line">
-          <label className="small" htmlFor={input}>
-            {t.images.sameFile}
-          </label>
-          <input
-            id={input}
-            className="input grow"
-            type="file"
-            onChange={({ target }) => {
-              const file = target.files?.[0];
-              if (file !== undefined) uploads.start(image, file, false);
-            }}
-          />
+          <FileButton label={t.images.sameFile} onFile={(file) => uploads.start(image, file, false)} />
         </div>
       )}
     </>
