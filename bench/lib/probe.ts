@@ -5,9 +5,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { Brume } from "./brume.ts";
+import { type Brume, freePort } from "./brume.ts";
 import type { Waits } from "./prober.ts";
-import { processorTime } from "./process.ts";
+import { processorTime, start, untilReady } from "./process.ts";
 
 /** A response without its body. */
 export interface Response {
@@ -136,4 +136,18 @@ export async function transferZone(port: number, name: string): Promise<number> 
   const argv = ["-p", String(port), "@127.0.0.1", name, "AXFR", "+noall", "+stats", "+onesoa"];
   const { stdout } = await promisify(execFile)("dig", argv);
   return Number(/XFR size: (\d+) records/.exec(stdout)?.[1]);
+}
+
+/** Returns the milliseconds of processor time of a response of as many bytes from a bare server. */
+export async function bareTime(bytes: number, count: number): Promise<number> {
+  const port = await freePort();
+  const program = start([process.execPath, join(import.meta.dirname, "bare.ts"), String(port), String(bytes)]);
+  const bare = { url: `http://127.0.0.1:${port}`, token: "" };
+  await untilReady(bare.url);
+  for (let index = 0; index < count; index++) await send(bare, "GET", "/");
+  const before = processorTime(program.child.pid);
+  for (let index = 0; index < 10 * count; index++) await send(bare, "GET", "/");
+  const spent = processorTime(program.child.pid) - before;
+  await program.stop();
+  return spent / (10 * count);
 }
