@@ -1,5 +1,5 @@
-/** Buttons, and buttons that copy a text. */
-import { type ComponentProps, useEffect, useState } from "react";
+/** Buttons, also those that copy a text or select a file. */
+import { type ComponentProps, useEffect, useRef, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -28,6 +28,30 @@ export function Button({ kind, icon, size, isBusy = false, children, className, 
       {shown && <Icon name={shown} spins={isBusy} />}
       {children}
     </button>
+  );
+}
+
+/** A button that opens the dialog of the system to select a file. */
+export function FileButton({ label, onFile }: { readonly label: string; readonly onFile: (file: File) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <Button size="small" icon="file" onClick={() => input.current?.click()}>
+        {label}
+      </Button>
+      <input
+        ref={input}
+        aria-label={label}
+        type="file"
+        hidden
+        onChange={({ target }) => {
+          const file = target.files?.[0];
+          if (file !== undefined) onFile(file);
+          // The same file can be selected again.
+          target.value = "";
+        }}
+      />
+    </>
   );
 }
 

@@ -1,7 +1,7 @@
-/** Files that one selects: a button, and a field for the text of a file, which can also be typed, pasted or dropped. */
-import { type DragEvent, type ReactNode, useRef } from "react";
+/** A field for the text of a file: typed, pasted, dropped, or read from a file that one selects. */
+import type { DragEvent, ReactNode } from "react";
 import { useTexts } from "../texts/texts.tsx";
-import { Button } from "./button.tsx";
+import { FileButton } from "./button.tsx";
 import { AreaField } from "./field.tsx";
 
 interface FileTextProps {
@@ -23,30 +23,6 @@ export function FileTextField({ onText, value, ...rest }: FileTextProps) {
         <FileButton label={t.common.selectFile} onFile={(file) => void file.text().then(onText)} />
       </div>
     </div>
-  );
-}
-
-/** A button that opens the dialog of the system to select a file. */
-export function FileButton({ label, onFile }: { readonly label: string; readonly onFile: (file: File) => void }) {
-  const input = useRef<HTMLInputElement>(null);
-  return (
-    <>
-      <Button size="small" icon="file" onClick={() => input.current?.click()}>
-        {label}
-      </Button>
-      <input
-        ref={input}
-        aria-label={label}
-        type="file"
-        hidden
-        onChange={({ target }) => {
-          const file = target.files?.[0];
-          if (file !== undefined) onFile(file);
-          // The same file can be selected again.
-          target.value = "";
-        }}
-      />
-    </>
   );
 }
 

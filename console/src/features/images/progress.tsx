@@ -9,9 +9,8 @@ import { useData, useMay } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
 import { OtherFile } from "../../data/uploads.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Button } from "../../ui/button.tsx";
+import { Button, FileButton } from "../../ui/button.tsx";
 import { RequestId } from "../../ui/feedback.tsx";
-import { FileButton } from "../../ui/filetext.tsx";
 import { Meter, Panel } from "../../ui/page.tsx";
 
 export function ImageProgress({ images }: { images: readonly Image[] }) {
