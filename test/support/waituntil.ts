@@ -22,7 +22,7 @@ export async function waitUntil<T>(
   }
 }
 
-/** Polls until there is a result, and resolves to it. The pauses grow: many polls start programs, whose processor time is missing elsewhere. */
+/** Polls until there is a result, and resolves to it. An empty text is none. The pauses grow: many polls start programs, whose processor time is missing elsewhere. */
 export async function until<T>(
   what: string,
   poll: () => T | null | undefined | false | Promise<T | null | undefined | false>,
@@ -31,7 +31,7 @@ export async function until<T>(
   const end = performance.now() + milliseconds;
   for (let pause = 10; ; pause = Math.min(1.5 * pause, 250)) {
     const found = await poll();
-    if (found !== null && found !== undefined && found !== false) return found;
+    if (found !== null && found !== undefined && found !== false && found !== "") return found;
     if (performance.now() > end) assert.fail(`waited ${milliseconds} ms until ${what}`);
     await sleep(pause);
   }
