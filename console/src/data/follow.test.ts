@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ApiError } from "@brume/api/client.ts";
+import type { Problem } from "@brume/api/errors.ts";
 import type { Event } from "@brume/api/event.ts";
 import { QueryClient, QueryObserver } from "@tanstack/react-query";
 import { waitUntil } from "../../../test/support/waituntil.ts";
@@ -36,10 +38,10 @@ function show(queries: QueryClient, queryKey: readonly unknown[]) {
     assert.ok(read, "nothing is being read");
     read.resolve(data);
   };
-  const fail = async (): Promise<void> => {
+  const fail = async (error = new Error("no answer")): Promise<void> => {
     const read = reads.shift();
     assert.ok(read, "nothing is being read");
-    read.reject(new Error("no answer"));
+    read.reject(error);
     await waitUntil(
       "an error",
       () => queries.getQueryState(queryKey)?.status,
@@ -149,6 +151,24 @@ test("a list whose read failed is read again with the next event, or when the co
   await list.shows([{ ID: 1, State: "Active" }, { ID: 2 }]);
   assert.equal(list.reads.length, 0);
   list.stop();
+});
+
+test("an object that does not exist is read again with an event of it, not when the connection opens", async () => {
+  const queries = new QueryClient();
+  const updates = createCacheUpdates(queries);
+  const [missing, failed] = [show(queries, ["server", "one", 1]), show(queries, ["server", "one", 2])];
+  await Promise.all([missing.isRead(), failed.isRead()]);
+  const problem = { code: "server_not_found", detail: "There is no server 1." } as Problem;
+  await missing.fail(new ApiError("GET /server/1", 404, new Headers(), problem));
+  await failed.fail(new ApiError("GET /server/2", 404, new Headers(), null));
+  updates.readFailedAgain();
+  await failed.isRead();
+  assert.equal(missing.reads.length, 0);
+  updates.apply([event(5, "server.created", 1, { ID: 1 })]);
+  await missing.isRead();
+  missing.answer({ ID: 1 });
+  await missing.shows({ ID: 1 });
+  for (const each of [missing, failed]) each.stop();
 });
 
 test("events of other objects do not make a list current that no page shows and that an object is missing in", async () => {

@@ -2,6 +2,7 @@
  * Keeps the query cache current by events. A response may be older than an event that arrives before it, and would replace the newer
  * object: so events of what is being read are written into the cache again when the read has ended.
  */
+import { ApiError } from "@brume/api/client.ts";
 import type { Event } from "@brume/api/event.ts";
 import type { Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import { applyEvents, concerns, patchQuery } from "./patch.ts";
@@ -15,7 +16,7 @@ export interface CacheUpdates {
   readLater(key: QueryKey): void;
   /** Reads everything that a page shows again. */
   readAllAgain(): void;
-  /** Reads what a page shows again if its last read failed. */
+  /** Reads what a page shows again if its last read failed. That an object does not exist is no failure: its events would tell of it. */
   readFailedAgain(): void;
   /** Forgets what is to be read again. */
   clear(): void;
@@ -23,6 +24,10 @@ export interface CacheUpdates {
 
 /** Returns whether the last read failed. A change may be missing in what an earlier one has read. */
 const hasFailed = ({ state }: Query): boolean => state.status === "error" && state.fetchStatus === "idle";
+
+/** Returns whether the service, not a proxy before it, answered that the object does not exist. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 404 && error.problem !== null;
 
 /** What arrived while a query was read. */
 interface Missed {
@@ -102,7 +107,8 @@ export function createCacheUpdates(queries: QueryClient): CacheUpdates {
     readLater,
     readAllAgain: () => invalidate(),
     readFailedAgain() {
-      for (const { queryKey } of cache.findAll({ predicate: hasFailed })) readAgain(queryKey);
+      const isUnread = (query: Query): boolean => hasFailed(query) && !isMissing(query.state.error);
+      for (const { queryKey } of cache.findAll({ predicate: isUnread })) readAgain(queryKey);
     },
     clear() {
       clearTimeout(timer);

@@ -5,6 +5,7 @@ import { buttonClass } from "../ui/button.tsx";
 import { Empty, ErrorBox } from "../ui/feedback.tsx";
 import type { IconName } from "../ui/icon.tsx";
 import { errorText } from "./errortext.ts";
+import { isMissing } from "./follow.ts";
 
 interface MissingProps {
   readonly error: Error;
@@ -19,7 +20,7 @@ interface MissingProps {
 
 export function Missing({ error, onRetry, icon, title, list, name }: MissingProps) {
   const t = useTexts();
-  if ("status" in error && error.status === 404)
+  if (isMissing(error))
     return (
       <Empty
         isPage
