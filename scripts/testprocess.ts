@@ -4,6 +4,7 @@
  */
 import asyncHooks, { AsyncLocalStorage, AsyncResource, type HookCallbacks } from "node:async_hooks";
 import { readdirSync, readFileSync, readlinkSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { cpus } from "node:os";
 import { join, resolve } from "node:path";
 import type { suite } from "node:test";
@@ -124,6 +125,8 @@ export async function runFiles(queue: string, ended: string, waits: boolean): Pr
     const before = process.getActiveResourcesInfo();
     running = new AbortController();
     await describe(file, { signal: running.signal }, () => import(pathToFileURL(resolve(file)).href));
+    // Otherwise Node writes the compiled code when the process ends, and processes that begin later compile the same modules.
+    flushCompileCache();
     const after = process.getActiveResourcesInfo();
     const more = [...new Set(after)].filter((name) => countOf(after, name) > countOf(before, name));
     if (more.length > 0) open.push(`${file} (${more.join(", ")})`);
