@@ -3,10 +3,12 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePort } from "./port.ts";
+import { until } from "./waituntil.ts";
 
 /** A running authority. */
 export interface Pebble {
@@ -28,6 +30,17 @@ export interface PebbleOptions {
   /** Seconds that certificates are valid. Default: years. */
   readonly validity?: number;
 }
+
+/** Returns whether a port of 127.0.0.1 accepts a connection. */
+const accepts = async (port: number): Promise<boolean> => {
+  const socket = connect(port, "127.0.0.1");
+  const isOpen = await once(socket, "connect").then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  return isOpen;
+};
 
 /** Starts Pebble; resolves when it listens. */
 export async function startPebble({ dns, httpPort = 5002, validity }: PebbleOptions): Promise<Pebble> {
@@ -60,6 +73,8 @@ export async function startPebble({ dns, httpPort = 5002, validity }: PebbleOpti
     child.once("exit", () => reject(new Error(`pebble ended: ${text}`)));
   });
   await listening;
+  // It says so before it does.
+  for (const each of [port, management]) await until("Pebble listens", () => accepts(each));
   const ca = certificate;
   return {
     directory: `https://localhost:${port}/dir`,
