@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Edge } from "../../service/src/drivers/router/ipsec/ipsec.ts";
 import { guard } from "../support/guard.ts";
+import { until } from "../support/waituntil.ts";
 
 export interface Site {
   /** The edge, and the server behind it. */
@@ -24,7 +25,7 @@ export interface VpnFixture {
   readonly folder: string;
   /** Returns whether one echo comes back to the server here within a second. */
   ping(to: string, ...options: readonly string[]): Promise<boolean>;
-  /** Like `ping`, for an echo that must come back: a busy host has a minute for it. */
+  /** Pings until an echo comes back, or rejects after a minute. A peer may drop the first packets, because it is up later than this end. */
   reaches(to: string, ...options: readonly string[]): Promise<boolean>;
   inSite(site: Site, ...argv: readonly string[]): Promise<string>;
   end(): Promise<void>;
@@ -85,17 +86,17 @@ export async function createVpnFixture(): Promise<VpnFixture> {
       `route add default via ${edge.gateway}`,
     ]);
   }
-  const echoed = (seconds: number, argv: readonly string[]) =>
+  const echoed = (argv: readonly string[]) =>
     exec
-      .run(["ip", "netns", "exec", here.server, "ping", "-c", "1", "-W", String(seconds), "-q", ...argv])
+      .run(["ip", "netns", "exec", here.server, "ping", "-c", "1", "-W", "1", "-q", ...argv])
       .then(() => true)
       .catch(() => false);
   return {
     here,
     far,
     folder,
-    ping: (to, ...options) => echoed(1, [...options, to]),
-    reaches: (to, ...options) => echoed(60, [...options, to]),
+    ping: (to, ...options) => echoed([...options, to]),
+    reaches: (to, ...options) => until(`an echo of ${to}`, () => echoed([...options, to]), 60_000),
     inSite: (site, ...argv) => exec.run(["ip", "netns", "exec", site.namespace, ...argv]),
     async end() {
       for (const namespace of sites.flatMap((site) => [site.namespace, site.server])) {
