@@ -187,7 +187,9 @@ function inspect({ group, method }: Message, response: string): void {
   if (response.includes("driver_failed")) failures++;
   // The error of an input repeats names of fields that the sender invented.
   if (response.includes('"code":"input_invalid"')) return;
-  const found = ofHost.exec(response.slice(response.indexOf("\r\n\r\n")));
+  // The title of an image is a text of the sender.
+  const body = response.slice(response.indexOf("\r\n\r\n")).replaceAll(/"title":"(?:[^"\\]|\\.)*"/g, "");
+  const found = ofHost.exec(body);
   if (found !== null)
     revealed.push(`${group}.${method}: ${found.input.slice(Math.max(0, found.index - 200), found.index + 100)}`);
 }

@@ -73,7 +73,7 @@ export async function startPebble({ dns, httpPort = 5002, validity }: PebbleOpti
     child.once("exit", () => reject(new Error(`pebble ended: ${text}`)));
   });
   await listening;
-  // It says so before it does.
+  // It prints that before it listens.
   for (const each of [port, management]) await until("Pebble listens", () => accepts(each));
   const ca = certificate;
   return {
