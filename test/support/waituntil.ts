@@ -22,7 +22,10 @@ export async function waitUntil<T>(
   }
 }
 
-/** Polls until there is a result, and resolves to it. An empty text is none. The pauses grow: many polls start programs, whose processor time is missing elsewhere. */
+/**
+ * Polls until there is a result, and resolves to it. An empty text is none. The pauses grow: many polls start programs, whose processor time is
+ * missing elsewhere.
+ */
 export async function until<T>(
   what: string,
   poll: () => T | null | undefined | false | Promise<T | null | undefined | false>,
