@@ -21,6 +21,27 @@ test("an idle thread gives the memory of a burst of work back", () => {
   assert.equal(status, 0, String(stderr));
 });
 
+test("an idle thread gives the memory back that native code has freed between blocks in use", () => {
+  const program = `
+    import { releaseWhenIdle } from ${JSON.stringify(new URL("./memory.ts", import.meta.url))};
+    releaseWhenIdle(50);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    let all = Array.from({ length: 4000 }, () => Buffer.alloc(64 * 1024, 1));
+    const most = process.memoryUsage.rss();
+    globalThis.used = all.filter((_, index) => index % 40 === 0);
+    all = null;
+    gc();
+    // Ends when the memory is back; otherwise the test kills it.
+    setInterval(() => {
+      if (process.memoryUsage.rss() < most / 2) process.exit(0);
+    }, 20);
+  `;
+  const { status, stderr } = spawnSync(process.execPath, ["--expose-gc", "--input-type=module", "--eval", program], {
+    timeout: 60_000,
+  });
+  assert.equal(status, 0, String(stderr));
+});
+
 test("the space of new objects stays small while a large response is created, and may grow afterwards", () => {
   const program = `
     import { getHeapSpaceStatistics } from "node:v8";

@@ -4,13 +4,14 @@
  */
 import { type SqlBool, sql } from "kysely";
 import { type Clock, steadyOf } from "../base/clock.ts";
-import { forEachInTurns, turn } from "../base/turn.ts";
+import { createMemo } from "../base/memo.ts";
+import { forEachInTurns, readPages, turn } from "../base/turn.ts";
 import type { MachineStatus, MachinesStatus } from "../drivers/machine/interface.ts";
 import type { NetworkStatus, RouterStatus } from "../drivers/router/interface.ts";
-import { hideCommit } from "../engine/commit.ts";
+import { hideCommit, type ObservedStore } from "../engine/commit.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
-import { allowLoss, prepare, type Reader, type Store, type Tx } from "../store/db.ts";
+import { allowLoss, prepare, type Reader, type Tx } from "../store/db.ts";
 import {
   type Counters,
   coarsen,
@@ -30,7 +31,7 @@ import {
 
 /** Dependencies of `createSampler`. */
 export interface SamplerOptions {
-  readonly store: Store;
+  readonly store: ObservedStore;
   readonly clock: Clock;
   /** Source of the time up to which ages are counted. */
   readonly pruneTime: PruneTime;
@@ -70,12 +71,22 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   /** Start of the first row since the start of the service: only its first points may be stored already. */
   let first: number | null = null;
 
+  /** Ids of the servers by ids of their links, read again only after a commit. */
+  const links = createMemo<ReadonlyMap<number, number>>(store.position, Infinity, () => 1);
+
+  async function readLinks(): Promise<ReadonlyMap<number, number>> {
+    const serverOf = new Map<number, number>();
+    for await (const page of readPages(pageRows, (after) => pageLinks.all(store.read, { after, limit: pageRows })))
+      for (const { id, server_id } of page) serverOf.set(id, server_id);
+    return serverOf;
+  }
+
   async function sample(): Promise<void> {
     const [{ machines: all }, router] = await Promise.all([machines.observe(), networks.observe().catch(() => null)]);
     const at = clock.now();
     const measured = steadyOf(clock);
     const start = rowStart(at);
-    const traffic = await trafficOf(router?.networks ?? [], store.read);
+    const traffic = await trafficOf(router?.networks ?? [], await links.get("all", readLinks));
     for (const row of current.values()) {
       if (row.start !== start) await flush();
       break;
@@ -163,18 +174,14 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   };
 }
 
-/** Returns the bytes into and out of each server over all its NICs. Bytes that a NIC sends count as out. */
+/**
+ * Returns the bytes into and out of each server over all its NICs. Bytes that a NIC sends count as out. `serverOf`: ids of the servers by ids
+ * of their links.
+ */
 async function trafficOf(
   networks: readonly NetworkStatus[],
-  db: Reader,
+  serverOf: ReadonlyMap<number, number>,
 ): Promise<Map<number, { netIn: number; netOut: number }>> {
-  const serverOf = new Map<number, number>();
-  for (let after = 0; ; ) {
-    const links = await pageLinks.all(db, { after, limit: pageRows });
-    await forEachInTurns(links, ({ id, server_id }) => void serverOf.set(id, server_id));
-    if (links.length < pageRows) break;
-    after = links.at(-1)?.id ?? after;
-  }
   const traffic = new Map<number, { netIn: number; netOut: number }>();
   for (const { ports } of networks)
     await forEachInTurns(ports, ({ id, sent, received }) => {

@@ -57,13 +57,17 @@ export const emptyFigures = (): Figures => new Float32Array(pointsPerRow * width
 /** Writes a point measured at `at` into the row. Values that were not measured, as after a restart, do not overwrite others. */
 export function put(figures: Figures, at: number, point: Point): void {
   const place = Math.floor((at % rowTime) / pointTime) * width;
-  for (const [index, value] of point.entries()) if (!Number.isNaN(value)) figures[place + index] = value;
+  // Pairs of index and value would be most of what an installation of 20,000 servers allocates.
+  for (let index = 0; index < width; index++) {
+    const value = point[index] ?? Number.NaN;
+    if (!Number.isNaN(value)) figures[place + index] = value;
+  }
 }
 
 /** Encodes a row as 32-bit floats, little endian. */
 export function encode(figures: Figures): Uint8Array {
-  const bytes = Buffer.alloc(figures.length * 4);
-  for (const [index, value] of figures.entries()) bytes.writeFloatLE(value, index * 4);
+  const bytes = Buffer.allocUnsafeSlow(figures.length * 4);
+  for (let index = 0; index < figures.length; index++) bytes.writeFloatLE(figures[index] as number, index * 4);
   return bytes;
 }
 

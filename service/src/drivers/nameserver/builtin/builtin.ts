@@ -64,7 +64,12 @@ interface Waiting {
   reject(reason: Error): void;
 }
 
-const startThread = (options: WorkerOptions): Worker =>
+/** What runs `serve` of `worker.ts`. It emits `message`, `error` and `exit`. */
+export interface Thread extends Pick<Worker, "on" | "terminate"> {
+  postMessage(message: ToWorker, transfer: readonly ArrayBuffer[]): void;
+}
+
+const startThread = (options: WorkerOptions): Thread =>
   // A large young generation would cost up to 48 MB for garbage that lives as long as one query.
   new Worker(new URL("./worker.ts", import.meta.url), {
     workerData: options,
@@ -74,7 +79,7 @@ const startThread = (options: WorkerOptions): Worker =>
 /** Starts the server. Rejects when it cannot listen, with an error that states what to do. `start` creates the thread; tests replace it. */
 export async function createBuiltin(
   options: BuiltinOptions,
-  start: (options: WorkerOptions) => Worker = startThread,
+  start: (options: WorkerOptions) => Thread = startThread,
 ): Promise<Nameserver> {
   const { log, limitLoopback = false, ...rest } = options;
   let workerOptions: WorkerOptions = {
@@ -93,7 +98,7 @@ export async function createBuiltin(
   /** Number of calls that are encoded, or wait for those. */
   let pending = 0;
   let latest = Promise.resolve();
-  let worker: Worker | null = null;
+  let worker: Thread | null = null;
   let untouched = true;
   let failure = "starting";
   let closed = false;

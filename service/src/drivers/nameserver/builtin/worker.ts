@@ -120,7 +120,13 @@ async function openNotifier(
     socket.on("error", (error) => log("warn", "NOTIFY socket failed", { error: error.message }));
     socket.on("message", (packet, { address, port }) => notifier.receive(packet, address, port));
   }
-  return notifier;
+  return {
+    ...notifier,
+    close() {
+      notifier.close();
+      for (const socket of sockets.values()) socket.close();
+    },
+  };
 }
 
 /** Listens for TCP and UDP on one port and returns the UDP side. If the selected port is taken for UDP, another is tried. */
@@ -145,10 +151,10 @@ async function listen(tcp: Server, mmsg: Mmsg | null, host: string, port: number
 const limiterOf = (rate: number, slip?: number): Limiter | null =>
   rate > 0 ? createLimiter(rate, () => performance.now(), randomInt(2 ** 32), slip) : null;
 
-/** Logs how many queries were dropped, if any. */
-function reportDrops(overload: Overload, log: Log): void {
+/** Logs how many queries were dropped, if any, until the timer is cleared. */
+function reportDrops(overload: Overload, log: Log): NodeJS.Timeout {
   let before = 0;
-  setInterval(() => {
+  return setInterval(() => {
     const dropped = overload.dropped - before;
     before = overload.dropped;
     if (dropped > 0)
@@ -156,11 +162,16 @@ function reportDrops(overload: Overload, log: Log): void {
   }, REPORT_MS).unref();
 }
 
-/** Starts the server. Rejects with the system's error when it cannot listen on the address. Resolves to the handler of requests. */
-async function serve(
-  options: WorkerOptions,
-  send: (message: FromWorker) => void,
-): Promise<(message: ToWorker) => void> {
+/** A server that listens. */
+export interface Serving {
+  /** Handles a request; its response is sent later. */
+  receive(message: ToWorker): void;
+  /** Closes the sockets and ends the timers, as the end of the thread does. */
+  close(): void;
+}
+
+/** Starts the server. Rejects with the system's error when it cannot listen on the address. */
+export async function serve(options: WorkerOptions, send: (message: FromWorker) => void): Promise<Serving> {
   const log: Log = (level, message, detail = {}) => send({ kind: "log", level, message, detail });
   const keys = new Map(options.transfer.keys.map(createKey).map((key) => [key.name, key]));
   const targets: Target[] = options.transfer.notify.map(({ host, port, key }) => ({
@@ -181,6 +192,7 @@ async function serve(
         });
   const latency = createLatency();
   let errors = 0;
+  const transfers = createTransfers();
   const responder = createResponder({
     zones,
     limiter: limiterOf(options.rateLimit),
@@ -189,7 +201,7 @@ async function serve(
     keys,
     mayTransfer: createAccess(options.transfer.addresses),
     catalog,
-    transfers: createTransfers(),
+    transfers,
     ...(targets.length > 0 && {
       noteClient: (...what: Parameters<Notifier["noteClient"]>) => notifier?.noteClient(...what),
     }),
@@ -210,7 +222,7 @@ async function serve(
   const udp = await listen(tcp.server, mmsg, options.host, options.port);
   const overload = createOverload();
   serveUdp(udp, responder, latency, overload);
-  reportDrops(overload, log);
+  const reports = reportDrops(overload, log);
   udp.socket.on("error", (error) => log("warn", "UDP socket of the name server failed", { error: error.message }));
   tcp.server.on("error", (error) => log("warn", "TCP socket of the name server failed", { error: error.message }));
   notifier = await openNotifier(options.host, targets, log, (name, serial) => {
@@ -289,16 +301,28 @@ async function serve(
 
   send({ kind: "ready", port: udp.socket.address().port });
   work();
-  return (message) => {
-    queue.push(message);
-    if (queue.length === 1 && running === null) work();
+  return {
+    receive(message) {
+      queue.push(message);
+      if (queue.length === 1 && running === null) work();
+    },
+    close() {
+      queue.length = 0;
+      running = null;
+      clearInterval(reports);
+      notifier?.close();
+      catalog?.close();
+      transfers.close();
+      tcp.close();
+      udp.socket.close();
+    },
   };
 }
 
 if (parentPort !== null) {
   const main = parentPort;
   serve(workerData as WorkerOptions, (message) => main.postMessage(message)).then(
-    (handle) => main.on("message", handle),
+    ({ receive }) => main.on("message", receive),
     (error: unknown) => {
       const { code = "", message } = error as NodeJS.ErrnoException;
       main.postMessage({ kind: "unable", code, message } satisfies FromWorker);
