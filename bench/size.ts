@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres } from "../test/support/postgresserver.ts";
-import { startBrume } from "./lib/brume.ts";
+import { type Brume, startBrume } from "./lib/brume.ts";
 import { type Line, medianOf, mostOf, report } from "./lib/figures.ts";
 import { bareTime, type Cost, type Response, send, startProber, type Turns, transferZone } from "./lib/probe.ts";
 import { idleMemory, processorTime } from "./lib/process.ts";
@@ -76,6 +76,19 @@ interface Figures {
   readonly transfer: Cost<unknown>;
 }
 
+/** Waits until only drift checks and samples remain, or a minute. Resolves to the milliseconds from the start until then. */
+async function untilQuiet({ program, startMs }: Brume): Promise<number> {
+  const { pid } = program.child;
+  const begun = performance.now();
+  for (let before = processorTime(pid); ; ) {
+    await wait(1000);
+    const now = processorTime(pid);
+    const took = performance.now() - begun;
+    if (now - before < 300 || took > 60_000) return startMs + took - 1000;
+    before = now;
+  }
+}
+
 async function at(scale: number): Promise<Figures> {
   const folder = mkdtempSync(join(tmpdir(), "brume-size-"));
   const database = isPostgres ? await startPostgres([]) : null;
@@ -88,20 +101,13 @@ async function at(scale: number): Promise<Figures> {
     console.log(`${scale} %: filled in ${Math.round((performance.now() - filling) / 1000)} s`);
     const turns = join(folder, "turns");
     const monitor = { NODE_OPTIONS: `--import ${join(import.meta.dirname, "lib/turns.ts")}`, TURNS: turns };
-    // The zones are read from the database once, and saved.
-    await (await startBrume(folder, own)).stop();
+    // The zones are read from the database once, and saved, and the networks are applied once.
+    const earlier = await startBrume(folder, own);
+    await untilQuiet(earlier);
+    await earlier.stop();
     // It keeps all cores, as for a user: V8 collects garbage in several threads, which would take the only core from the main thread.
     const brume = await startBrume(folder, { ...own, ...monitor }, "h1.large.example", { isPinned: false });
-    const { pid } = brume.program.child;
-    const begun = performance.now();
-    for (let before = processorTime(pid); ; ) {
-      await wait(1000);
-      const now = processorTime(pid);
-      // The drift checks and samples remain.
-      if (now - before < 300 || performance.now() - begun > 60_000) break;
-      before = now;
-    }
-    const quietMs = brume.startMs + performance.now() - begun - 1000;
+    const quietMs = await untilQuiet(brume);
     const memory = await idleMemory(`${scale} %: after the start`, brume.program);
     const prober = await startProber(brume, "h1.large.example", turns);
     const all: Cost<unknown>[] = [];
