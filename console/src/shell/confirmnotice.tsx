@@ -2,7 +2,7 @@
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useId, useState } from "react";
 import { useChange } from "../data/change.ts";
 import { useData, useMay } from "../data/data.tsx";
 import { queriesOf } from "../data/queries.ts";
@@ -30,6 +30,7 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
   const format = useFormat();
   const { client } = useData();
   const mayWrite = useMay("network:write");
+  const id = useId();
   const [isShown, setShown] = useState(false);
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -39,9 +40,9 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
   const request = { path: { id: network.Id }, body: { Confirm: true } };
   const { run, isBusy } = useChange(() => client.configureFirewall(request), { done: () => t.firewall.kept });
   return (
-    <div className="notice stays">
+    <section className="notice stays" aria-labelledby={id}>
       <Icon name="wait" />
-      <span className="grow" role="status">
+      <span id={id} className="grow" role="status">
         {mayWrite ? t.firewall.waiting(network.Name) : t.firewall.waitingReader(network.Name)}
       </span>
       <span role="timer" className="number nowrap">
@@ -72,6 +73,6 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
           </div>
         </Dialog>
       )}
-    </div>
+    </section>
   );
 }

@@ -11,7 +11,7 @@ export interface Column<T> {
   readonly isRight?: boolean;
   /** Is shown on a narrow screen too. */
   readonly isMain?: boolean;
-  /** Is a second line of the row on a narrow screen, where a column of its own would be too narrow. */
+  /** Is on a second line of the row on a narrow screen, where a column of its own would be too narrow. */
   readonly isBelow?: boolean;
   /** The content may be larger than the cell, as menus and inputs. */
   readonly isLoose?: boolean;
@@ -25,27 +25,27 @@ const narrowGap = 10;
 
 export interface Fit<T> {
   readonly columns: readonly Column<T>[];
-  /** The second line of the row. */
-  readonly below: Column<T> | undefined;
-  /** Even these columns are too wide. */
+  /** The second line of the row; empty: there is none. */
+  readonly below: readonly Column<T>[];
+  /** All columns in one line would be too wide. */
   readonly isNarrow: boolean;
 }
 
 const widthOf = <T>(columns: readonly Column<T>[]): number =>
   columns.reduce((sum, column) => sum + leastOf(column.width) + gap, gap);
 
-/** Returns the columns that fit: those without `isMain` are left out, the last one first, and then that with `isBelow`. */
+/** Returns the columns that fit: those without `isMain` are left out, the last one first, and then those with `isBelow` are on a second line. */
 export function fitting<T>(columns: readonly Column<T>[], width: number): Fit<T> {
   const shown = [...columns];
-  let below: Column<T> | undefined;
   while (widthOf(shown) > width) {
     const at = shown.findLastIndex(({ isMain, isBelow }) => isMain !== true && isBelow !== true);
-    const lowered = shown.findIndex(({ isBelow }) => isBelow);
-    if (at < 0 && lowered < 0) return { columns: shown, below, isNarrow: true };
-    const [left] = shown.splice(at < 0 ? lowered : at, 1);
-    if (at < 0) below = left;
+    if (at < 0) {
+      const below = shown.filter(({ isBelow }) => isBelow);
+      return { columns: shown.filter(({ isBelow }) => !isBelow), below, isNarrow: true };
+    }
+    shown.splice(at, 1);
   }
-  return { columns: shown, below, isNarrow: below !== undefined };
+  return { columns: shown, below: [], isNarrow: false };
 }
 
 /** Returns the style of a row: a grid whose columns do not depend on their content, because every row is a grid of its own. */

@@ -1,6 +1,6 @@
 /**
  * A table of any length: only the visible rows and the one with the focus are in the page. Its columns share one grid. On a narrow screen
- * those without `isMain` are hidden, and the one with `isBelow` is a second line of the row. Rows can be selected. A screen reader reads it
+ * those without `isMain` are hidden, and those with `isBelow` are on a second line of the row. Rows can be selected. A screen reader reads it
  * as a table, not as a grid (docs/decisions/0021-tables-are-no-grids.md).
  */
 import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
@@ -73,7 +73,7 @@ interface RowProps<T> {
   /** Pixels from the top; absent: below the row before it. */
   readonly start: number | undefined;
   readonly columns: readonly Column<T>[];
-  readonly below: Column<T> | undefined;
+  readonly below: readonly Column<T>[];
   readonly grid: CSSProperties;
   /** Absent: rows cannot be selected. */
   readonly isSelected: boolean | undefined;
@@ -89,7 +89,7 @@ const Row = memo(function Row<T>(props: RowProps<T>) {
     <div
       role="row"
       aria-rowindex={index + 2}
-      className={`row ${isSelected ? "selected" : ""} ${look} ${below ? "double" : ""}`}
+      className={`row ${isSelected ? "selected" : ""} ${look} ${below.length > 0 ? "double" : ""}`}
       style={start === undefined ? grid : { ...grid, transform: `translateY(${start}px)` }}
     >
       {isSelected !== undefined && (
@@ -108,9 +108,13 @@ const Row = memo(function Row<T>(props: RowProps<T>) {
           {column.cell(row)}
         </div>
       ))}
-      {below && (
-        <div role="cell" className={isSelected === undefined ? "cell below" : "cell below indented"}>
-          {below.cell(row)}
+      {below.length > 0 && (
+        <div role="none" className={isSelected === undefined ? "below" : "below indented"}>
+          {below.map((column) => (
+            <div key={column.id} role="cell" className="cell">
+              {column.cell(row)}
+            </div>
+          ))}
         </div>
       )}
     </div>
@@ -131,7 +135,7 @@ export function DataTable<T>(props: TableProps<T>) {
   const [held, setHeld] = useState<number | null>(null);
   const hold = ({ target }: FocusEvent): void =>
     setHeld(Number(target.closest("[aria-rowindex]")?.getAttribute("aria-rowindex")) - 2);
-  const rowHeight = (matchMedia("(pointer: coarse)").matches ? 48 : 40) + (below ? secondLine : 0);
+  const rowHeight = (matchMedia("(pointer: coarse)").matches ? 48 : 40) + (below.length > 0 ? secondLine : 0);
   const virtual = useVirtualizer({
     count: isVirtual ? rows.length : 0,
     getScrollElement: () => scroll.current,
@@ -223,11 +227,11 @@ export function DataTable<T>(props: TableProps<T>) {
               <span className={isNameHidden ? "hidden-text" : undefined}>{name}</span>
             </div>
           ))}
-          {below && (
-            <div role="columnheader" className="hidden-text">
-              {below.name}
+          {below.map(({ id, name }) => (
+            <div key={id} role="columnheader" className="hidden-text">
+              {name}
             </div>
-          )}
+          ))}
         </div>
         {isVirtual ? (
           <div

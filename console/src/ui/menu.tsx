@@ -39,8 +39,11 @@ export function Menu({ label, icon, text, size, kind, children }: MenuProps) {
     place(shown, button);
     // At once: an effect after the drawing may run when an item was chosen, and take the focus from the button that the dialog returns it to.
     items()[0]?.focus({ preventScroll: true });
-    const end = ({ target }: globalThis.Event): void => {
-      if (target !== shown) setOpen(false);
+    const at = button.getBoundingClientRect();
+    const end = (): void => {
+      const { left, top } = button.getBoundingClientRect();
+      // The event of a scroll that ended before the menu opened may come after it.
+      if (left !== at.left || top !== at.top) setOpen(false);
     };
     const leave = (event: PointerEvent): void => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);

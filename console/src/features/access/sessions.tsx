@@ -30,7 +30,13 @@ export function Sessions() {
           </>
         ),
       },
-      { id: "token", name: t.activity.token, width: "minmax(100px, 1fr)", cell: ({ TokenName }) => TokenName },
+      {
+        id: "token",
+        name: t.activity.token,
+        width: "minmax(100px, 1fr)",
+        isBelow: true,
+        cell: ({ TokenName }) => TokenName,
+      },
       {
         id: "address",
         name: t.access.address,

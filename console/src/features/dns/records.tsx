@@ -129,6 +129,7 @@ export function Records({ domain }: { domain: Domain }) {
         id: "ttl",
         name: t.records.ttl,
         width: "84px",
+        isBelow: true,
         cell: (row) => input(row, t.records.ttl, row.ttl, (ttl) => ({ ttl: Number(ttl.replaceAll(/\D/g, "")) })),
       },
       {

@@ -20,7 +20,7 @@ export function DomainSettings({ domain }: { domain: Domain }) {
   const t = useTexts();
   const { client } = useData();
   const path = { id: domain.ID };
-  const { form, changed: body, hasChanged, set } = useTouched({ Labels: domain.Labels });
+  const { form, changed: body, hasChanged, set, save } = useTouched({ Labels: domain.Labels });
   const check = useDryRun(hasChanged ? body : null, (input, signal) =>
     client.updateDomain({ path, body: input }, { dryRun: true, signal }),
   );
@@ -41,7 +41,7 @@ export function DomainSettings({ domain }: { domain: Domain }) {
   const errors = placeErrors(shown, t);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    run(undefined).catch(() => undefined);
+    void save(run(undefined));
   };
   return (
     <div className="stack">

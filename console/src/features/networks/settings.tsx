@@ -31,7 +31,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
   const isPublic = "Id" in network;
   const path = { id: isPublic ? network.Id : network.ID };
   const { Name, Bandwidth, Labels } = network;
-  const { form, changed: body, hasChanged, set } = useTouched<Fields>({ Name, Bandwidth, Labels });
+  const { form, changed: body, hasChanged, set, save } = useTouched<Fields>({ Name, Bandwidth, Labels });
   const operation = isPublic ? "updatePublicNetwork" : "updateNetwork";
   const check = useDryRun(hasChanged ? body : null, (input, signal) =>
     client[operation]({ path, body: input }, { dryRun: true, signal }),
@@ -50,7 +50,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
   const errors = errorsOf(error ?? check.error, t);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    run(undefined).catch(() => undefined);
+    void save(run(undefined));
   };
   return (
     <div className="stack">

@@ -153,12 +153,12 @@ function Daily({ server }: { server: Server }) {
   const t = useTexts();
   const { client } = useData();
   const { isBackupActive, BackupPeriod } = server;
-  const { form, changed: body, hasChanged, set } = useTouched({ isBackupActive, BackupPeriod });
+  const { form, changed: body, hasChanged, set, save } = useTouched({ isBackupActive, BackupPeriod });
   const path = { id: server.ID };
   const { run, isBusy } = useChange(() => client.updateServer({ path, body }), { done: () => t.server.saved });
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    run(undefined).catch(() => undefined);
+    void save(run(undefined));
   };
   return (
     <Panel title={t.backups.daily}>

@@ -49,15 +49,17 @@ export function ServerSettings({ server }: { server: Server }) {
   });
   const errors = errorsOf(error, t);
   const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path, body });
-  const save = (body: ServerEdit) => (event: SubmitEvent) => {
-    event.preventDefault();
-    run(body).catch(() => undefined);
-  };
   return (
     <div className="stack">
       <div className="columns">
         <Panel title={t.server.rename}>
-          <form className="stack" onSubmit={save(named.changed)}>
+          <form
+            className="stack"
+            onSubmit={(event) => {
+              event.preventDefault();
+              void named.save(run(named.changed));
+            }}
+          >
             <TextField
               label={t.common.name}
               required
@@ -86,7 +88,14 @@ export function ServerSettings({ server }: { server: Server }) {
           </form>
         </Panel>
         <Panel title={t.server.resize}>
-          <form className="stack" onSubmit={save(size.changed)}>
+          <form
+            className="stack"
+            onSubmit={(event) => {
+              event.preventDefault();
+              // The size is that of the server when the work has ended.
+              run(size.changed).catch(() => undefined);
+            }}
+          >
             <div className="columns">
               {numericSizes.map(([name, text, unit]) => (
                 <TextField

@@ -118,7 +118,7 @@ function Deliveries({ id }: { id: number }) {
         isMain: true,
         cell: ({ State: one }) => <State tone={tones[one]}>{t.webhooks.deliveryStates[one]}</State>,
       },
-      { id: "status", name: "HTTP", width: "60px", cell: ({ Status }) => Status ?? "–" },
+      { id: "status", name: "HTTP", width: "60px", isBelow: true, cell: ({ Status }) => Status ?? "–" },
       {
         id: "attempts",
         name: t.webhooks.attempts,
