@@ -52,6 +52,31 @@ describeConsole("two clients", {}, (fixture) => {
     });
   });
 
+  test("a saved field is no change, also if the page learns of it together with a later change", async () => {
+    const { client, token } = fixture.brume;
+    const { ID: id } = await client.createServer({ body: { Name: "first" } }, { wait: 60 });
+    const path = { id };
+    await story(token, async (page) => {
+      // The stream begins when both changes are made.
+      const { promise: made, resolve: begin } = Promise.withResolvers<void>();
+      await page.route(/\/event$/, async (route) => {
+        await made;
+        await route.continue();
+      });
+      await page.goto(`/console/servers/${id}?tab=settings`);
+      const name = page.getByLabel("Name", { exact: true });
+      await name.fill("second");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved").waitFor();
+      assert.equal(await name.inputValue(), "second");
+      assert.equal(await page.getByRole("button", { name: "Save" }).isDisabled(), true);
+      await client.updateServer({ path, body: { Name: "third" } });
+      begin();
+      await shows(name, "third");
+    });
+    await client.deleteServer({ path }, { wait: 60 });
+  });
+
   test("labels of several servers are added to those that they have when the request is sent", async () => {
     const { client, token } = fixture.brume;
     const path = { id: fixture.scene.server };

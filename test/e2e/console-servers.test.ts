@@ -1,7 +1,7 @@
 /** Stories of the console about servers: groups, copies, backups and charts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkPages, describeConsole } from "../support/consolefixture.ts";
+import { checkPages, describeConsole, isDesktop } from "../support/consolefixture.ts";
 
 describeConsole("servers in the console", {}, (fixture) => {
   const { story } = fixture;
@@ -41,7 +41,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByRole("toolbar").getByRole("button", { name: "Labels" }).click();
       await dialog.getByLabel("Labels to set").fill("stage=test, team");
       await dialog.getByRole("button", { name: "Labels" }).click();
-      await page.getByRole("row", { name: /worker-3.*stage=test.*team/ }).waitFor();
+      await page.getByRole("row", { name: isDesktop(page) ? /worker-3.*stage=test.*team/ : /worker-3/ }).waitFor();
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("Undone", { exact: true }).waitFor();
       await page.getByRole("row", { name: /worker-3.*stage=test/ }).waitFor({ state: "detached" });

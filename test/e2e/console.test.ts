@@ -108,13 +108,11 @@ describeConsole("the console", {}, (fixture) => {
       await page.context().setOffline(true);
       await page.evaluate(() => (globalThis as unknown as { stop(): void }).stop());
       await page.getByText("Live updates are interrupted.", { exact: false }).waitFor();
-      await fixture.brume.client.updateServer({
-        path: { id: fixture.scene.server },
-        body: { Labels: { seen: "later" } },
-      });
+      const made = await fixture.brume.client.createServer({ body: { Name: "later-1" } }, { wait: 60 });
       await page.context().setOffline(false);
-      await page.getByRole("table").getByText("seen=later").waitFor();
+      await page.getByRole("link", { name: "later-1" }).waitFor();
       await page.getByText("Live updates are interrupted.", { exact: false }).waitFor({ state: "detached" });
+      await fixture.brume.client.deleteServer({ path: { id: made.ID } }, { wait: 60 });
     });
   });
 

@@ -12,7 +12,11 @@ import { fillService, type Scene } from "./consolescene.ts";
 import { triesAll } from "./random.ts";
 import { createTestService, type TestService } from "./testservice.ts";
 
+/** Widths of a phone, a tablet and a desktop. */
+export const widths = [390, 768, 1440] as const;
+
 interface Look {
+  /** By default each story has another one of `widths` than the one before it. */
   readonly width?: number;
   readonly theme?: "light" | "dark";
   readonly locale?: string;
@@ -29,10 +33,26 @@ export interface ConsoleFixture {
 
 type ServiceOptions = Parameters<typeof createTestService>[1];
 
-/** Declares the stories of a file. `options`: settings of the service beside those of the console. */
+/**
+ * Declares the stories of a file. With `TEST_RUNS=all` all run once for each width. `options`: settings of the service beside those of the
+ * console.
+ */
 export function describeConsole(
   title: string,
   options: ServiceOptions,
+  declare: (fixture: ConsoleFixture) => void,
+): void {
+  if (triesAll) for (const width of widths) describeOnce(`${title} at ${width} pixels`, options, () => width, declare);
+  else {
+    let stories = 0;
+    describeOnce(title, options, () => widths[stories++ % widths.length] as number, declare);
+  }
+}
+
+function describeOnce(
+  title: string,
+  options: ServiceOptions,
+  nextWidth: () => number,
   declare: (fixture: ConsoleFixture) => void,
 ): void {
   // All stories together: a loaded host draws pages many times slower.
@@ -66,7 +86,7 @@ export function describeConsole(
         return scene;
       },
       async story(token, run, look = {}) {
-        const { page, context, errors, close } = await open({ token, ...look });
+        const { page, context, errors, close } = await open({ token, width: nextWidth(), ...look });
         try {
           await run(page);
           assert.deepEqual(errors, []);
@@ -79,6 +99,9 @@ export function describeConsole(
     });
   });
 }
+
+/** Returns whether tables show all their columns: on a phone or tablet they leave some out. */
+export const isDesktop = (page: Page): boolean => page.viewportSize()?.width === widths.at(-1);
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -104,12 +127,13 @@ export async function checkAccess(page: Page): Promise<void> {
   assert.ok(overflow <= 0, `${page.url()} is wider than the screen by ${overflow} px`);
 }
 
-/** Changes the page to that of a phone in dark, or of a wide screen in light, and waits until it is drawn. */
-async function changeLook(page: Page, isPhone: boolean): Promise<void> {
+/** Changes the page to that of a phone in dark, or of a larger screen in light, and waits until it is drawn. */
+async function changeLook(page: Page, width: number): Promise<void> {
+  const isPhone = width === widths[0];
   const debug = await page.context().newCDPSession(page);
   await debug.send("Emulation.setTouchEmulationEnabled", { enabled: isPhone });
   await page.emulateMedia({ colorScheme: isPhone ? "dark" : "light" });
-  await page.setViewportSize(isPhone ? { width: 390, height: 844 } : { width: 1440, height: 900 });
+  await page.setViewportSize({ width, height: isPhone ? 844 : 900 });
   await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
 }
 
@@ -128,29 +152,32 @@ export async function followLink(page: Page, address: string): Promise<void> {
 }
 
 /**
- * Opens each page, waits for its text and checks it: wide in light, and those of `onPhone` narrow in dark. The first page is loaded, the others are
- * opened as by a link. The last of `onPhone` is also loaded narrow. With `TEST_RUNS=all` each page is loaded in both ways; the walk with the keyboard in
- * `console-everypage.test.ts` always loads each page.
+ * Opens each page, waits for its text and checks it: on a tablet or a desktop in turn, and those of `onPhone` also on a phone. The first page is
+ * loaded, the others are opened as by a link. The last of `onPhone` is also loaded on a phone. With `TEST_RUNS=all` each page is loaded, and checked at
+ * each width; the walk with the keyboard in `console-everypage.test.ts` always loads each page.
  */
 export async function checkPages(
   { story, brume }: ConsoleFixture,
   pages: readonly (readonly [path: string, text: string])[],
   onPhone: (path: string) => boolean,
 ): Promise<void> {
-  await story(brume.token, async (page) => {
-    const shown = (text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
-    for (const [index, [path, text]] of pages.entries()) {
-      if (triesAll || index === 0 || text === notFound) await page.goto(path);
-      else await followLink(page, path);
-      await shown(text);
-      await checkAccess(page);
-      if (!onPhone(path)) continue;
-      await changeLook(page, true);
-      await shown(text);
-      await checkAccess(page);
-      await changeLook(page, false);
-    }
-  });
+  const [phone, tablet, desktop] = widths;
+  await story(
+    brume.token,
+    async (page) => {
+      for (const [index, [path, text]] of pages.entries()) {
+        if (triesAll || index === 0 || text === notFound) await page.goto(path);
+        else await followLink(page, path);
+        const large = index % 2 === 0 ? desktop : tablet;
+        for (const width of triesAll ? widths : onPhone(path) ? [large, phone] : [large]) {
+          await changeLook(page, width);
+          await page.getByText(text).filter({ visible: true }).first().waitFor();
+          await checkAccess(page);
+        }
+      }
+    },
+    { width: desktop },
+  );
   const narrow = pages.filter(([path]) => onPhone(path)).slice(triesAll ? 0 : -1);
   await story(
     brume.token,
@@ -161,6 +188,6 @@ export async function checkPages(
         await checkAccess(page);
       }
     },
-    { width: 390, theme: "dark" },
+    { width: phone, theme: "dark" },
   );
 }
