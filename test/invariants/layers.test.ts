@@ -108,7 +108,7 @@ const layers: readonly Layer[] = [
   {
     name: "base",
     modules: /^service\/src\/base\//,
-    may: oneOf(base, under("api/src/errors.ts"), isNode, packages("pino", "ipaddr.js")),
+    may: oneOf(base, under("api/src/errors.ts"), isNode, packages("pino", "ipaddr.js", "koffi")),
   },
   {
     name: "config",

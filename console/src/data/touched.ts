@@ -44,8 +44,8 @@ export function useTouched<Fields extends object>(stored: Fields) {
         () => false,
       );
       if (!isSaved) return;
-      setTouched((all) => differing(all, changed as Partial<Fields>));
-      if (latest.current === text) setSaved(changed as Partial<Fields>);
+      setTouched((all) => differing<Fields>(all, changed));
+      if (latest.current === text) setSaved(changed);
     },
   };
 }

@@ -86,7 +86,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
     const at = clock.now();
     const measured = steadyOf(clock);
     const start = rowStart(at);
-    const traffic = await trafficOf(router?.networks ?? [], await links.get("all", readLinks));
+    const traffic = await trafficOf(router?.networks ?? [], await links.get("all", () => readLinks()));
     for (const row of current.values()) {
       if (row.start !== start) await flush();
       break;

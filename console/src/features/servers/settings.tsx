@@ -3,7 +3,7 @@ import type { Image } from "@brume/api/catalog.ts";
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { sizes } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
-import { type SubmitEvent, useState } from "react";
+import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
