@@ -18,10 +18,14 @@ import {
 import { availableParallelism, tmpdir, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { memoryFolder } from "../test/support/memoryfolder.ts";
 import { grace } from "./testprocess.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const processors = availableParallelism();
+
+/** Bytes that are enough for the temporary files of all tests: databases, and disks of guests. */
+const mostStored = 8 * 2 ** 30;
 
 /** Files that take more than 8 s of a whole run on two processors, longest first: most wait for guests, browsers and timeouts. */
 const longest = [
@@ -138,7 +142,8 @@ const entries = Array.from({ length: Math.min(most, files.length) }, (_, index) 
 const flags = ["--no-memory-reducer", "--no-flush-bytecode", "--initial-heap-size=512"];
 // A file is a suite, and its tests share this limit: files with guests take up to three minutes on a busy host.
 const options = ["--test", "--test-timeout=420000", `--test-concurrency=${entries.length}`, "--test-reporter=spec"];
-const child = spawn(process.execPath, [...flags, ...options, ...entries], { stdio: "inherit", cwd: root });
+const env = { TMPDIR: memoryFolder(mostStored) ?? tmpdir(), ...process.env };
+const child = spawn(process.execPath, [...flags, ...options, ...entries], { stdio: "inherit", cwd: root, env });
 const runningFiles = (): string[] =>
   readdirSync(queue)
     .filter((name) => name.endsWith(".runs"))

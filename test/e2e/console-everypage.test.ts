@@ -40,7 +40,7 @@ describeConsole("every page of the console", {}, (fixture) => {
       fixture.brume.token,
       async (page) => {
         for (const [name, address] of Object.entries(pages)) {
-          await open(page, address);
+          await follow(page, address);
           const found = await walkPage(page);
           if (found.length > 0) errors[name] = found;
         }

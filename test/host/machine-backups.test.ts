@@ -1,6 +1,7 @@
 /** Backups in a separate folder on another file system: complete, found again, usable as images, and removed. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
@@ -15,7 +16,7 @@ if (hindrance !== null) console.log(`backups elsewhere: not tried, ${hindrance}`
 test("backups are in the operator's folder", { skip: hindrance ?? false }, async (t) => {
   assert.ok("capabilities" in found);
   const lab = createMachineLab(found.capabilities);
-  const folder = mkdtempSync("/dev/shm/brume-backups-");
+  const folder = mkdtempSync(join(tmpdir() === "/dev/shm" ? "/var/tmp" : "/dev/shm", "brume-backups-"));
   t.after(async () => {
     await lab.close();
     rmSync(folder, { recursive: true, force: true });

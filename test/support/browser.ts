@@ -3,7 +3,7 @@ import { existsSync, globSync } from "node:fs";
 import { resolve } from "node:path";
 import { sessionHeader } from "@brume/api/session.ts";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { memoryFolder } from "./databases.ts";
+import { memoryFolder } from "./memoryfolder.ts";
 import type { TestService } from "./testservice.ts";
 
 /** Folder of the built console. */

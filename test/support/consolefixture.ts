@@ -154,7 +154,7 @@ export async function followLink(page: Page, address: string): Promise<void> {
 /**
  * Opens each page, waits for its text and checks it: on a tablet or a desktop in turn, and those of `onPhone` also on a phone. The first page is
  * loaded, the others are opened as by a link. The last of `onPhone` is also loaded on a phone. With `TEST_RUNS=all` each page is loaded, and checked at
- * each width; the walk with the keyboard in `console-everypage.test.ts` always loads each page.
+ * each width.
  */
 export async function checkPages(
   { story, brume }: ConsoleFixture,

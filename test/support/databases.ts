@@ -8,9 +8,7 @@ import type { SpawnOptions } from "node:child_process";
 import { spawn, spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import {
-  accessSync,
   chownSync,
-  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -18,7 +16,6 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  statfsSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,6 +27,7 @@ import type { Store } from "../../service/src/store/db.ts";
 import { migrate, readMigrations } from "../../service/src/store/migrate.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
 import { openSqlite } from "../../service/src/store/sqlite.ts";
+import { memoryFolder } from "./memoryfolder.ts";
 import { triesAll } from "./random.ts";
 
 export type Kind = Store["kind"];
@@ -130,18 +128,6 @@ function createMigratedFile(): Promise<Buffer> {
     }
   })();
   return migratedFile;
-}
-
-/** Returns the folder of files in memory if it has `bytes` bytes, else null: in containers it may be small. */
-export function memoryFolder(bytes: number): string | null {
-  const folder = "/dev/shm";
-  try {
-    accessSync(folder, constants.W_OK);
-    const { blocks, bsize } = statfsSync(folder);
-    return blocks * bsize >= bytes ? folder : null;
-  } catch {
-    return null;
-  }
 }
 
 async function createOnServer(migrated: boolean): Promise<{ address: string; remove(): Promise<void> }> {

@@ -5,7 +5,6 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Exec, exec } from "../../service/src/drivers/exec.ts";
@@ -123,7 +122,8 @@ export async function createLab(): Promise<Lab> {
     .toString(36)
     .padStart(3, "0")
     .slice(-3);
-  const runFolder = mkdtempSync(join(tmpdir(), "brl-"));
+  // Not in /dev: the root of a daemon has a /dev of its own, which contains only what the daemon needs.
+  const runFolder = mkdtempSync("/tmp/brl-");
   guard({ spaces: `(lab|brume)-${tag}-.*`, tag, folder: runFolder });
   const machine = `lab-${tag}-m`;
   const given = {

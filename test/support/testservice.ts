@@ -32,6 +32,7 @@ import type { HttpLimits } from "../../service/src/http/server.ts";
 import { createService, type Service, type ServiceOptions } from "../../service/src/service.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { type Database, type Kind, startDatabase } from "./databases.ts";
+import { serveInThisThread } from "./nameserverthread.ts";
 
 /** A running service and its parts. */
 export interface TestService {
@@ -175,13 +176,16 @@ export async function createTestService(kind: Kind, options: TestServiceOptions 
     const log = options.log ?? silentLog;
     const nameserver =
       options.nameserver ??
-      (await createBuiltin({
-        host: "127.0.0.1",
-        port: 0,
-        rateLimit: 0,
-        transfer: options.transfer ?? { addresses: [], keys: [], notify: [] },
-        log,
-      }));
+      (await createBuiltin(
+        {
+          host: "127.0.0.1",
+          port: 0,
+          rateLimit: 0,
+          transfer: options.transfer ?? { addresses: [], keys: [], notify: [] },
+          log,
+        },
+        serveInThisThread,
+      ));
     const host = simulatedHost(router, options, machines, uploadFolder);
     const { wrapDriver = (driver) => driver } = options;
     const service = createService({
