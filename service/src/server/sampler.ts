@@ -146,9 +146,13 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
         hideCommit(tx);
         allowLoss(tx);
         const servers = new Set((await serversBetween.all(tx, ids)).map(({ id }) => id));
-        for (const [server, { start, figures }] of part)
-          if (servers.has(server))
-            await save.run(tx, { server, start, points: rowTime / pointTime, figures: encode(figures) });
+        await Promise.all(
+          part
+            .filter(([server]) => servers.has(server))
+            .map(([server, { start, figures }]) =>
+              save.run(tx, { server, start, points: rowTime / pointTime, figures: encode(figures) }),
+            ),
+        );
       });
       if (turn.isOver()) await turn.next();
     }

@@ -8,6 +8,7 @@ const figureNames = ["Cpu", "MemoryUsed", "DiskRead", "DiskWrite", "NetIn", "Net
 /** A value of `figureNames`. */
 export type FigureName = (typeof figureNames)[number];
 const width = figureNames.length;
+const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
 /** Milliseconds between two points, and milliseconds that one row covers. */
 export const pointTime = 10_000;
@@ -64,11 +65,10 @@ export function put(figures: Figures, at: number, point: Point): void {
   }
 }
 
-/** Encodes a row as 32-bit floats, little endian. */
+/** Encodes a row as 32-bit floats, little endian. The result shares the memory of the row, unless the host has the other order of bytes. */
 export function encode(figures: Figures): Uint8Array {
-  const bytes = Buffer.allocUnsafeSlow(figures.length * 4);
-  for (let index = 0; index < figures.length; index++) bytes.writeFloatLE(figures[index] as number, index * 4);
-  return bytes;
+  const bytes = Buffer.from(figures.buffer, figures.byteOffset, figures.byteLength);
+  return isLittleEndian ? bytes : Buffer.from(bytes).swap32();
 }
 
 /** Decodes a row. */
