@@ -19,6 +19,7 @@ import {
   emptyFigures,
   encode,
   type Figures,
+  merge,
   pointLife,
   pointOf,
   pointTime,
@@ -68,7 +69,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   let current = new Map<number, CurrentRow>();
   /** Rows of earlier five minutes that are not stored yet, in order. Those that a write could not store stay for the next one. */
   let leaving: readonly ReadonlyMap<number, CurrentRow>[] = [];
-  /** Start of the first row since the start of the service: only its first points may be stored already. */
+  /** Start of the first row since the start of the service: an earlier run may have stored some of its points. */
   let first: number | null = null;
 
   /** Ids of the servers by ids of their links, read again only after a commit. */
@@ -91,7 +92,6 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
       if (row.start !== start) await flush();
       break;
     }
-    const stored = first === null || first === start ? await readStored(start) : null;
     first ??= start;
     const now = new Map<number, ServerSample>();
     await forEachInTurns(all, (status) => {
@@ -101,22 +101,11 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
       now.set(id, { status, counters });
       if (usage === null || counters === null) return;
       const before = samples.get(id)?.counters ?? undefined;
-      const row = current.get(id) ?? { start, figures: stored?.get(id) ?? emptyFigures() };
+      const row = current.get(id) ?? { start, figures: emptyFigures() };
       current.set(id, row);
       put(row.figures, at, pointOf(before, counters, usage.memory ?? usage.resident));
     });
     samples = now;
-  }
-
-  /** Returns the figures of the rows with this start that an earlier run of the service has stored, by id of the server. */
-  async function readStored(start: number): Promise<ReadonlyMap<number, Figures>> {
-    const found = new Map<number, Figures>();
-    for (let after = 0; ; ) {
-      const rows = await pageStored.all(store.read, { start, after, limit: pageRows });
-      await forEachInTurns(rows, ({ server_id, figures }) => void found.set(server_id, decode(figures)));
-      if (rows.length < pageRows) return found;
-      after = rows.at(-1)?.server_id ?? after;
-    }
   }
 
   /** Writes the current rows in short transactions, so that other writers run in between. */
@@ -146,12 +135,17 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
         hideCommit(tx);
         allowLoss(tx);
         const servers = new Set((await serversBetween.all(tx, ids)).map(({ id }) => id));
+        const start = part[0]?.[1].start ?? 0;
+        const before = start === first ? await storedBetween.all(tx, { start, ...ids }) : [];
+        const storedOf = new Map(before.map(({ server_id, figures }) => [server_id, figures]));
         await Promise.all(
           part
             .filter(([server]) => servers.has(server))
-            .map(([server, { start, figures }]) =>
-              save.run(tx, { server, start, points: rowTime / pointTime, figures: encode(figures) }),
-            ),
+            .map(([server, { figures }]) => {
+              const stored = storedOf.get(server);
+              const all = stored === undefined ? figures : merge(decode(stored), figures);
+              return save.run(tx, { server, start, points: rowTime / pointTime, figures: encode(all) });
+            }),
         );
       });
       if (turn.isOver()) await turn.next();
@@ -169,9 +163,13 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
     }),
     async rows(db, server, from, to) {
       const stored = await listRows.all(db, { server, from: rowStart(from), to });
-      const rows = stored.map(({ start, figures }) => ({ start, figures: decode(figures) }));
-      const unsaved = [...leaving, current].map((each) => each.get(server)).filter((row) => row !== undefined);
-      return [...rows.filter(({ start }) => unsaved.every((row) => row.start !== start)), ...unsaved];
+      const rows = new Map(stored.map(({ start, figures }) => [start, decode(figures)]));
+      for (const row of [...leaving, current].map((each) => each.get(server))) {
+        if (row === undefined) continue;
+        const before = rows.get(row.start);
+        rows.set(row.start, before === undefined ? row.figures : merge(before, row.figures));
+      }
+      return [...rows].map(([start, figures]) => ({ start, figures }));
     },
     last: () => samples,
     flush,
@@ -218,14 +216,13 @@ const listRows = prepare<{ server: number; from: number; to: number }>()((db, p)
     .orderBy("start"),
 );
 
-const pageStored = prepare<{ start: number; after: number; limit: number }>()((db, p) =>
+const storedBetween = prepare<{ start: number; first: number; last: number }>()((db, p) =>
   db
     .selectFrom("sample")
     .select(["server_id", "figures"])
     .where("start", "=", p("start"))
-    .where("server_id", ">", p("after"))
-    .orderBy("server_id")
-    .limit(p("limit")),
+    .where("server_id", ">=", p("first"))
+    .where("server_id", "<=", p("last")),
 );
 
 /** Most sets of rows that wait for the database: those of an hour. */
