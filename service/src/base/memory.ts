@@ -29,8 +29,8 @@ const mostNew = 32 * 2 ** 20;
 const mostNewOfLarge = 8 * 2 ** 20;
 /** Milliseconds between two checks. The space doubles at most once per collection of new objects. */
 const checkPeriod = 50;
-/** Percent by which the heap grows before the next collection of all objects, while the thread is busy and while it is idle; by default up to 300. */
-const growth = { busy: 50, idle: 20 };
+/** Percent by which the heap grows before the next collection of all objects; by default up to 300. */
+const growth = 50;
 
 /** Returns the bytes of the space of new objects of this thread. */
 const sizeOfNew = (): number =>
@@ -38,11 +38,9 @@ const sizeOfNew = (): number =>
 
 const letGrow = (mayGrow: boolean): void => setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);
 
-const letGarbageGrow = (percent: number): void => setFlagsFromString(`--heap-growing-percent=${percent}`);
-
 /** Keeps the heaps of all threads small from now on: the space of new objects, which holds what a large request needs, and all garbage. */
 export function limitHeap(): void {
-  letGarbageGrow(growth.busy);
+  setFlagsFromString(`--heap-growing-percent=${growth}`);
   let isFixed = false;
   const check = (): void => {
     if (sizeOfNew() >= mostNew === isFixed) return;
@@ -81,8 +79,7 @@ async function loadTrim(): Promise<() => void> {
 
 /**
  * Gives the memory that a burst of work needed back to the system, when the thread has been idle for a period in milliseconds. It stops the
- * thread for up to 80 ms of processor time; larger heaps only get the shorter collection, which keeps their memory for later. While the thread
- * is idle, less garbage gathers.
+ * thread for up to 80 ms of processor time; larger heaps only get the shorter collection, which keeps their memory for later.
  */
 export function releaseWhenIdle(period = 5000): void {
   let before = performance.eventLoopUtilization();
@@ -102,7 +99,6 @@ export function releaseWhenIdle(period = 5000): void {
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, before);
     before = now;
-    letGarbageGrow(utilization > idle ? growth.busy : growth.idle);
     if (utilization > idle) return;
     void trimGrown();
     if (process.memoryUsage().heapTotal < limit) return;
