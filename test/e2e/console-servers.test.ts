@@ -41,9 +41,13 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByRole("toolbar").getByRole("button", { name: "Labels" }).click();
       await dialog.getByLabel("Labels to set").fill("stage=test, team");
       await dialog.getByRole("button", { name: "Labels" }).click();
-      await page.getByRole("row", { name: isDesktop(page) ? /worker-3.*stage=test.*team/ : /worker-3/ }).waitFor();
+      if (isDesktop(page)) await page.getByRole("row", { name: /worker-3.*stage=test.*team/ }).waitFor();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      const labels = async () => (await client.listServers({ query: { name: "worker-3" } }))[0]?.Labels;
+      assert.deepEqual(await labels(), { stage: "test", team: "" });
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("Undone", { exact: true }).waitFor();
+      assert.deepEqual(await labels(), {});
       await page.getByRole("row", { name: /worker-3.*stage=test/ }).waitFor({ state: "detached" });
       await page.getByRole("checkbox", { name: "Select all" }).check();
       await page.getByRole("toolbar").getByRole("button", { name: "Power on" }).click();

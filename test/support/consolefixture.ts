@@ -153,8 +153,8 @@ export async function followLink(page: Page, address: string): Promise<void> {
 
 /**
  * Opens each page, waits for its text and checks it: on a tablet or a desktop in turn, and those of `onPhone` also on a phone. The first page is
- * loaded, the others are opened as by a link. The last of `onPhone` is also loaded on a phone. With `TEST_RUNS=all` each page is loaded, and checked at
- * each width.
+ * loaded, the others are opened as by a link. The last of `onPhone` is also loaded on a phone. With `TEST_RUNS=all` each page is loaded and checked
+ * at the width of the suite.
  */
 export async function checkPages(
   { story, brume }: ConsoleFixture,
@@ -169,16 +169,18 @@ export async function checkPages(
         if (triesAll || index === 0 || text === notFound) await page.goto(path);
         else await followLink(page, path);
         const large = index % 2 === 0 ? desktop : tablet;
-        for (const width of triesAll ? widths : onPhone(path) ? [large, phone] : [large]) {
+        const own = page.viewportSize()?.width ?? desktop;
+        for (const width of triesAll ? [own] : onPhone(path) ? [large, phone] : [large]) {
           await changeLook(page, width);
           await page.getByText(text).filter({ visible: true }).first().waitFor();
           await checkAccess(page);
         }
       }
     },
-    { width: desktop },
+    triesAll ? {} : { width: desktop },
   );
-  const narrow = pages.filter(([path]) => onPhone(path)).slice(triesAll ? 0 : -1);
+  if (triesAll) return;
+  const narrow = pages.filter(([path]) => onPhone(path)).slice(-1);
   await story(
     brume.token,
     async (page) => {

@@ -1,7 +1,7 @@
 /**
  * The built-in name server without a thread of its own, for the hundreds of services that a test process starts: a thread takes 50 ms of processor
- * time to start, most of it to load the same modules again. Messages are copied as between threads. The tests in `test/dns` and those of whole
- * processes use the thread.
+ * time to start, most of it to load the same modules again. Messages are copied as between threads. Tests with `openServer` of `dnstools.ts` and those of
+ * whole processes use the thread.
  */
 import { EventEmitter } from "node:events";
 import { MessageChannel } from "node:worker_threads";

@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Exec, exec } from "../../service/src/drivers/exec.ts";
@@ -123,7 +124,7 @@ export async function createLab(): Promise<Lab> {
     .padStart(3, "0")
     .slice(-3);
   // Not in /dev: the root of a daemon has a /dev of its own, which contains only what the daemon needs.
-  const runFolder = mkdtempSync("/tmp/brl-");
+  const runFolder = mkdtempSync(join(tmpdir().startsWith("/dev/") ? "/tmp" : tmpdir(), "brl-"));
   guard({ spaces: `(lab|brume)-${tag}-.*`, tag, folder: runFolder });
   const machine = `lab-${tag}-m`;
   const given = {

@@ -6,6 +6,7 @@ import {
   decode,
   emptyFigures,
   encode,
+  merge,
   pointOf,
   pointTime,
   put,
@@ -52,6 +53,14 @@ test("values that were not measured overwrite nothing", () => {
   put(figures, start, [1, 2, 3, 4, 5, 6]);
   put(figures, start + 1, [Number.NaN, 9, Number.NaN, Number.NaN, Number.NaN, Number.NaN]);
   assert.deepEqual([...figures.subarray(0, 6)], [1, 9, 3, 4, 5, 6]);
+});
+
+test("a row has the values of both, and the later ones where both have one", () => {
+  const [earlier, later] = [
+    Float32Array.of(1, 2, Number.NaN, Number.NaN),
+    Float32Array.of(5, Number.NaN, 6, Number.NaN),
+  ];
+  assert.deepEqual(merge(earlier, later), Float32Array.of(5, 2, 6, Number.NaN));
 });
 
 test("values are means of the points in their step, or null", () => {
