@@ -31,7 +31,8 @@ export function createNetworkStatusCache(router: Router): NetworkStatusCache {
   async function observeAll(): Promise<RouterStatus> {
     try {
       const status = await inTime(router.observe(), allTimeout);
-      last = status;
+      const { ready, detail } = status;
+      last = { ready, detail };
       return status;
     } catch (error) {
       last = { ready: false, detail: reasonOf(error) };

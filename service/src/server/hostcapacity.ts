@@ -7,9 +7,10 @@ import type { Location } from "@brume/api/catalog.ts";
 import type { ProjectRow } from "../account/table.ts";
 import { ApiError } from "../base/error.ts";
 import { reasonOf } from "../base/reason.ts";
-import type { Capacity, MachinesStatus } from "../drivers/machine/interface.ts";
+import type { Capacity } from "../drivers/machine/interface.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import type { ServerContext } from "./context.ts";
+import type { HostStatus } from "./machinestatus.ts";
 import { capacityOf, type Demand, requireCapacity, requireQuotas } from "./model/capacity.ts";
 import { type Held, sumAll, sumProject } from "./sumtable.ts";
 import { lockCapacity } from "./table.ts";
@@ -35,7 +36,7 @@ export const readHostCached = (context: ServerContext): Promise<HostCapacity> =>
 
 async function hostOf(
   { servers, log, cpuOvercommit }: ServerContext,
-  observation: Promise<MachinesStatus>,
+  observation: Promise<HostStatus>,
 ): Promise<HostCapacity> {
   const { ready, detail, capacity } = await observation.catch((error: unknown) => {
     log("warn", "Could not observe the VMs.", { error });

@@ -26,7 +26,7 @@ test("one check is requested for all starts and ends that it takes", () => {
 
 test("the revision grows exactly when the power of a VM changes", async () => {
   const capacity = { cores: 1, memory: 1, disk: 1, diskFree: 1 };
-  let machines: { id: number; power: "on" | "off" }[] = [];
+  let machines: { id: number; power: "on" | "off"; usage: null }[] = [];
   let report: (event: PowerEvent) => void = () => {};
   const driver = {
     observe: async () =>
@@ -51,14 +51,14 @@ test("the revision grows exactly when the power of a VM changes", async () => {
   report({ id: 1, boot: 1, exit: died });
   assert.ok(hasChanged(), "an end");
   machines = [
-    { id: 1, power: "on" },
-    { id: 2, power: "off" },
+    { id: 1, power: "on", usage: null },
+    { id: 2, power: "off", usage: null },
   ];
   await cache.observe();
   assert.ok(hasChanged(), "an observed start");
   await cache.observe();
   assert.ok(!hasChanged(), "the same observation");
-  machines = [{ id: 2, power: "on" }];
+  machines = [{ id: 2, power: "on", usage: null }];
   await cache.observeServers([2]);
   assert.ok(hasChanged(), "an observed start of one server");
   await cache.observe();
@@ -68,7 +68,7 @@ test("the revision grows exactly when the power of a VM changes", async () => {
 
 test("a start that is reported during an observation is not overridden by it", async () => {
   const capacity = { cores: 1, memory: 1, disk: 1, diskFree: 1 };
-  const machines = [{ id: 1, power: "off" }];
+  const machines = [{ id: 1, power: "off", usage: null }];
   const status = { ready: true, detail: "", accelerator: null, capacity, machines } as unknown as MachinesStatus;
   let report: (event: PowerEvent) => void = () => {};
   let end = (): void => {};
@@ -113,4 +113,57 @@ test("an observation that began before a failed one is not the recent one", asyn
   const recent = cache.recent();
   ends[2]?.resolve({ ...status, ready: false });
   assert.equal((await recent).ready, false, "the host is observed again");
+});
+
+test("equal states of a VM are one object, and its usage is that of the last observation", async () => {
+  const capacity = { cores: 1, memory: 1, disk: 1, diskFree: 1 };
+  let machine = { id: 1, power: "running", disks: [{ version: 1, gb: 2 }], usage: { cpuTime: 5 } };
+  const driver = {
+    observe: async () =>
+      structuredClone({
+        ready: true,
+        detail: "",
+        accelerator: null,
+        capacity,
+        machines: [machine],
+      }) as unknown as MachinesStatus,
+    onPower: () => () => {},
+  };
+  let now = 0;
+  const cache = createMachineStatusCache(driver, { now: () => now }, () => {});
+  const observe = async () => {
+    now += 10;
+    const { machines } = await cache.observe();
+    const [{ state, usage, at } = assert.fail()] = cache.all();
+    assert.equal(cache.of(1), state);
+    assert.deepEqual({ ...state, usage }, machines[0]);
+    assert.equal(at, now);
+    return state;
+  };
+  const first = await observe();
+  machine = { ...machine, usage: { cpuTime: 7 } };
+  assert.equal(await observe(), first);
+  machine = { ...machine, disks: [{ version: 1, gb: 3 }] };
+  assert.notEqual(await observe(), first);
+});
+
+test("an observation of all VMs does not override a later one of some", async () => {
+  const capacity = { cores: 1, memory: 1, disk: 1, diskFree: 1 };
+  const status = (boot: number) =>
+    ({
+      ready: true,
+      capacity,
+      machines: [{ id: 1, power: "running", boot, usage: null }],
+    }) as unknown as MachinesStatus;
+  const all = Promise.withResolvers<MachinesStatus>();
+  const driver = {
+    observe: (ids?: readonly number[]) => (ids === undefined ? all.promise : Promise.resolve(status(2))),
+    onPower: () => () => {},
+  };
+  const cache = createMachineStatusCache(driver, { now: () => 0 }, () => {});
+  const observing = cache.observe();
+  await cache.observeServers([1]);
+  all.resolve(status(1));
+  await observing;
+  assert.equal(cache.of(1)?.boot, 2);
 });

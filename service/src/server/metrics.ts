@@ -109,7 +109,7 @@ interface Series {
 const bytesOf = (key: "diskRead" | "diskWritten" | "netIn" | "netOut", help: string): Series => ({
   type: "counter",
   help,
-  read: ({ counters }) => counters?.[key] ?? null,
+  read: (sample) => (sample.memory === null ? null : sample[key]),
 });
 
 /** Metrics of each server, by name. */
@@ -117,17 +117,17 @@ const series = {
   brume_server_up: {
     type: "gauge",
     help: "1 if the VM runs.",
-    read: ({ status }) => Number(status.power === "running"),
+    read: ({ isUp }) => Number(isUp),
   },
   brume_server_memory_bytes: {
     type: "gauge",
     help: "Memory in use as the guest reports it, else memory of the VM on the host.",
-    read: ({ status: { usage } }) => (usage === null ? null : (usage.memory ?? usage.resident) * 2 ** 20),
+    read: ({ memory }) => (memory === null ? null : memory * 2 ** 20),
   },
   brume_server_cpu_seconds_total: {
     type: "counter",
     help: "CPU time since the VM started, in seconds of one core.",
-    read: ({ counters }) => (counters === null ? null : counters.cpuTime / 1000),
+    read: ({ memory, cpuTime }) => (memory === null ? null : cpuTime / 1000),
   },
   brume_server_disk_read_bytes_total: bytesOf("diskRead", "Bytes read from the disk since the VM started."),
   brume_server_disk_written_bytes_total: bytesOf("diskWritten", "Bytes written to the disk since the VM started."),

@@ -10,6 +10,7 @@ import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import { type Reader, type Store, skipIds, type Tx } from "../store/db.ts";
 import type { FlowContext } from "./flow/context.ts";
 import { leaveNetworks } from "./flow/network.ts";
+import type { MachineState } from "./machinestatus.ts";
 import {
   deleteOrphan,
   emitOrphanEvent,
@@ -93,12 +94,12 @@ export function createOrphans(context: FlowContext): Orphans {
    * Returns all servers and the names of all images and snapshots without a row, and the VMs that are newer than their row. The host is
    * observed before the rows are read, because a row is inserted before its object.
    */
-  async function findUnknown(): Promise<{ servers: UnknownObject[]; kept: Key[]; newer: MachineStatus[] }> {
+  async function findUnknown(): Promise<{ servers: UnknownObject[]; kept: Key[]; newer: MachineState[] }> {
     const { ready, machines: seen } = await machineStatus.observe();
     if (!ready) throw new Error("the server driver is not ready");
     const listed = (await images.listImages()).map(imageKey).filter((image) => numberOf(image) !== null);
     const known = new Set<number>();
-    const newer: MachineStatus[] = [];
+    const newer: MachineState[] = [];
     const pages = readPages(statesPerPage, (after) =>
       pageServerStates.all(store.read, { after, limit: statesPerPage }),
     );
@@ -221,9 +222,8 @@ export function createOrphans(context: FlowContext): Orphans {
     const held = new Set(
       orphans.filter(({ kind, state }) => kind === "Server" && state === "Held").map(({ name }) => name),
     );
-    const { machines: seen } = await machineStatus.recent();
-    const running = seen.filter(({ id, power }) => held.has(String(id)) && power !== "off");
-    await Promise.all(running.map(({ id }) => attempt(quarantine(id))));
+    const running = [...held].map(Number).filter((id) => (machineStatus.of(id)?.power ?? "off") !== "off");
+    await Promise.all(running.map((id) => attempt(quarantine(id))));
     checkedLink = await removeStrayLinks({ ...context, log }, checkedLink);
     if (failures.length > 0) throw failures[0];
   }

@@ -7,7 +7,6 @@
 import { steadyOf } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { readPages } from "../base/turn.ts";
-import type { MachineStatus } from "../drivers/machine/interface.ts";
 import { defineReconciler, type Flow, type Reconciler } from "../engine/flow.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
@@ -17,6 +16,7 @@ import { emitServerEvent } from "./flow/events.ts";
 import { readTail } from "./flow/guest.ts";
 import { crashesWithin, hasJustFailed, queueReconcile } from "./flow/reconcile.ts";
 import { changeServer } from "./flow/serverrow.ts";
+import type { MachineState } from "./machinestatus.ts";
 import {
   findAnyServer,
   listServerStatesOf,
@@ -45,7 +45,7 @@ export type Need = "nothing" | "reconcile" | "off" | "restart";
  * Returns what a server with an empty queue needs. `off`: its guest shut down, so the desired state becomes off; `restart`: its VM crashed;
  * `reconcile`: its VM differs from the desired state. `status` null: the host has no VM and no disk of the server.
  */
-export function needOf(server: ServerStateRow, status: MachineStatus | null): Need {
+export function needOf(server: ServerStateRow, status: MachineState | null): Need {
   const { state } = server;
   if (state === "New" || state === "Deleting") return "nothing";
   if (state === "Failed") return status === null ? "nothing" : "reconcile";
@@ -71,7 +71,7 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
   const log: Log = context.log;
 
   /** Queues what the server needs. Checks again in the transaction, because a request may have come first. `output`: last serial output. */
-  async function act(tx: Tx, seen: ServerStateRow, status: MachineStatus | null, need: Need, output: string | null) {
+  async function act(tx: Tx, seen: ServerStateRow, status: MachineState | null, need: Need, output: string | null) {
     if ((await queue(tx, { kind: "server", id: seen.id })).length > 0) return;
     if (await hasJustFailed(tx, seen.id, clock.now(), reconcilePause)) return;
     const server = await findAnyServer(tx, seen.id);
@@ -110,7 +110,7 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
   }
 
   /** Stores a changed condition such as `NotResponding`, and logs it. */
-  async function noteCondition(seen: ServerStateRow, status: MachineStatus | null): Promise<void> {
+  async function noteCondition(seen: ServerStateRow, status: MachineState | null): Promise<void> {
     const condition = status?.trouble ?? "Normal";
     if (condition === seen.condition || seen.state === "Deleting") return;
     log(condition === "Normal" ? "info" : "warn", `The condition of a VM is now ${condition}.`, {
@@ -124,7 +124,7 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
   }
 
   /** Compares a server with its VM, and queues what it needs. */
-  async function check(server: ServerStateRow, status: MachineStatus | null): Promise<void> {
+  async function check(server: ServerStateRow, status: MachineState | null): Promise<void> {
     if ((status?.trouble ?? "Normal") !== server.condition) await noteCondition(server, status);
     const need = needOf(server, status);
     if (need === "nothing") return;

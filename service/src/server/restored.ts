@@ -4,10 +4,10 @@
  * was replaced by a rebuild would be missing.
  */
 import type { Log } from "../base/log.ts";
-import type { MachineStatus } from "../drivers/machine/interface.ts";
 import { queue } from "../engine/task.ts";
 import { rest, type Store, type Tx } from "../store/db.ts";
 import { rebuildName } from "./flow/effective.ts";
+import type { MachineState } from "./machinestatus.ts";
 import { uuidOf } from "./model/machinespec.ts";
 import { findAnyServer, type ServerRow, statesPerPage, updateServer } from "./table.ts";
 
@@ -17,7 +17,7 @@ type Numbers = Pick<ServerRow, "boot" | "disk_version">;
 /** Returns the numbers of the row, or those of the host that are higher. The disk is replaced only if the right one is certain. */
 export function numbersOf(
   { id, created, boot, disk_version }: Pick<ServerRow, "id" | "created"> & Numbers,
-  status: MachineStatus,
+  status: MachineState,
 ): Numbers {
   const { disks, label, version } = status;
   const present = version !== 0 ? version : disks.length === 1 ? (disks[0]?.version ?? 0) : 0;
@@ -28,7 +28,7 @@ export function numbersOf(
 }
 
 /** True if the host has a number that the row must take. */
-export function isBehind(row: Parameters<typeof numbersOf>[0], status: MachineStatus): boolean {
+export function isBehind(row: Parameters<typeof numbersOf>[0], status: MachineState): boolean {
   // Almost all rows: the host has no higher number.
   if (status.boot <= row.boot && (status.disks.at(-1)?.version ?? 0) <= row.disk_version) return false;
   const { boot, disk_version } = numbersOf(row, status);
@@ -36,7 +36,7 @@ export function isBehind(row: Parameters<typeof numbersOf>[0], status: MachineSt
 }
 
 /** Raises the numbers in the row of one server, unless a task in its queue may depend on them. */
-async function raise(tx: Tx, log: Log, status: MachineStatus): Promise<void> {
+async function raise(tx: Tx, log: Log, status: MachineState): Promise<void> {
   const row = await findAnyServer(tx, status.id);
   if (row === undefined) return;
   const tasks = await queue(tx, { kind: "server", id: row.id });
@@ -52,7 +52,7 @@ async function raise(tx: Tx, log: Log, status: MachineStatus): Promise<void> {
 }
 
 /** Raises the numbers in the rows of these servers, sorted by id. A row whose queue is not empty may keep its numbers until the next call. */
-export async function raiseNumbers(store: Store, log: Log, seen: readonly MachineStatus[]): Promise<void> {
+export async function raiseNumbers(store: Store, log: Log, seen: readonly MachineState[]): Promise<void> {
   for (let from = 0; from < seen.length; from += statesPerPage)
     await store.write(async (tx) => {
       for (const status of seen.slice(from, from + statesPerPage)) {

@@ -3,15 +3,15 @@
  * need no agent. The current five minutes are in memory, and are written when they are over or when the service stops.
  */
 import { type SqlBool, sql } from "kysely";
-import { type Clock, steadyOf } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
 import { createMemo } from "../base/memo.ts";
 import { forEachInTurns, readPages, turn } from "../base/turn.ts";
-import type { MachineStatus, MachinesStatus } from "../drivers/machine/interface.ts";
 import type { NetworkStatus, RouterStatus } from "../drivers/router/interface.ts";
 import { hideCommit, type ObservedStore } from "../engine/commit.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
 import { allowLoss, prepare, type Reader, type Tx } from "../store/db.ts";
+import type { MachineStatusCache, ObservedMachine } from "./machinestatus.ts";
 import {
   type Counters,
   coarsen,
@@ -36,15 +36,16 @@ export interface SamplerOptions {
   readonly clock: Clock;
   /** Source of the time up to which ages are counted. */
   readonly pruneTime: PruneTime;
-  /** Observed status of the VMs and of the networks. */
-  readonly machines: { observe(): Promise<MachinesStatus> };
+  /** The reconciler of servers observes all VMs every 5 s. */
+  readonly machines: Pick<MachineStatusCache, "recent" | "all">;
   readonly networks: { observe(): Promise<RouterStatus> };
 }
 
-/** Status and counters of one server in the last sample. */
-export interface ServerSample {
-  readonly status: MachineStatus;
-  readonly counters: Counters | null;
+/** What was measured of one server in the last sample. It changes in place. */
+export interface ServerSample extends Counters {
+  readonly isUp: boolean;
+  /** Memory in use as the guest reports it, else memory of the VM on the host, in MB; null: neither it nor the counters were measured. */
+  readonly memory: number | null;
 }
 
 /** Measures all running servers periodically. */
@@ -58,17 +59,18 @@ export interface Sampler {
   flush(): Promise<void>;
 }
 
-interface CurrentRow {
+/** Rows of five minutes from `start`, by id of the server. */
+interface CurrentRows {
   readonly start: number;
-  readonly figures: Figures;
+  readonly of: Map<number, Figures>;
 }
 
 /** Creates the sampler. The engine runs its reconciler. */
 export function createSampler({ store, clock, pruneTime, machines, networks }: SamplerOptions): Sampler {
-  let samples: ReadonlyMap<number, ServerSample> = new Map();
-  let current = new Map<number, CurrentRow>();
+  const samples = new Map<number, ServerSample>();
+  let current: CurrentRows | null = null;
   /** Rows of earlier five minutes that are not stored yet, in order. Those that a write could not store stay for the next one. */
-  let leaving: readonly ReadonlyMap<number, CurrentRow>[] = [];
+  let leaving: readonly CurrentRows[] = [];
   /** Start of the first row since the start of the service: an earlier run may have stored some of its points. */
   let first: number | null = null;
 
@@ -83,35 +85,36 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   }
 
   async function sample(): Promise<void> {
-    const [{ machines: all }, router] = await Promise.all([machines.observe(), networks.observe().catch(() => null)]);
+    const [, router] = await Promise.all([machines.recent(), networks.observe().catch(() => null)]);
     const at = clock.now();
-    const measured = steadyOf(clock);
     const start = rowStart(at);
     const traffic = await trafficOf(router?.networks ?? [], await links.get("all", () => readLinks()));
-    for (const row of current.values()) {
-      if (row.start !== start) await flush();
-      break;
-    }
+    if (current !== null && current.start !== start) await flush();
+    const { of: rows } = (current ??= { start, of: new Map() });
     first ??= start;
-    const now = new Map<number, ServerSample>();
-    await forEachInTurns(all, (status) => {
-      const { id, usage, since } = status;
-      const { netIn = 0, netOut = 0 } = traffic.get(id) ?? {};
-      const counters = usage === null ? null : { at: measured, since: since ?? 0, ...usage, netIn, netOut };
-      now.set(id, { status, counters });
-      if (usage === null || counters === null) return;
-      const before = samples.get(id)?.counters ?? undefined;
-      const row = current.get(id) ?? { start, figures: emptyFigures() };
-      current.set(id, row);
-      put(row.figures, at, pointOf(before, counters, usage.memory ?? usage.resident));
+    const seen = new Set<number>();
+    await forEachInTurns(machines.all(), (machine) => {
+      const { id } = machine.state;
+      const sample = sampleOf(machine, traffic.get(id));
+      const before = samples.get(id);
+      seen.add(id);
+      if (sample.memory !== null) {
+        const figures = rows.get(id) ?? emptyFigures();
+        rows.set(id, figures);
+        put(figures, at, pointOf(before?.memory === null ? undefined : before, sample, sample.memory));
+      }
+      if (before === undefined) samples.set(id, sample);
+      else Object.assign(before, sample);
     });
-    samples = now;
+    await forEachInTurns(samples.keys(), (id) => {
+      if (!seen.has(id)) samples.delete(id);
+    });
   }
 
   /** Writes the current rows in short transactions, so that other writers run in between. */
   async function flush(): Promise<void> {
-    if (current.size > 0) leaving = [...leaving, current].slice(-mostLeaving);
-    current = new Map();
+    if (current !== null) leaving = [...leaving, current].slice(-mostLeaving);
+    current = null;
     if (leaving.length === 0) return;
     const now = await pruneTime.read();
     for (const part of leaving) {
@@ -126,7 +129,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   }
 
   /** Writes the rows of five minutes. */
-  async function write(all: ReadonlyMap<number, CurrentRow>): Promise<void> {
+  async function write({ start, of: all }: CurrentRows): Promise<void> {
     const rows = [...all].sort(([one], [other]) => one - other);
     for (let from = 0; from < rows.length; from += savedTogether) {
       const part = rows.slice(from, from + savedTogether);
@@ -135,13 +138,12 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
         hideCommit(tx);
         allowLoss(tx);
         const servers = new Set((await serversBetween.all(tx, ids)).map(({ id }) => id));
-        const start = part[0]?.[1].start ?? 0;
         const before = start === first ? await storedBetween.all(tx, { start, ...ids }) : [];
         const storedOf = new Map(before.map(({ server_id, figures }) => [server_id, figures]));
         await Promise.all(
           part
             .filter(([server]) => servers.has(server))
-            .map(([server, { figures }]) => {
+            .map(([server, figures]) => {
               const stored = storedOf.get(server);
               const all = stored === undefined ? figures : merge(decode(stored), figures);
               return save.run(tx, { server, start, points: rowTime / pointTime, figures: encode(all) });
@@ -164,10 +166,11 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
     async rows(db, server, from, to) {
       const stored = await listRows.all(db, { server, from: rowStart(from), to });
       const rows = new Map(stored.map(({ start, figures }) => [start, decode(figures)]));
-      for (const row of [...leaving, current].map((each) => each.get(server))) {
-        if (row === undefined) continue;
-        const before = rows.get(row.start);
-        rows.set(row.start, before === undefined ? row.figures : merge(before, row.figures));
+      for (const each of current === null ? leaving : [...leaving, current]) {
+        const figures = each.of.get(server);
+        if (figures === undefined) continue;
+        const before = rows.get(each.start);
+        rows.set(each.start, before === undefined ? figures : merge(before, figures));
       }
       return [...rows].map(([start, figures]) => ({ start, figures }));
     },
@@ -176,6 +179,22 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   };
 }
 
+/** Bytes into and out of one server over all its NICs. */
+interface Traffic {
+  readonly netIn: number;
+  readonly netOut: number;
+}
+
+function sampleOf({ state, usage, at }: ObservedMachine, { netIn, netOut }: Traffic = noTraffic): ServerSample {
+  const { cpuTime, diskRead, diskWritten } = usage ?? noUsage;
+  const memory = usage === null ? null : (usage.memory ?? usage.resident);
+  const isUp = state.power === "running";
+  return { isUp, memory, at, since: state.since ?? 0, cpuTime, diskRead, diskWritten, netIn, netOut };
+}
+
+const noTraffic: Traffic = { netIn: 0, netOut: 0 };
+const noUsage = { cpuTime: 0, diskRead: 0, diskWritten: 0 };
+
 /**
  * Returns the bytes into and out of each server over all its NICs. Bytes that a NIC sends count as out. `serverOf`: ids of the servers by ids
  * of their links.
@@ -183,13 +202,13 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
 async function trafficOf(
   networks: readonly NetworkStatus[],
   serverOf: ReadonlyMap<number, number>,
-): Promise<Map<number, { netIn: number; netOut: number }>> {
-  const traffic = new Map<number, { netIn: number; netOut: number }>();
+): Promise<Map<number, Traffic>> {
+  const traffic = new Map<number, Traffic>();
   for (const { ports } of networks)
     await forEachInTurns(ports, ({ id, sent, received }) => {
       const server = serverOf.get(id);
       if (server === undefined) return;
-      const { netIn, netOut } = traffic.get(server) ?? { netIn: 0, netOut: 0 };
+      const { netIn, netOut } = traffic.get(server) ?? noTraffic;
       traffic.set(server, { netIn: netIn + received.bytes, netOut: netOut + sent.bytes });
     });
   return traffic;
