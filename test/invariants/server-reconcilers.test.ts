@@ -4,6 +4,7 @@ import { list } from "../../service/src/engine/task.ts";
 import { rowTime } from "../../service/src/server/model/samples.ts";
 import { createSampler } from "../../service/src/server/sampler.ts";
 import { updateServer } from "../../service/src/server/table.ts";
+import { invariant } from "../support/enginefixture.ts";
 import { by, day, minute, serverInvariant } from "../support/serverenginefixture.ts";
 import { listBackups, openServerFixture } from "../support/serverfixture.ts";
 import { testReconciler } from "./reconciler-invariants.ts";
@@ -96,3 +97,36 @@ serverInvariant("metrics that could not be stored are written later", async ({ f
   const rows = store.read.selectFrom("sample").select("start").where("server_id", "=", id).orderBy("start");
   assert.deepEqual(await rows.execute(), [{ start: rowTime }, { start: 2 * rowTime }]);
 });
+
+invariant(
+  "all VMs are observed for orphans only if the last check of servers is old or found one that is not known",
+  async (store) => {
+    let now = time;
+    const fixture = await openServerFixture(store, () => now);
+    try {
+      const { id, boot } = await fixture.makeServer();
+      const { observe } = fixture.machines;
+      let count = 0;
+      Object.assign(fixture.machines, {
+        observe(only?: readonly number[]) {
+          count += 1;
+          return observe(only);
+        },
+      });
+      const run = async (name: string): Promise<number> => {
+        const reconciler = fixture.servers.reconcilers.find((each) => each.name === name) ?? assert.fail(name);
+        const before = count;
+        await reconciler.run({ subject: 0, attempt: 1, signal: new AbortController().signal });
+        return count - before;
+      };
+      assert.deepEqual([await run("server.watch"), await run("server.orphan")], [1, 0]);
+      now += 10_000;
+      assert.equal(await run("server.orphan"), 1);
+      await store.write((tx) => updateServer(tx, id, { boot: boot - 1 }));
+      assert.deepEqual([await run("server.watch"), await run("server.orphan")], [1, 1]);
+      assert.equal((await fixture.row(id)).boot, boot);
+    } finally {
+      fixture.servers.close();
+    }
+  },
+);

@@ -58,8 +58,8 @@ interface Known {
   begun: number;
 }
 
-/** Milliseconds: a little more than the period of the reconciler that observes. */
-const maxAge = 6000;
+/** Milliseconds within which an observation is recent: a little more than the period of the reconciler that observes. */
+export const maxAge = 6000;
 
 /** Creates the cache. `changed` is called for the first start or end that the driver reports since the last `takeReported`. */
 export function createMachineStatusCache(

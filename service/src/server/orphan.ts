@@ -23,6 +23,7 @@ import {
   type OrphanRow,
   retire,
 } from "./orphantable.ts";
+import type { ServerWatch } from "./reconciler.ts";
 import { isBehind, raiseNumbers } from "./restored.ts";
 import { findAnyServer, pageLinkServers, pageServerStates, statesPerPage } from "./table.ts";
 
@@ -83,21 +84,21 @@ const imageOf = ({ title, family, minRam, gb, bytes, ...held }: HeldImage): Unkn
 
 const keyOf = ({ kind, name }: Key): string => `${kind} ${name}`;
 
-/** Creates the reconciler. */
-export function createOrphans(context: FlowContext): Orphans {
+/** Creates the reconciler. `watch` compares all VMs with their rows too: they are compared here only if it found one that is not known. */
+export function createOrphans(context: FlowContext, watch: Pick<ServerWatch, "isEachKnown">): Orphans {
   const { store, machines, images, clock, machineStatus } = context;
   const log: Log = context.log;
   /** Links up to this one were checked. Each run checks one page of them, because links without a server only reserve addresses. */
   let checkedLink = 0;
 
   /**
-   * Returns all servers and the names of all images and snapshots without a row, and the VMs that are newer than their row. The host is
-   * observed before the rows are read, because a row is inserted before its object.
+   * Returns all servers without a row, and the VMs that are newer than their row. The host is observed before the rows are read, because a
+   * row is inserted before its object.
    */
-  async function findUnknown(): Promise<{ servers: UnknownObject[]; kept: Key[]; newer: MachineState[] }> {
+  async function findServers(): Promise<{ servers: UnknownObject[]; newer: MachineState[] }> {
+    if (watch.isEachKnown()) return { servers: [], newer: [] };
     const { ready, machines: seen } = await machineStatus.observe();
     if (!ready) throw new Error("the server driver is not ready");
-    const listed = (await images.listImages()).map(imageKey).filter((image) => numberOf(image) !== null);
     const known = new Set<number>();
     const newer: MachineState[] = [];
     const pages = readPages(statesPerPage, (after) =>
@@ -109,12 +110,14 @@ export function createOrphans(context: FlowContext): Orphans {
         const status = machineStatus.of(row.id);
         if (status !== null && isBehind(row, status)) newer.push(status);
       }
+    return { servers: seen.filter(({ id }) => !known.has(id)).map(serverOf), newer };
+  }
+
+  /** Returns the names of all images and snapshots without a row. They are listed before the rows are read, as with servers. */
+  async function findImages(): Promise<Key[]> {
+    const listed = (await images.listImages()).map(imageKey).filter((image) => numberOf(image) !== null);
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
-    return {
-      servers: seen.filter(({ id }) => !known.has(id)).map(serverOf),
-      kept: listed.filter((image) => !rows.has(numberOf(image) ?? 0)),
-      newer,
-    };
+    return listed.filter((image) => !rows.has(numberOf(image) ?? 0));
   }
 
   /** Reads the details of images and snapshots. Those that do not exist any more are missing in the result. */
@@ -155,7 +158,8 @@ export function createOrphans(context: FlowContext): Orphans {
   }
 
   async function note(): Promise<{ orphans: OrphanRow[]; leftovers: Key[] }> {
-    const { servers, kept, newer } = await findUnknown();
+    const { servers, newer } = await findServers();
+    const kept = await findImages();
     if (newer.length > 0) await raiseNumbers(store, log, newer);
     const leftovers = await findLeftovers(servers, kept);
     const before = new Set((await listOrphans(store.read)).map(keyOf));

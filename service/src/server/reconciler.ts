@@ -16,7 +16,8 @@ import { emitServerEvent } from "./flow/events.ts";
 import { readTail } from "./flow/guest.ts";
 import { crashesWithin, hasJustFailed, queueReconcile } from "./flow/reconcile.ts";
 import { changeServer } from "./flow/serverrow.ts";
-import type { MachineState } from "./machinestatus.ts";
+import { type MachineState, maxAge } from "./machinestatus.ts";
+import { isBehind } from "./restored.ts";
 import {
   findAnyServer,
   listServerStatesOf,
@@ -65,8 +66,15 @@ export function needOf(server: ServerStateRow, status: MachineState | null): Nee
 export const isRestarted = (died: number, before: ReadonlySet<number>): boolean =>
   before.has(died) || before.size < mostRestarts;
 
-/** Returns the reconciler. `reconcile` is the flow that it queues. */
-export function serverReconciler(context: FlowContext, reconcile: Flow): Reconciler {
+/** The reconciler, and what it found. */
+export interface ServerWatch {
+  readonly reconciler: Reconciler;
+  /** True if at the last check of all servers, at most 6 s ago, each VM had a row, which was not older than the VM. */
+  isEachKnown(): boolean;
+}
+
+/** Creates the reconciler. `reconcile` is the flow that it queues. */
+export function watchServers(context: FlowContext, reconcile: Flow): ServerWatch {
   const { store, clock, machineStatus } = context;
   const log: Log = context.log;
 
@@ -132,19 +140,31 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
     await store.write((tx) => act(tx, server, status, need, output));
   }
 
+  /** Steady time of the last complete check, and of the last one at which each VM was known, in ms. */
+  let completed = Number.NEGATIVE_INFINITY;
+  let allKnown = Number.NEGATIVE_INFINITY;
+
   async function checkAll(): Promise<void> {
-    const { ready } = await machineStatus.observe();
+    const begun = steadyOf(clock);
+    const { ready, machines } = await machineStatus.observe();
     if (!ready) return;
+    let unknown = machines.length;
+    let isAnyBehind = false;
     const pages = readPages(statesPerPage, (after) =>
       pageServerStates.all(store.read, { after, limit: statesPerPage }),
     );
     for await (const page of pages)
       for (const server of page) {
         const status = machineStatus.of(server.id);
+        if (status !== null) {
+          unknown -= 1;
+          isAnyBehind ||= isBehind(server, status);
+        }
         const isSettled = (status?.trouble ?? "Normal") === server.condition && needOf(server, status) === "nothing";
         // A VM that has started or ended since is checked in the next run.
         if (!isSettled && !machineStatus.hasReported(server.id)) await check(server, status);
       }
+    allKnown = unknown === 0 && !isAnyBehind ? begun : Number.NEGATIVE_INFINITY;
   }
 
   async function checkSome(ids: readonly number[]): Promise<void> {
@@ -155,10 +175,7 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
       await check(server, statusOf.get(server.id) ?? null);
   }
 
-  /** Steady time of the last complete check, in ms. */
-  let completed = Number.NEGATIVE_INFINITY;
-
-  return defineReconciler({
+  const reconciler = defineReconciler({
     name: "server.watch",
     subject: "servers",
     single: true,
@@ -179,4 +196,6 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
       return {};
     },
   });
+
+  return { reconciler, isEachKnown: () => steadyOf(clock) - allKnown < maxAge };
 }

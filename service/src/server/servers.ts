@@ -37,7 +37,7 @@ import type { RebuildPlan } from "./model/rebuild.ts";
 import type { ResizePlan } from "./model/resize.ts";
 import { createOrphans } from "./orphan.ts";
 import type { OrphanRow } from "./orphantable.ts";
-import { serverReconciler } from "./reconciler.ts";
+import { watchServers } from "./reconciler.ts";
 import { recountServers } from "./sumtable.ts";
 import type { BatchRow, ServerRow } from "./table.ts";
 import { uploadReconciler } from "./uploadreconciler.ts";
@@ -80,7 +80,7 @@ export function createServers(options: ServersOptions) {
   const byName = new Map<string, Flow>();
   const machineStatus = createMachineStatusCache(machines, options.clock, (id) => {
     store
-      .write((tx) => requestReconcile(tx, watch, 0))
+      .write((tx) => requestReconcile(tx, watch.reconciler, 0))
       .catch((error: unknown) =>
         log("warn", "Could not request a check after a power change; the next periodic check follows.", {
           server: id,
@@ -104,8 +104,8 @@ export function createServers(options: ServersOptions) {
   const removal = deleteFlow(context);
   const images = imageFlows(context);
   const imaging = { ...images, slot };
-  const watch = serverReconciler(context, reconcile);
-  const orphans = createOrphans(context);
+  const watch = watchServers(context, reconcile);
+  const orphans = createOrphans(context, watch);
   const flows = [
     ...Object.values(creation),
     ...Object.values(power),
@@ -121,7 +121,7 @@ export function createServers(options: ServersOptions) {
   return {
     flows,
     reconcilers: [
-      watch,
+      watch.reconciler,
       backupReconciler(context, imaging, pruneTime),
       uploadReconciler(context, images, pruneTime),
       orphans.reconciler,
