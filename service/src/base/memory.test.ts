@@ -69,3 +69,26 @@ test("the space of new objects stays small while a large response is created, an
   });
   assert.equal(status, 0, String(stderr));
 });
+
+test("the space of new objects does not pass its limit from a size between two doublings", () => {
+  const program = `
+    import { getHeapSpaceStatistics } from "node:v8";
+    import { setTimeout } from "node:timers/promises";
+    import { limitHeap } from ${JSON.stringify(new URL("./memory.ts", import.meta.url))};
+    const size = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space").space_size / 2 ** 20;
+    limitHeap();
+    // Some of the newest objects are in use at each collection, so V8 takes more space for new objects if it may.
+    const kept = Array.from({ length: 100_000 });
+    for (let round = 0; round < 10; round++) {
+      await setTimeout(60);
+      for (let index = 0; index < 500_000; index++) kept[index % kept.length] = { index };
+    }
+    if (size() > 32) throw new Error(size() + " MB");
+  `;
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ["--min-semi-space-size=13", "--max-semi-space-size=64", "--input-type=module", "--eval", program],
+    { timeout: 60_000 },
+  );
+  assert.equal(status, 0, String(stderr));
+});

@@ -23,7 +23,7 @@ export function releaseMemory(): void {
   if (process.memoryUsage().heapTotal >= WORTHWHILE) collectGarbage("last-resort");
 }
 
-/** Bytes from which on the space of new objects no longer grows: two halves of 16 MB. V8 would let it grow to 128 MB, and keep that. */
+/** Bytes to which the space of new objects may grow: two halves of 16 MB. V8 would let it grow to 128 MB, and keep that. */
 const mostNew = 32 * 2 ** 20;
 /** The same while a large response is created. It needs little at a time, but creates gigabytes, which V8 takes for a need. */
 const mostNewOfLarge = 8 * 2 ** 20;
@@ -36,6 +36,9 @@ const growth = 50;
 const sizeOfNew = (): number =>
   getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space")?.space_size ?? 0;
 
+/** True if the space of new objects may double. V8 has shrunk it to any size before. */
+const mayDouble = (most: number): boolean => 2 * sizeOfNew() <= most;
+
 const letGrow = (mayGrow: boolean): void => setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);
 
 /** Keeps the heaps of all threads small from now on: the space of new objects, which holds what a large request needs, and all garbage. */
@@ -43,7 +46,7 @@ export function limitHeap(): void {
   setFlagsFromString(`--heap-growing-percent=${growth}`);
   let isFixed = false;
   const check = (): void => {
-    if (sizeOfNew() >= mostNew === isFixed) return;
+    if (mayDouble(mostNew) !== isFixed) return;
     isFixed = !isFixed;
     letGrow(!isFixed);
   };
@@ -51,10 +54,10 @@ export function limitHeap(): void {
 }
 
 /** Keeps the space of new objects small while a large response is created, if it is called often. `endLarge` ends it. */
-export const limitLarge = (): void => letGrow(sizeOfNew() < mostNewOfLarge);
+export const limitLarge = (): void => letGrow(mayDouble(mostNewOfLarge));
 
 /** Lets the space of new objects grow again. Another response that is still created limits it with its next call. */
-export const endLarge = (): void => letGrow(sizeOfNew() < mostNew);
+export const endLarge = (): void => letGrow(mayDouble(mostNew));
 
 /** Part of a period in which the thread may be busy and still counts as idle. */
 const idle = 0.2;
