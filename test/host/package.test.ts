@@ -219,6 +219,9 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
       "/etc/brume/brume.toml",
     );
     await assert.rejects(run("brume", "server", "list"), /no installation|npm start|systemctl start brume/);
+    assert.equal(await shell("find /usr/lib/brume -name node -type f"), "/usr/lib/brume/bin/node\n");
+    assert.equal(await shell("find /usr/lib/brume/node_modules -name '*.d.ts'"), "");
+    assert.equal(await shell("find /usr/lib/brume -xtype l"), "", "links without target");
   });
 
   test("the units are correct", async () => {
