@@ -134,6 +134,37 @@ describeConsole("servers in the console", {}, (fixture) => {
     assert.equal((await client.readServer({ path })).Image, "before-upgrade");
   });
 
+  test("a copy stays in the network of its source unless another one is selected", async () => {
+    const { client, token } = fixture.brume;
+    const { Id: network } = await client.createPublicNetwork({ body: { Name: "closed" } }, { wait: 60 });
+    const { ID } = await client.createServer(
+      { body: { Name: "inside", RAM: 128, HDD: 1, NetworkID: network } },
+      { wait: 60 },
+    );
+    const networkOf = async (name: string) =>
+      (await client.listServers({ query: { name } }))[0]?.LinkedNetworks.map(({ NetworkName }) => NetworkName);
+    await story(token, async (page) => {
+      const dialog = page.getByRole("dialog");
+      for (const [name, choice] of [
+        ["inside-2", null],
+        ["outside", "Shared network"],
+      ] as const) {
+        await page.goto(`/console/servers/${ID}`);
+        await page.getByRole("button", { name: "More: inside" }).click();
+        await page.getByRole("menuitem", { name: "Copy" }).click();
+        await dialog.getByLabel("Name", { exact: true }).fill(name);
+        await dialog.getByLabel("Network", { exact: true }).locator("option", { hasText: "closed (Public" }).waitFor({
+          state: "attached",
+        });
+        if (choice !== null) await dialog.getByLabel("Network", { exact: true }).selectOption(choice);
+        await dialog.getByRole("button", { name: "Copy", exact: true }).click();
+        await page.getByRole("heading", { name }).waitFor();
+      }
+    });
+    assert.deepEqual(await networkOf("inside-2"), ["closed"]);
+    assert.deepEqual(await networkOf("outside"), ["Shared"]);
+  });
+
   test("a drag over a chart shows that part of all charts, and the button shows all again", async () => {
     await story(fixture.brume.token, async (page) => {
       const now = Date.now();

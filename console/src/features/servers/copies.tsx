@@ -5,21 +5,29 @@ import { useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { OtherFields } from "../../data/schemafields.tsx";
+import { Unread } from "../../data/unread.tsx";
 import { useTexts } from "../../texts/texts.tsx";
-import { TextField } from "../../ui/field.tsx";
+import { SelectField, TextField } from "../../ui/field.tsx";
+import { useNetworkOptions } from "./networkoptions.ts";
 
 interface DialogProps {
   readonly server: Server;
   readonly onClose: () => void;
 }
 
-const placed = new Set(["Name", "SshKeys", "WaitFor", "UserData"]);
+const placed = new Set(["Name", "NetworkId", "SshKeys", "WaitFor", "UserData"]);
 
 export function CopyServer({ server, onClose }: DialogProps) {
   const t = useTexts();
   const go = useNavigate();
   const { client } = useData();
-  const [form, setForm] = useState<Readonly<Record<string, unknown>>>({ Name: `${server.Name}-copy` });
+  const networks = useNetworkOptions();
+  const [link] = server.LinkedNetworks;
+  const source = link === undefined || link.NetworkType === "PublicShared" ? undefined : link;
+  const [form, setForm] = useState<Readonly<Record<string, unknown>>>({
+    Name: `${server.Name}-copy`,
+    NetworkId: source?.NetworkID,
+  });
   const path = { id: server.ID };
   const body = Object.fromEntries(Object.entries(form).filter(([, value]) => value !== undefined && value !== ""));
   const set = (part: Readonly<Record<string, unknown>>): void => setForm({ ...form, ...part });
@@ -48,6 +56,22 @@ export function CopyServer({ server, onClose }: DialogProps) {
             value={typeof form["Name"] === "string" ? form["Name"] : ""}
             onChange={({ target }) => set({ Name: target.value })}
           />
+          <SelectField
+            label={t.create.network}
+            hint={t.copies.networkHint}
+            error={error("/NetworkId")}
+            value={typeof form["NetworkId"] === "number" ? String(form["NetworkId"]) : ""}
+            options={[
+              ["", t.create.sharedNetwork],
+              // A token without the scope of networks knows only that of the server.
+              ...(source !== undefined && !networks.options.some(({ id }) => id === source.NetworkID)
+                ? [[String(source.NetworkID), source.NetworkName] as const]
+                : []),
+              ...networks.options.map(({ id, name, about }) => [String(id), `${name} (${about})`] as const),
+            ]}
+            onChange={({ target }) => set({ NetworkId: target.value === "" ? undefined : Number(target.value) })}
+          />
+          <Unread of={networks.reads} />
           <OtherFields operation="copyServer" placed={placed} value={form} error={error} onChange={set} />
         </>
       )}

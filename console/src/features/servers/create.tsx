@@ -9,7 +9,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { type SubmitEvent, useEffect, useMemo, useState } from "react";
 import { AddKey } from "../../data/addkey.tsx";
 import { useChange } from "../../data/change.ts";
-import { useData, useMay } from "../../data/data.tsx";
+import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorText, placeErrors } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
@@ -21,6 +21,7 @@ import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { AreaField, Check, Choice, rewrite, TextField } from "../../ui/field.tsx";
 import { PageHead, Panel } from "../../ui/page.tsx";
+import { useNetworkOptions } from "./networkoptions.ts";
 
 /** Servers that one request can create. */
 const mostMembers = 100;
@@ -52,11 +53,9 @@ export function ServerCreate() {
   const go = useNavigate();
   const { client } = useData();
   const queries = queriesOf(client);
-  const mayNetworks = useMay("network:read");
   const images = useQuery(queries.images());
   const keys = useQuery(queries.sshKeys());
-  const publicNetworks = useQuery({ ...queries.publicNetworks(), enabled: mayNetworks });
-  const networks = useQuery({ ...queries.networks(), enabled: mayNetworks });
+  const networks = useNetworkOptions();
   const capacity = useQuery(queries.locations()).data?.[0]?.Capacity;
   const [form, setForm] = useState<Partial<CreateServerInput>>({ Name: "", ...sizeOf(sizes[0]) });
   const [isCustom, setCustom] = useState(false);
@@ -227,18 +226,7 @@ export function ServerCreate() {
                   checked={form.NetworkID === undefined}
                   onChange={() => set({ NetworkID: undefined })}
                 />
-                {[
-                  ...(publicNetworks.data ?? []).map(({ Id, Name, CIDR }) => ({
-                    id: Id,
-                    name: Name,
-                    about: t.create.publicNetwork(CIDR),
-                  })),
-                  ...(networks.data ?? []).map(({ ID, Name, CIDR }) => ({
-                    id: ID,
-                    name: Name,
-                    about: t.create.privateNetwork(CIDR),
-                  })),
-                ].map(({ id, name, about }) => (
+                {networks.options.map(({ id, name, about }) => (
                   <Choice
                     key={id}
                     name="network"
@@ -249,7 +237,7 @@ export function ServerCreate() {
                   />
                 ))}
               </fieldset>
-              <Unread of={[publicNetworks, networks]} />
+              <Unread of={networks.reads} />
             </Panel>
             <Panel
               title={t.create.keys}

@@ -166,6 +166,7 @@ export const servers = {
     copy: "Copy",
     copyTitle: (name: string) => `Copy ${name}`,
     copyAbout: "A new server with a copy of the disk, its own address, SSH host keys and password.",
+    networkHint: "The copy gets one address there. Other links of the server are not copied.",
     image: "Make an image",
     imageTitle: (name: string) => `Image of ${name}`,
   },

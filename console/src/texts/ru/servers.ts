@@ -173,6 +173,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     copy: "Копировать",
     copyTitle: (name) => `Копировать ${name}`,
     copyAbout: "Новый сервер с копией диска, своим адресом, ключами хоста SSH и паролем.",
+    networkHint: "Копия получит там один адрес. Другие подключения сервера не копируются.",
     image: "Сделать образ",
     imageTitle: (name) => `Образ ${name}`,
   },
