@@ -88,6 +88,7 @@ const moments: Readonly<Record<string, Moment>> = {
     at: "network-firewall",
     steps: async (page) => {
       await press(page, t.firewall.add);
+      await page.locator("dialog button[type=submit]").click();
       await page
         .getByRole("button", { name: t.firewall.remove(5) })
         .first()

@@ -37,6 +37,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
       async (page) => {
         await page.goto(`/console/networks/${scene.network}?tab=firewall`);
         await page.getByRole("button", { name: "Add rule" }).click();
+        await page.getByRole("dialog").getByRole("button", { name: "Add rule" }).click();
         await page.getByLabel("Port 1").fill("99999");
         await page.getByRole("alert").waitFor();
         assert.equal(await page.getByLabel("Port 1").getAttribute("aria-invalid"), "true");
@@ -58,6 +59,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         await page.getByRole("button", { name: "Move rule 5 Everything out" }).waitFor();
         await page.mouse.up();
         await page.getByText("Rule Everything out is now at position 5 of 6").waitFor();
+        await page.getByText("Fill in both addresses to see which rule decides.").waitFor();
         // The rule is not applied yet; the test packet takes it into account.
         await page.getByLabel("From address").fill("198.51.100.7");
         await page.getByLabel("To port").fill("8080");
@@ -66,7 +68,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         assert.equal(await page.getByLabel("To port").inputValue(), "8080");
         await page.locator(".row.decides").getByLabel("Name 3").waitFor();
         await page.getByLabel("To port").fill("81");
-        await page.getByText("No rule matches: the last line decides.").waitFor();
+        await page.getByText("No rule matches: the default action decides.").waitFor();
         await page.getByRole("button", { name: "Review" }).click();
         await page.getByText('+ 3. Allow TCP from any to internal port 8080 (a"proxy)').waitFor();
         await page.getByRole("button", { name: "Apply" }).click();
@@ -99,7 +101,6 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         await page.goto(`/console/networks/${scene.network}?tab=firewall`);
         await firstIs(page, before[0] ?? "");
         await page.getByRole("button", { name: "Add rule" }).tap();
-        await page.getByRole("button", { name: "Edit rule 1" }).tap();
         const dialog = page.getByRole("dialog");
         const port = dialog.getByLabel("Port", { exact: true });
         const invalid = page.locator("[aria-invalid=true]");
@@ -108,7 +109,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         await port.fill("8443");
         await dialog.getByLabel("Name", { exact: true }).fill("phone");
         await invalid.waitFor({ state: "detached" });
-        await dialog.getByRole("button", { name: "Done" }).tap();
+        await dialog.getByRole("button", { name: "Add rule" }).tap();
         await firstListed(page).getByText("TCP from any to internal port 8443").waitFor();
         await page.getByRole("button", { name: "Move rule 1 phone" }).press("ArrowDown");
         await firstIs(page, before[0] ?? "");
@@ -126,6 +127,62 @@ describeConsole("the console of firewalls", {}, (fixture) => {
       { width: widths[0] },
     );
     assert.deepEqual(await names(), before);
+  });
+
+  test("a new network gets common rules by buttons, and its servers are not cut off without a warning", async () => {
+    const { client, token } = fixture.brume;
+    const { Id: id, CIDR } = await client.createPublicNetwork({ body: { Name: "fresh" } }, { wait: 60 });
+    const path = { id };
+    const warning = "The servers of this network could no longer open connections to the outside";
+    await story(token, async (page) => {
+      await page.goto(`/console/networks/${id}?tab=firewall`);
+      await page.getByText("The firewall is off: every packet passes, also from outside.", { exact: false }).waitFor();
+      const preset = (name: string) =>
+        page.getByRole("group", { name: "Common rules" }).getByRole("button", { name, exact: true });
+      await preset("Allow SSH").click();
+      await preset("Allow web (80, 443)").click();
+      await preset("Allow web (80, 443)").click();
+      await page.getByText("1 pending change").waitFor();
+      await preset("Allow web (80, 443)").click();
+      // A rule that is not completed is not added.
+      await page.getByRole("button", { name: "Add rule" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+      assert.equal(await page.getByText(warning, { exact: false }).count(), 0);
+      await page.getByLabel("Firewall is on").check();
+      await page.getByText("The firewall is still off. It is turned on when you apply the changes.").waitFor();
+      await page.getByText("3 pending changes").waitFor();
+      await page.getByRole("button", { name: "Review" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText(warning, { exact: false }).waitFor();
+      await dialog.getByText("+ Firewall on, default action Deny").waitFor();
+      await dialog.getByRole("button", { name: "Cancel" }).click();
+      await page.getByText(warning, { exact: false }).waitFor();
+      await preset("Allow outgoing connections").click();
+      await page.getByText(warning, { exact: false }).waitFor({ state: "detached" });
+      assert.equal(await preset("Allow outgoing connections").getAttribute("aria-pressed"), "true");
+      await page.getByRole("button", { name: "Review" }).click();
+      await dialog.getByText("+ 1. Allow everything from internal to external (Outgoing connections)").waitFor();
+      await dialog.getByLabel("Confirmation").selectOption("none");
+      await dialog.getByRole("button", { name: "Apply" }).click();
+      await page.getByText("The rules are applied", { exact: true }).waitFor();
+      await page.getByRole("group", { name: "Common rules" }).waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Delete rule 1" }).click();
+      await page.getByText(warning, { exact: false }).waitFor();
+      await page.getByRole("button", { name: "Allow outgoing connections" }).click();
+      await page.getByText(warning, { exact: false }).waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Edit rule 3" }).click();
+      assert.equal(await dialog.getByLabel("Name", { exact: true }).inputValue(), "Outgoing connections");
+      await dialog.getByRole("button", { name: "Done" }).click();
+      await page.getByRole("button", { name: "Discard" }).click();
+    });
+    const inside = CIDR.replace(/(\d+)\/.*/, (_, last) => String(Number(last) + 2));
+    const verdict = async (Source: string, Destination: string, DestinationPort: number) =>
+      (await client.checkFirewall({ path, body: { Protocol: "Tcp", Source, Destination, DestinationPort } })).Verdict;
+    assert.equal((await client.readPublicNetwork({ path })).Firewall.Enabled, true);
+    for (const port of [22, 80, 443]) assert.equal(await verdict("203.0.113.7", inside, port), "Allow", String(port));
+    assert.equal(await verdict("203.0.113.7", inside, 5432), "Deny");
+    assert.equal(await verdict(inside, "203.0.113.7", 5432), "Allow");
+    await client.deletePublicNetwork({ path }, { wait: 60 });
   });
 
   test("a dragged rule moves alone, also after the wheel has scrolled its row out of view", async () => {
@@ -192,7 +249,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
     const path = { id: scene.network };
     await story(brume.token, async (page) => {
       await page.goto(`/console/networks/${scene.network}?tab=firewall`);
-      await page.getByLabel("Otherwise").selectOption("Allow");
+      await page.getByLabel("Default action").selectOption("Allow");
       await page.getByText("1 pending change").first().waitFor();
       const { Rules } = (await stored()).Firewall;
       await brume.client.configureFirewall({ path, body: { Rules: Rules.slice(1) } });

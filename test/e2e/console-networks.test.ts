@@ -237,7 +237,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       ["/console/networks?tab=private", "storage"],
       ["/console/networks?tab=map", "store-1"],
       [page, "Edge address"],
-      [`${page}?tab=firewall`, "Otherwise"],
+      [`${page}?tab=firewall`, "Default action"],
       [`${page}?tab=vpn`, "Algorithms"],
       [`${page}?tab=settings`, "Delete shop"],
       [`/console/networks/private/${scene.privateNetwork}`, "172.16.5.0/24"],
@@ -249,7 +249,7 @@ describeConsole("the console of networks", {}, (fixture) => {
         for (const tab of ["firewall", "vpn"]) {
           await tablet.goto(`${page}?tab=${tab}`);
           await tablet
-            .getByText(tab === "vpn" ? "Algorithms" : "Otherwise")
+            .getByText(tab === "vpn" ? "Algorithms" : "Default action")
             .first()
             .waitFor();
           await checkAccess(tablet);

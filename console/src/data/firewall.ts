@@ -67,18 +67,28 @@ const defaults = {
   DestinationPort: "any",
 } as const;
 
-/** Returns the set with a new rule in front: the common case is to allow a service. */
-export function addRule(set: RuleSet): RuleSet {
-  const key = Math.min(0, ...set.Rules.map((rule) => rule.key)) - 1;
+/** Rules that most networks need, without their names. Replies need no rule. */
+export const presets = {
+  ssh: { Protocol: "Tcp", Source: "any", Destination: "internal", DestinationPort: "22" },
+  web: { Protocol: "Tcp", Source: "any", Destination: "internal", DestinationPort: "80,443" },
+  outgoing: { Protocol: "Any", Source: "internal", Destination: "external", DestinationPort: "any" },
+} as const;
+
+/** Key of the next new rule. */
+export const newKey = ({ Rules }: RuleSet): number => Math.min(0, ...Rules.map(({ key }) => key)) - 1;
+
+/** Returns the set with a new rule at a position, by default in front. The common case is to allow a service. */
+export function addRule(set: RuleSet, part: Partial<Rule> = {}, at = 0): RuleSet {
   const rule: Rule = {
     ...defaults,
-    key,
+    key: newKey(set),
     Action: "Allow",
     Protocol: "Tcp",
     Destination: "internal",
     DestinationPort: "443",
+    ...part,
   };
-  return { ...set, Rules: [rule, ...set.Rules] };
+  return { ...set, Rules: set.Rules.toSpliced(at, 0, rule) };
 }
 
 export const editRule = (set: RuleSet, key: number, part: Partial<Rule>): RuleSet => ({

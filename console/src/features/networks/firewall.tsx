@@ -11,12 +11,16 @@ import {
   addRule,
   countChanges,
   moveRule,
+  newKey,
+  presets,
   type RuleSet,
+  removeRule,
   requestOf,
   ruleSetOf,
   setText,
   shadowedRules,
 } from "../../data/firewall.ts";
+import { blocksOutgoing, placeOfOutgoing } from "../../data/outgoing.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Note } from "../../ui/feedback.tsx";
@@ -25,6 +29,7 @@ import { State } from "../../ui/page.tsx";
 import { FirewallReview } from "./firewallreview.tsx";
 import { PacketTest, type Verdict } from "./packettest.tsx";
 import { RuleDialog } from "./ruledialog.tsx";
+import { RulePresets } from "./rulepresets.tsx";
 import { RuleTable } from "./ruletable.tsx";
 import { useRuleCounters } from "./traffic.ts";
 
@@ -36,7 +41,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const stored = useMemo(() => ruleSetOf(network.Firewall), [network.Firewall]);
   // The set that was stored when the edits began, and the edited one.
   const [draft, setDraft] = useState<{ readonly base: RuleSet; readonly set: RuleSet } | null>(null);
-  const [editing, setEditing] = useState<number | null>(null);
+  const [editing, setEditing] = useState<{ readonly key: number; readonly isNew: boolean } | null>(null);
   const [isReviewing, setReviewing] = useState(false);
   const [verdict, setVerdict] = useState<Verdict | null>(null);
   const [announced, setAnnounced] = useState("");
@@ -75,19 +80,58 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
     setAnnounced(t.firewall.moved(rule.Name || String(from + 1), to + 1, Rules.length));
   };
   const decides = set.Enabled ? (set.Rules[(verdict?.rule ?? 0) - 1]?.key ?? null) : null;
+  const isCutOff = blocksOutgoing(set, network.CIDR) && !blocksOutgoing(base, network.CIDR);
+  const hasPresets = mayWrite && base.Rules.length === 0;
+  const allowOutgoing = (all: RuleSet): RuleSet =>
+    addRule(all, { ...presets.outgoing, Name: t.firewall.presetNames.outgoing }, placeOfOutgoing(all));
+  const note = set.Enabled
+    ? stored.Enabled
+      ? null
+      : t.firewall.stillOff
+    : stored.Enabled
+      ? t.firewall.stillOn
+      : t.firewall.offNote;
   const decidesLast = verdict?.rule === null && set.Enabled;
   return (
     <div className="stack">
       <div className="line apart">
         <p className="muted">{t.firewall.about}</p>
         {mayWrite && (
-          <Button icon="plus" kind="primary" onClick={() => edit(addRule)}>
+          <Button
+            icon="plus"
+            kind="primary"
+            onClick={() => {
+              setEditing({ key: newKey(set), isNew: true });
+              edit((all) => addRule(all));
+            }}
+          >
             {t.firewall.add}
           </Button>
         )}
       </div>
       {isOutdated && <Note kind="warn">{t.firewall.changedMeanwhile}</Note>}
-      {!set.Enabled && <Note kind="warn">{t.firewall.offNote}</Note>}
+      <div className="otherwise">
+        <Check
+          label={t.firewall.enabled}
+          disabled={!mayWrite}
+          checked={set.Enabled}
+          onChange={({ target }) => edit((all) => ({ ...all, Enabled: target.checked }))}
+        />
+      </div>
+      {note !== null && <Note kind="warn">{note}</Note>}
+      {isCutOff && (
+        <Note kind="warn">
+          {t.firewall.cutOff}
+          {!hasPresets && (
+            <div className="line">
+              <Button size="small" icon="plus" onClick={() => edit(allowOutgoing)}>
+                {t.firewall.presetLabels.outgoing}
+              </Button>
+            </div>
+          )}
+        </Note>
+      )}
+      {hasPresets && <RulePresets set={set} onEdit={edit} />}
       {draft !== null && check.error !== null && <ErrorBox text={errorText(check.error, t)} />}
       <RuleTable
         rules={set.Rules}
@@ -98,7 +142,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
         decides={decides}
         mayWrite={mayWrite}
         onEdit={edit}
-        onOpen={setEditing}
+        onOpen={(key) => setEditing({ key, isNew: false })}
         onMove={move}
       />
       <div className={decidesLast ? "otherwise decides" : "otherwise"}>
@@ -120,13 +164,6 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
             {t.firewall.decides}
           </State>
         )}
-        <Check
-          label={t.firewall.enabled}
-          hint={t.firewall.enabledHint}
-          disabled={!mayWrite}
-          checked={set.Enabled}
-          onChange={({ target }) => edit((all) => ({ ...all, Enabled: target.checked }))}
-        />
       </div>
       <PacketTest network={network} set={draft === null ? null : set} isOn={set.Enabled} onVerdict={setVerdict} />
       <div role="status" className="hidden-text">
@@ -149,13 +186,25 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
         </div>
       )}
       {editing !== null && (
-        <RuleDialog set={set} ruleKey={editing} errors={errors} onEdit={edit} onClose={() => setEditing(null)} />
+        <RuleDialog
+          set={set}
+          ruleKey={editing.key}
+          isNew={editing.isNew}
+          errors={errors}
+          onEdit={edit}
+          onDone={() => setEditing(null)}
+          onCancel={() => {
+            if (editing.isNew) edit((all) => removeRule(all, editing.key));
+            setEditing(null);
+          }}
+        />
       )}
       {isReviewing && draft !== null && (
         <FirewallReview
           id={network.Id}
           base={draft.base}
           set={draft.set}
+          isCutOff={isCutOff}
           onClose={() => setReviewing(false)}
           onDone={() => {
             setReviewing(false);

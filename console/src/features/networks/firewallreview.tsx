@@ -22,11 +22,13 @@ interface ReviewProps {
   readonly id: number;
   readonly base: RuleSet;
   readonly set: RuleSet;
+  /** The servers could no longer open connections to the outside. */
+  readonly isCutOff: boolean;
   readonly onClose: () => void;
   readonly onDone: () => void;
 }
 
-export function FirewallReview({ id, base, set, onClose, onDone }: ReviewProps) {
+export function FirewallReview({ id, base, set, isCutOff, onClose, onDone }: ReviewProps) {
   const t = useTexts();
   const { client } = useData();
   const [safety, setSafety] = useState<Safety>("s60");
@@ -71,6 +73,7 @@ export function FirewallReview({ id, base, set, onClose, onDone }: ReviewProps) 
         <DialogHead title={t.firewall.reviewTitle} onClose={onClose} />
         <p className="muted">{t.firewall.reviewAbout}</p>
         {isConflict && <Note kind="warn">{t.firewall.changedMeanwhile}</Note>}
+        {isCutOff && <Note kind="warn">{t.firewall.cutOff}</Note>}
         {(preview.error ?? error) && <ErrorBox text={errorText(preview.error ?? error, t)} />}
         {after ? <RuleDiff before={base} after={after} /> : !preview.error && <Skeleton lines={4} />}
         <SelectField

@@ -73,7 +73,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           <TextField
             label={t.firewall.testSource}
             error={errors["/Source"]}
-            placeholder="203.0.113.7"
+            hint={t.firewall.testExample("203.0.113.7")}
             list={id}
             value={Source}
             onChange={({ target }) => setSource(rewrite(target, target.value.trim()))}
@@ -81,7 +81,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           <TextField
             label={t.firewall.testDestination}
             error={errors["/Destination"]}
-            placeholder={network.Gateway}
+            hint={t.firewall.testExample(network.Gateway)}
             list={id}
             value={Destination}
             onChange={({ target }) => setDestination(rewrite(target, target.value.trim()))}
@@ -101,6 +101,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           ))}
         </datalist>
         <div role="status">
+          {!isComplete && <p className="muted">{t.firewall.testIncomplete}</p>}
           {passes !== null && (
             <p className="line">
               <State tone={passes ? "good" : "bad"} icon={passes ? "check" : "blocked"}>

@@ -10,19 +10,22 @@ import { useSentence } from "./sentence.ts";
 interface RuleDialogProps {
   readonly set: RuleSet;
   readonly ruleKey: number;
+  /** The rule was added when the dialog opened. */
+  readonly isNew: boolean;
   readonly errors: ReadonlyMap<string, string>;
   readonly onEdit: (change: (set: RuleSet) => RuleSet) => void;
-  readonly onClose: () => void;
+  readonly onDone: () => void;
+  readonly onCancel: () => void;
 }
 
-export function RuleDialog({ set, ruleKey, errors, onEdit, onClose }: RuleDialogProps) {
+export function RuleDialog({ set, ruleKey, isNew, errors, onEdit, onDone, onCancel }: RuleDialogProps) {
   const t = useTexts();
   const sentence = useSentence();
   const index = set.Rules.findIndex(({ key }) => key === ruleKey);
   const rule = set.Rules[index];
   if (rule === undefined) return null;
   const hasPorts = rule.Protocol !== "Any" && rule.Protocol !== "Icmp";
-  const title = t.firewall.editTitle(index + 1);
+  const title = isNew ? t.firewall.add : t.firewall.editTitle(index + 1);
   const change = (part: Partial<Rule>): void => onEdit((all) => editRule(all, ruleKey, part));
   const field = (
     name: "Name" | "Source" | "SourcePort" | "Destination" | "DestinationPort",
@@ -40,14 +43,14 @@ export function RuleDialog({ set, ruleKey, errors, onEdit, onClose }: RuleDialog
     />
   );
   return (
-    <Dialog label={title} kind="wide" onClose={onClose}>
+    <Dialog label={title} kind="wide" onClose={onCancel}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          onClose();
+          onDone();
         }}
       >
-        <DialogHead title={title} onClose={onClose} />
+        <DialogHead title={title} onClose={onCancel} />
         {field("Name", t.firewall.name)}
         <div className="columns">
           <SelectField
@@ -73,8 +76,9 @@ export function RuleDialog({ set, ruleKey, errors, onEdit, onClose }: RuleDialog
         </div>
         <p className="muted break">{sentence(rule)}</p>
         <div className="line end">
+          {isNew && <Button onClick={onCancel}>{t.common.cancel}</Button>}
           <Button type="submit" kind="primary">
-            {t.firewall.done}
+            {isNew ? t.firewall.add : t.firewall.done}
           </Button>
         </div>
       </form>

@@ -210,7 +210,11 @@ export function RuleTable(props: RuleTableProps) {
     ];
   }, [t, format, mayWrite, index, counters, errors, shadowed, decides, onEdit]);
 
-  const empty = <Empty icon="shield" title={t.firewall.empty} />;
+  const empty = (
+    <Empty icon="shield" title={t.firewall.empty}>
+      {t.firewall.emptyAbout}
+    </Empty>
+  );
   if (!isNarrow || rules.length > mostListed)
     return (
       <DataTable
