@@ -261,6 +261,35 @@ describeConsole("servers in the console", {}, (fixture) => {
     await client.deleteServer({ path: { id: ID } });
   });
 
+  test("the serial console shows the log and what the guest prints, and sends what one types and the password", async () => {
+    const { client, token } = fixture.brume;
+    const { AdminUserName, AdminPassword } = await client.readServer({ path: { id: fixture.scene.server } });
+    await story(token, async (page) => {
+      const shown = (text: string) => page.locator(".xterm-accessibility").getByText(text).first().waitFor();
+      await page.route("**/server/*/log?*", (route) =>
+        route.fulfill({
+          contentType: "text/plain",
+          body: "Booting\n\u001b[6n\u001b[31mweb-1 ready\u001b[0m\nweb-1 login: ",
+        }),
+      );
+      await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
+      await page.getByText(AdminUserName, { exact: true }).waitFor();
+      const paste = page.getByRole("button", { name: "Paste password" });
+      assert.equal(await paste.isDisabled(), true);
+      await page.getByRole("button", { name: "Connect" }).click();
+      await page.getByText("Connected", { exact: true }).waitFor();
+      await page.keyboard.type("hello guest");
+      await page.keyboard.press("Enter");
+      await shown("hello guest");
+      await shown("web-1 ready");
+      await paste.click();
+      await page.keyboard.press("Enter");
+      await shown(AdminPassword);
+      await page.getByRole("button", { name: "Show", exact: true }).click();
+      await page.getByText(AdminPassword, { exact: true }).first().waitFor();
+    });
+  });
+
   test("the console pane gets the height that one sets, and keeps it", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
@@ -289,7 +318,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       [
         [`${server}?tab=backups`, "Daily backup"],
         [`${server}?tab=screen`, "Click into the screen"],
-        [`${server}?tab=console`, "Press Enter after connecting"],
+        [`${server}?tab=console`, "Press Enter if there is no prompt"],
         [`${server}?tab=log`, "Follows the output"],
       ],
       (path) => path.endsWith("backups"),

@@ -129,17 +129,6 @@ describeConsole("the console", {}, (fixture) => {
     });
   });
 
-  test("the serial console shows what the guest prints and sends what one types", async () => {
-    await story(fixture.brume.token, async (page) => {
-      await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
-      await page.getByRole("button", { name: "Connect" }).click();
-      await page.getByText("Connected", { exact: true }).waitFor();
-      await page.keyboard.type("hello guest");
-      await page.keyboard.press("Enter");
-      await page.locator(".xterm-accessibility").getByText("hello guest").first().waitFor();
-    });
-  });
-
   test("a key is added while a server is created, and is selected for it", async () => {
     const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 8)]).toString("base64");
     await story(fixture.brume.token, async (page) => {

@@ -5,6 +5,8 @@ import { type RefObject, useEffect, useImperativeHandle, useRef } from "react";
 
 export interface TerminalHandle {
   write(bytes: Uint8Array): void;
+  /** Shows only this text. */
+  restart(text: string): void;
   focus(): void;
 }
 
@@ -38,6 +40,10 @@ export function TerminalBox({ handle, label, onInput }: TerminalProps) {
     handle,
     () => ({
       write: (bytes) => terminal.current?.write(bytes),
+      restart(text) {
+        terminal.current?.reset();
+        terminal.current?.write(text.replaceAll("\n", "\r\n"));
+      },
       focus: () => terminal.current?.focus(),
     }),
     [],

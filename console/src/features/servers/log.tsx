@@ -6,10 +6,7 @@ import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
-
-/** Control sequences of terminals, which a page cannot show. */
-// oxlint-disable-next-line no-control-regex
-const sequences = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|[()][A-Z0-9]|[=>78cDEHM])|[\u0000-\u0008\u000b-\u001f\u007f]/g;
+import { plainOutput } from "./output.ts";
 
 /** Pixels above the end at which new lines still scroll the log. */
 const slack = 40;
@@ -54,7 +51,7 @@ export function BootLog({ id }: { id: number }) {
             isAtEnd.current = scrollTop + clientHeight > scrollHeight - slack;
           }}
         >
-          {data === "" ? t.server.emptyLog : data.replaceAll(sequences, "")}
+          {data === "" ? t.server.emptyLog : plainOutput(data)}
         </pre>
       )}
     </div>

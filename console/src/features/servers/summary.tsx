@@ -1,20 +1,18 @@
 /** Facts of a server, how to connect to it, its networks, and its latest actions. */
 import type { Server } from "@brume/api/server.ts";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
 import { labelTexts } from "../../data/label.ts";
 import { addressOf } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Button } from "../../ui/button.tsx";
 import { Code, Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
 import { Facts, Panel } from "../../ui/page.tsx";
 import { ServerActions } from "./actions.tsx";
+import { Password } from "./password.tsx";
 
 export function ServerSummary({ server }: { server: Server }) {
   const t = useTexts();
   const format = useFormat();
-  const [isShown, setShown] = useState(false);
   const { AdminUserName, AdminPassword, CPU, RAM, HDD } = server;
   const address = addressOf(server);
   return (
@@ -68,14 +66,7 @@ export function ServerSummary({ server }: { server: Server }) {
                 { name: t.server.user, value: <span className="mono">{AdminUserName}</span>, copy: AdminUserName },
                 AdminPassword !== "" && {
                   name: t.server.password,
-                  value: isShown ? (
-                    <span className="mono">{AdminPassword}</span>
-                  ) : (
-                    <Button size="small" kind="quiet" onClick={() => setShown(true)}>
-                      {t.server.show}
-                    </Button>
-                  ),
-                  copy: AdminPassword,
+                  value: <Password text={AdminPassword} />,
                 },
               ]}
             />

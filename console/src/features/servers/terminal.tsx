@@ -1,6 +1,7 @@
 /** The serial console of a server. */
 import type { Server } from "@brume/api/server.ts";
 import { useEffect, useRef, useState } from "react";
+import { useData } from "../../data/data.tsx";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -8,12 +9,19 @@ import { Empty } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
 import { Resizable } from "../../ui/resizable.tsx";
 import { TerminalBox, type TerminalHandle } from "../../ui/terminalbox.tsx";
+import { plainOutput } from "./output.ts";
+import { Password } from "./password.tsx";
 import { useTicket } from "./ticket.ts";
+
+/** Lines of the log that are shown first: the prompt of the guest may be in them. */
+const lastLines = 200;
 
 type Phase = "closed" | "connecting" | "connected";
 
 export function SerialConsole({ server }: { server: Server }) {
   const t = useTexts();
+  const { client } = useData();
+  const { AdminUserName, AdminPassword } = server;
   const [phase, setPhase] = useState<Phase>("closed");
   const terminal = useRef<TerminalHandle>(null);
   const socket = useRef<WebSocket>(null);
@@ -30,9 +38,14 @@ export function SerialConsole({ server }: { server: Server }) {
   const connect = async (): Promise<void> => {
     setPhase("connecting");
     try {
-      const url = await open();
+      const path = { id: server.ID };
+      const [url, output] = await Promise.all([
+        open(),
+        client.text("readServerLog", { path, query: { tail: lastLines } }).catch(() => ""),
+      ]);
       // The user has left the page before the response.
       if (isLeft.current) return;
+      terminal.current?.restart(plainOutput(output));
       const line = new WebSocket(url);
       line.binaryType = "arraybuffer";
       line.addEventListener("open", () => {
@@ -63,6 +76,26 @@ export function SerialConsole({ server }: { server: Server }) {
           <Button size="small" onClick={() => socket.current?.close()}>
             {t.terminal.disconnect}
           </Button>
+        )}
+      </div>
+      <div className="line">
+        <span className="muted">{t.server.user}</span>
+        <span className="mono">{AdminUserName}</span>
+        {AdminPassword !== "" && (
+          <>
+            <span className="muted">{t.server.password}</span>
+            <Password text={AdminPassword} />
+            <Button
+              size="small"
+              disabled={phase !== "connected"}
+              onClick={() => {
+                send(AdminPassword);
+                terminal.current?.focus();
+              }}
+            >
+              {t.terminal.pastePassword}
+            </Button>
+          </>
         )}
       </div>
       <Resizable label={t.terminal.height} name="brume-console-height" height={520}>
