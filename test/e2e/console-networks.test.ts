@@ -89,7 +89,8 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByRole("dialog").getByRole("button", { name: "Create", exact: true }).click();
       await page.getByRole("heading", { name: "passing", level: 1 }).waitFor();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("This network does not exist, or it was deleted.").waitFor();
+      await page.waitForURL("**/console/networks?tab=private");
+      await page.getByText("Undone").waitFor();
       assert.deepEqual(await client.listNetworks({ query: { name: "passing" } }), []);
       const { Bandwidth, Labels } = await stored();
       await page.goto(`/console/networks/${scene.network}?tab=settings`);

@@ -125,7 +125,9 @@ describeConsole("the console", {}, (fixture) => {
       assert.equal(await confirm.isDisabled(), true);
       await page.getByLabel("Type doomed to confirm").fill("doomed");
       await confirm.click();
-      await page.getByText("This server does not exist, or it was deleted.").waitFor();
+      await page.getByText("doomed is being deleted").waitFor();
+      await page.waitForURL("**/console/servers");
+      await page.getByRole("link", { name: "web-1" }).waitFor();
     });
   });
 

@@ -1,7 +1,7 @@
 /** Creates a public or a private network. Fields of the contract that have no input here are added from it. */
 import type { Client } from "@brume/api/client.ts";
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
-import { useNavigate } from "@tanstack/react-router";
+import { useNavigate, useRouter } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
@@ -42,6 +42,7 @@ interface KindProps {
 function CreateNetwork({ operation, title, about, first, placed, fields, onClose }: KindProps) {
   const t = useTexts();
   const go = useNavigate();
+  const router = useRouter();
   const { client } = useData();
   const [form, setForm] = useState(first);
   const set: FieldsProps["set"] = (part) => setForm((before) => ({ ...before, ...part }));
@@ -55,14 +56,13 @@ function CreateNetwork({ operation, title, about, first, placed, fields, onClose
       isComplete={form.Name !== ""}
       send={(options) => client[operation]({ body }, options)}
       done={({ Name }) => t.networks.created(Name)}
-      undo={(network) => deletion(client, network)}
-      onDone={(network) =>
-        void go(
-          "Id" in network
-            ? { to: "/networks/$id", params: { id: String(network.Id) } }
-            : { to: "/networks/private/$id", params: { id: String(network.ID) } },
-        )
-      }
+      undo={(network) => async () => {
+        await remove(client, network);
+        // The message is shown on all pages.
+        if (router.state.location.pathname.endsWith(pageOf(network)))
+          await go({ to: "/networks", search: "Id" in network ? {} : { tab: "private" } });
+      }}
+      onDone={(network) => void go({ to: pageOf(network) })}
       onClose={onClose}
     >
       {(error) => (
@@ -90,11 +90,15 @@ function CreateNetwork({ operation, title, about, first, placed, fields, onClose
   );
 }
 
-/** Returns what undoes the creation of a network: the service refuses to delete one that has servers. */
-const deletion = (client: Client, network: PublicNetwork | Network) => (): Promise<void> =>
+/** Deletes a network to undo its creation: the service refuses to delete one that has servers. */
+const remove = (client: Client, network: PublicNetwork | Network): Promise<void> =>
   "Id" in network
     ? client.deletePublicNetwork({ path: { id: network.Id } })
     : client.deleteNetwork({ path: { id: network.ID } });
+
+/** Address of the page of a network. */
+const pageOf = (network: PublicNetwork | Network): string =>
+  "Id" in network ? `/networks/${network.Id}` : `/networks/private/${network.ID}`;
 
 interface CreateProps {
   readonly onClose: () => void;

@@ -1,6 +1,7 @@
 /** The menu of power actions of a server. What the state table of the contract forbids is disabled, with the reason. */
 import type { RequestType } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
+import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
@@ -34,9 +35,17 @@ export function useStartAction() {
   );
 }
 
-/** Returns the function that deletes a server, after its name was typed. */
-export function DeleteServer({ server, onClose }: { server: Server; onClose: () => void }) {
+interface DeleteServerProps {
+  readonly server: Server;
+  /** The dialog is on the page of the server, which leads to the list afterwards. */
+  readonly isOnPage: boolean;
+  readonly onClose: () => void;
+}
+
+/** Deletes a server, after its name was typed. */
+export function DeleteServer({ server, isOnPage, onClose }: DeleteServerProps) {
   const t = useTexts();
+  const go = useNavigate();
   const { client } = useData();
   return (
     <ConfirmRequest
@@ -46,6 +55,9 @@ export function DeleteServer({ server, onClose }: { server: Server; onClose: () 
       request={{ operation: "deleteServer", path: { id: server.ID } }}
       send={() => client.deleteServer({ path: { id: server.ID } })}
       done={() => t.servers.deleted(server.Name)}
+      onDone={() => {
+        if (isOnPage) void go({ to: "/servers" });
+      }}
       onClose={onClose}
     >
       <p>{t.server.deleteAbout}</p>
@@ -68,7 +80,7 @@ export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge
       >
         <PowerItems server={server} onOpen={setOpen} />
       </Menu>
-      {open === "delete" && <DeleteServer server={server} onClose={close} />}
+      {open === "delete" && <DeleteServer server={server} isOnPage={isLarge} onClose={close} />}
       {open === "commands" && <Commands server={server} onClose={close} />}
       {open === "copy" && <CopyServer server={server} onClose={close} />}
       {open === "image" && <TakeImage server={server} onClose={close} />}

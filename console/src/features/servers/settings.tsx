@@ -177,7 +177,7 @@ function Removal({ server }: { server: Server }) {
           </div>
         </div>
       </div>
-      {open === "delete" && <DeleteServer server={server} onClose={close} />}
+      {open === "delete" && <DeleteServer server={server} isOnPage onClose={close} />}
       {open === "rebuild" && (
         <ConfirmRequest
           title={t.server.rebuildTitle(server.Name, nameOf(images.find(({ ID }) => String(ID) === image)))}
