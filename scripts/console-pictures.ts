@@ -110,7 +110,7 @@ const moments: Readonly<Record<string, Moment>> = {
     at: "network-vpn",
     steps: async (page) => {
       await page.getByRole("button", { name: t.vpn.config }).nth(1).click();
-      await press(page, t.vpn.issue);
+      await press(page, t.vpn.issue.WireGuard);
       await page.waitForTimeout(600);
     },
   },

@@ -112,7 +112,13 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByRole("button", { name: "Create tunnel" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByLabel("Name", { exact: true }).fill("laptop");
-      await dialog.getByLabel("Networks behind the peer").fill("10.20.0.0/16");
+      const behind = dialog.getByLabel("Networks behind the peer");
+      assert.equal(await behind.inputValue(), "10.9.0.2/32");
+      await dialog.getByRole("radio", { name: /^IPsec/ }).check();
+      assert.equal(await behind.inputValue(), "");
+      await dialog.getByRole("radio", { name: /^WireGuard/ }).check();
+      assert.equal(await behind.inputValue(), "10.9.0.2/32");
+      await behind.fill("10.20.0.0/16");
       await dialog
         .getByText(/PeerNetwork must/)
         .first()
@@ -121,7 +127,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       await dialog.getByText(/^brume vpn set \d+ --tunnels '\[\{"Id":.*"PeerNetwork":"10\.29\.0\.2\/32"/).waitFor();
       await dialog.getByRole("button", { name: "Create", exact: true }).click();
       await dialog.getByText("<private key>", { exact: false }).waitFor();
-      await dialog.getByRole("button", { name: "Issue with keys" }).click();
+      await dialog.getByRole("button", { name: "Create keys and show" }).click();
       await dialog.getByRole("img", { name: "Configuration as QR code" }).waitFor();
       assert.match((await dialog.locator("pre").first().textContent()) ?? "", /PrivateKey = [A-Za-z0-9+/]{43}=/);
       await dialog.getByRole("button", { name: "Close" }).last().click();
@@ -143,7 +149,10 @@ describeConsole("the console of networks", {}, (fixture) => {
         state: "down",
         reason: { fault: "peer_unreachable", detail: "No reply from 203.0.113.51." },
       });
+      const phone = others.find(({ Name }) => Name === "phone");
+      brume.router.report(scene.network, { ...tunnelUp(phone?.Id ?? 0), state: "connecting", lastSeen: null });
       await page.reload();
+      await page.getByText("Waiting for the peer").waitFor();
       await page.getByText("No reply from 203.0.113.51.").waitFor();
       await page.getByText("Down", { exact: true }).waitFor();
     });
@@ -169,7 +178,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByRole("link", { name: "VPN" }).click();
       await page.getByRole("button", { name: "Configuration" }).first().click();
       await page.getByRole("dialog").getByText("<SharedKey>", { exact: false }).waitFor();
-      assert.equal(await page.getByRole("button", { name: "Issue with keys" }).count(), 0);
+      assert.equal(await page.getByRole("button", { name: /^(Create keys|Show with)/ }).count(), 0);
     });
     const { Token: other } = await brume.client.createToken({ body: { Name: "dns", Scopes: ["dns:read"] } });
     await story(other, async (page) => {

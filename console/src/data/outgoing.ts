@@ -1,36 +1,17 @@
 /** Whether a firewall lets the servers of its network open connections to the outside. Pure. */
+import { type AddressRange, overlaps, rangeOf } from "./addressrange.ts";
 import type { Rule, RuleSet } from "./firewall.ts";
 
-/** First and last IPv4 address as numbers. */
-type Range = readonly [first: number, last: number];
-
-function numberOf(address: string): number {
-  const parts = address.split(".");
-  if (parts.length !== 4 || !parts.every((part) => /^\d{1,3}$/.test(part))) return Number.NaN;
-  return parts.reduce((sum, part) => sum * 256 + Number(part), 0);
-}
-
-/** Returns the range of an IPv4 address, a block, or a range; null: it is none of them. */
-function rangeOf(item: string): Range | null {
-  const [from = "", to] = item.split("-");
-  const [address = "", prefix = "32"] = from.split("/");
-  const size = 2 ** (32 - Number(prefix));
-  const first = Math.floor(numberOf(address) / size) * size;
-  const last = to === undefined ? first + size - 1 : numberOf(to);
-  return Number.isNaN(first + last) ? null : [first, last];
-}
-
 /** Returns whether the addresses of a rule contain one in the network, or outside of it. */
-function hasAddress(addresses: string, where: "internal" | "external", block: Range): boolean {
+function hasAddress(addresses: string, where: "internal" | "external", block: AddressRange): boolean {
   const text = addresses.trim().toLowerCase();
   if (text === "" || text === "any" || text === where) return true;
   if (text === "internal" || text === "external") return false;
   return text.split(",").some((item) => {
-    const range = rangeOf(item.trim());
+    const range = rangeOf(item);
     // IPv6, or not valid yet.
     if (range === null) return true;
-    const [first, last] = range;
-    return where === "internal" ? first <= block[1] && last >= block[0] : first < block[0] || last > block[1];
+    return where === "internal" ? overlaps(range, block) : range[0] < block[0] || range[1] > block[1];
   });
 }
 

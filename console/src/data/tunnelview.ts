@@ -17,11 +17,16 @@ const tones: Readonly<Record<TunnelStatus["State"], Tone>> = {
 /** Returns whether a WireGuard tunnel waits for its first key pair. */
 export const hasNoKey = ({ Type, PeerPublicKey }: Tunnel): boolean => Type === "WireGuard" && PeerPublicKey === "";
 
+/** Returns whether the service does not know where the peer is, so it waits for its first packet. */
+export const isInitiatedByPeer = ({ PeerEndpoint }: Tunnel): boolean => PeerEndpoint === "" || PeerEndpoint === "any";
+
 /** State of a tunnel; undefined status: not read yet. */
 export function tunnelState(tunnel: Tunnel, status: TunnelStatus | undefined, t: Texts): StateView {
   if (!tunnel.Enabled) return { tone: "quiet", word: t.vpn.states.Disabled };
   if (hasNoKey(tunnel)) return { tone: "warn", word: t.vpn.states.NoKey };
   const state = status?.State ?? "Connecting";
+  if (state === "Connecting" && isInitiatedByPeer(tunnel) && status?.Error === null)
+    return { tone: "quiet", word: t.vpn.states.Waiting };
   return { tone: tones[state], word: t.vpn.states[state] };
 }
 

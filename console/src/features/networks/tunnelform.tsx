@@ -4,6 +4,7 @@ import { type Tunnel, type TunnelInput, type TunnelType, tunnelTypes } from "@br
 import { useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
+import { freePeerAddress } from "../../data/peeraddress.ts";
 import { OtherFields } from "../../data/schemafields.tsx";
 import { changeTunnel, tunnelsWith } from "../../data/tunnelview.ts";
 import { useTexts } from "../../texts/texts.tsx";
@@ -48,8 +49,10 @@ function changesOf(form: Form, tunnel: Tunnel | null): TunnelInput {
 export function TunnelForm({ network, tunnel, onDone, onClose }: TunnelFormProps) {
   const t = useTexts();
   const { client } = useData();
+  // Most tunnels of WireGuard are for one device.
+  const [proposed] = useState(() => freePeerAddress(network));
   const [form, setForm] = useState<Form>(() => ({
-    ...(tunnel ?? { Type: "WireGuard", Enabled: true }),
+    ...(tunnel ?? { Type: "WireGuard", Enabled: true, PeerNetwork: proposed }),
     SharedKey: "",
   }));
   const set = (part: Form): void => setForm((before) => ({ ...before, ...part }));
@@ -107,13 +110,16 @@ export function TunnelForm({ network, tunnel, onDone, onClose }: TunnelFormProps
                     title={t.vpn.types[one]}
                     about={t.vpn.typeAbout[one]}
                     checked={one === type}
-                    onChange={() => set({ Type: one })}
+                    onChange={() => {
+                      const isProposal = textOf("PeerNetwork") === (type === "IPsec" ? "" : proposed);
+                      set({ Type: one, ...(isProposal && { PeerNetwork: one === "IPsec" ? "" : proposed }) });
+                    }}
                   />
                 ))}
               </fieldset>
             )}
             <div className="columns">
-              {field("PeerNetwork", t.vpn.peerNetwork, t.vpn.peerNetworkHint)}
+              {field("PeerNetwork", t.vpn.peerNetwork, t.vpn.peerNetworkHints[type])}
               {field("PeerEndpoint", t.vpn.peerEndpoint, t.vpn.endpointHints[type])}
             </div>
             <div className="columns">

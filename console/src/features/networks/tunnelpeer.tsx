@@ -12,6 +12,16 @@ import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Code, ErrorBox, Note, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { Icon } from "../../ui/icon.tsx";
 
+const dialectNames: Readonly<Record<PeerDialect, string>> = {
+  strongswan: "strongSwan",
+  libreswan: "Libreswan",
+  mikrotik: "MikroTik",
+  cisco: "Cisco",
+  fortigate: "FortiGate",
+  "wg-quick": "wg-quick",
+  wg: "wg",
+};
+
 interface TunnelPeerProps {
   readonly network: number;
   readonly tunnel: Tunnel;
@@ -43,7 +53,7 @@ export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) 
           <Segments
             label={t.vpn.format}
             value={peer}
-            options={dialects.map((name) => [name, name])}
+            options={dialects.map((name) => [name, dialectNames[name]])}
             onChange={setPeer}
           />
         )}
@@ -69,7 +79,7 @@ export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) 
         )}
         {issued === null && mayWrite && (
           <>
-            <Note>{t.vpn.issueAbout[Type]}</Note>
+            {Type === "WireGuard" && <Note>{t.vpn.issueAbout}</Note>}
             <RequestPanel request={{ operation: "issueTunnelPeer", path: input.path }} isFolded />
           </>
         )}
@@ -92,7 +102,7 @@ export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) 
               isBusy={issue.isBusy}
               onClick={() => void issue.run(undefined).catch(() => undefined)}
             >
-              {t.vpn.issue}
+              {t.vpn.issue[Type]}
             </Button>
           )}
         </div>

@@ -4,7 +4,7 @@ export const vpn = {
     emptyTitle: "No tunnels yet",
     emptyAbout:
       "A tunnel connects this network with another site or a device: WireGuard for laptops and phones, IPsec for routers of offices.",
-    about: "Traffic of tunnels passes the firewall; the networks behind the peers are external.",
+    about: "The firewall also filters the traffic of tunnels. The networks behind the peers are external.",
     create: "Create tunnel",
     createTitle: "Create a tunnel",
     editTitle: (name: string) => `Edit ${name}`,
@@ -16,8 +16,11 @@ export const vpn = {
     },
     nameHint: "Unique in the network",
     peerNetwork: "Networks behind the peer",
-    peerNetworkHint:
-      "1 to 16 blocks, separated by commas; of one device its address in the tunnel, such as 10.9.0.2/32",
+    peerNetworkHints: {
+      IPsec: "1 to 16 blocks, separated by commas, such as 10.20.0.0/16",
+      WireGuard:
+        "For a device: one free address, such as 10.9.0.2/32. For a site: up to 16 blocks, separated by commas.",
+    },
     peerEndpoint: "Address of the peer",
     endpointHints: {
       IPsec: "Address or host name; any: only the peer initiates",
@@ -29,7 +32,7 @@ export const vpn = {
     sharedKeyHint: "16 to 128 visible characters. Empty: the service generates one.",
     sharedKeyKept: "Empty: the key stays as it is.",
     peerKey: "Public key of the peer",
-    peerKeyHint: "Optional: empty, and the service creates a key pair when you issue the configuration.",
+    peerKeyHint: "Optional. If it is empty, you create the key pair in the next step.",
     enabled: "Use this tunnel",
     created: (name: string) => `${name} is created`,
     saved: (name: string) => `${name} is saved`,
@@ -45,8 +48,9 @@ export const vpn = {
       Disabled: "Disabled",
       Unknown: "Unknown",
       NoKey: "No key yet",
+      Waiting: "Waiting for the peer",
     },
-    noKeyAbout: "Issue the configuration for the peer: it creates the key pair.",
+    noKeyAbout: "Open the configuration and create the key pair of the peer.",
     peer: "Peer",
     anyPeer: "the peer initiates",
     behind: "Behind it",
@@ -58,13 +62,10 @@ export const vpn = {
     proposal: "Algorithms",
     peerTitle: (name: string) => `Configuration for the peer of ${name}`,
     format: "Format",
-    placeholders: "Without secrets: the file contains placeholders instead of keys.",
-    issue: "Issue with keys",
-    issueAbout: {
-      WireGuard:
-        "Creates a new key pair for the peer. A device with the previous key is disconnected. The private key is shown once.",
-      IPsec: "Shows the configuration with the shared key.",
-    },
+    placeholders: "A preview with placeholders instead of keys.",
+    issue: { WireGuard: "Create keys and show", IPsec: "Show with the shared key" },
+    issueAbout:
+      "Creates a new key pair for the peer. A device with the previous key is disconnected. The private key is shown once.",
     issued: "Copy or scan it now: the service does not store the private key and never shows it again.",
     issuedIpsec: "This configuration contains the shared key. Send it over an encrypted channel.",
     qr: "Configuration as QR code for the WireGuard app",
