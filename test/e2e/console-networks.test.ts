@@ -155,6 +155,23 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByText("Waiting for the peer").waitFor();
       await page.getByText("No reply from 203.0.113.51.").waitFor();
       await page.getByText("Down", { exact: true }).waitFor();
+      await page.goto("/console/");
+      await page.getByText("No reply from 203.0.113.51.").waitFor();
+      await page.getByRole("link", { name: "Tunnel office of network shop: Down" }).click();
+      await page.waitForURL(`**/networks/${scene.network}?tab=vpn`);
+      await page.getByText("Waiting for the peer").waitFor();
+      brume.router.report(scene.network, tunnelUp(phone?.Id ?? 0));
+    });
+  });
+
+  test("the overview names as well only what the token may read", async () => {
+    const { client } = fixture.brume;
+    const { Token } = await client.createToken({ body: { Name: "names", Scopes: ["dns:read"] } });
+    await story(Token, async (page) => {
+      await page.goto("/console/");
+      await page
+        .getByText("No domain is known to lack its delegation. All engines respond.", { exact: true })
+        .waitFor();
     });
   });
 

@@ -25,6 +25,7 @@ export function Overview() {
   const mayDns = useMay("dns:read");
   const mayCreate = useMay("server:write");
   const servers = useQuery({ ...queries.servers(), enabled: mayServers });
+  const networks = useQuery({ ...queries.publicNetworks(), enabled: useMay("network:read") });
   const domains = useQuery({ ...queries.domains(), enabled: mayDns });
   const locations = useQuery(queries.locations());
   // Read at once with the others, although they are shown after them.
@@ -37,8 +38,14 @@ export function Overview() {
   // The lists are below all else: they follow in a task of their own, which keeps the page responsive on a slow phone.
   const hasLists = useLater(!isPending);
   const isEmpty = servers.data?.length === 0 && domains.data?.length === 0;
-  const judged = [servers, domains, locations, readiness];
-  const attention = { readiness: readiness.data, isAllRead: judged.every(({ error }) => error === null) };
+  const judged = [servers, networks, domains, locations, readiness];
+  const attention = {
+    readiness: readiness.data,
+    servers: servers.data,
+    networks: networks.data,
+    domains: domains.data,
+    isAllRead: judged.every(({ error }) => error === null),
+  };
   return (
     <div className="stack wide">
       <PageHead title={t.overview.title} about={project}>
@@ -57,11 +64,11 @@ export function Overview() {
       ) : !hasLists ? null : isEmpty ? (
         <>
           <Start />
-          <Attention {...attention} servers={[]} domains={[]} isOnlyProblems />
+          <Attention {...attention} isOnlyProblems />
         </>
       ) : (
         <div className="columns">
-          <Attention {...attention} servers={servers.data ?? []} domains={domains.data ?? []} />
+          <Attention {...attention} />
           <Latest latest={latest} />
         </div>
       )}

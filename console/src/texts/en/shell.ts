@@ -134,14 +134,22 @@ export const shell = {
     disk: "Disk allocated",
     of: (value: string) => `of ${value}`,
     attention: "Needs attention",
-    allWell: "Everything works",
-    allWellAbout: "No server has failed, no domain is known to lack its delegation, and all engines respond.",
+    /** The title, and a sentence for each kind that was checked. */
+    allWell: {
+      title: "Everything works",
+      servers: "No server has failed.",
+      networks: "No network or tunnel has an error.",
+      domains: "No domain is known to lack its delegation.",
+      checks: "All engines respond.",
+    },
     lately: "Latest changes",
     allActivity: "All activity",
     failedServer: (name: string) => `Server ${name} could not be created`,
     crashes: (name: string, n: number) =>
       count(n, { one: `Server ${name} has crashed once`, other: `Server ${name} has crashed ${n} times` }),
     condition: (name: string, condition: string) => `Server ${name}: ${condition}`,
+    notApplied: (name: string) => `The last change of network ${name} is not applied`,
+    tunnel: (name: string, network: string, state: string) => `Tunnel ${name} of network ${network}: ${state}`,
     notDelegated: (n: number) =>
       count(n, {
         one: "A domain is not delegated to this name server",

@@ -142,8 +142,13 @@ export const shell: Pick<
     disk: "Выделено диска",
     of: (value) => `из ${value}`,
     attention: "Требует внимания",
-    allWell: "Всё работает",
-    allWellAbout: "Сбоев серверов нет, о доменах без делегирования ничего не известно, все движки отвечают.",
+    allWell: {
+      title: "Всё работает",
+      servers: "Сбоев серверов нет.",
+      networks: "У сетей и туннелей нет ошибок.",
+      domains: "О доменах без делегирования ничего не известно.",
+      checks: "Все движки отвечают.",
+    },
     lately: "Последние изменения",
     allActivity: "Все события",
     failedServer: (name) => `Сервер ${name} не удалось создать`,
@@ -154,6 +159,8 @@ export const shell: Pick<
         other: `Сервер ${name} аварийно завершился ${n} раз`,
       }),
     condition: (name, condition) => `Сервер ${name}: ${condition}`,
+    notApplied: (name) => `Последнее изменение сети ${name} не применено`,
+    tunnel: (name, network, state) => `Туннель ${name} сети ${network}: ${state}`,
     notDelegated: (n) =>
       count(n, {
         one: `${n} домен не делегирован на этот сервер имён`,
