@@ -69,6 +69,9 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByRole("button", { name: "Unlink web-1" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Unlink", exact: true }).click();
       await page.getByText("No server is linked", { exact: false }).waitFor();
+      await page.getByRole("link", { name: "Create server" }).click();
+      assert.equal(await page.getByRole("radio", { name: /^dmz Public/ }).isChecked(), true);
+      await page.goBack();
       await page.getByRole("link", { name: "Settings" }).click();
       await page.getByLabel("Labels").fill("stage=test");
       await page.getByRole("button", { name: "Save" }).click();

@@ -34,6 +34,7 @@ const serverCreate = createRoute({
   getParentRoute: () => root,
   path: "/servers/create",
   staticData: { scope: "server:write" },
+  validateSearch: texts("network"),
   component: lazyRouteComponent(pages["/servers/create"], "ServerCreate"),
 });
 const server = createRoute({

@@ -10,11 +10,12 @@ import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { serverState } from "../../data/serverview.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Button, Copy } from "../../ui/button.tsx";
+import { Button, buttonClass, Copy } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty } from "../../ui/feedback.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { BandwidthField } from "./create.tsx";
@@ -107,14 +108,20 @@ export function LinkedServers({ id, name, links, isFull = false }: LinkedServers
       <div className="line apart">
         <h2>{t.networks.servers}</h2>
         {mayWrite && (
-          <Button
-            icon="link"
-            disabled={isFull || others.length === 0}
-            title={others.length === 0 ? t.network.noServers : undefined}
-            onClick={() => setLinking(true)}
-          >
-            {t.network.link}
-          </Button>
+          <div className="line">
+            {isFull && <span className="muted">{t.network.full}</span>}
+            {!isFull && others.length > 0 && (
+              <Button icon="link" onClick={() => setLinking(true)}>
+                {t.network.link}
+              </Button>
+            )}
+            {!isFull && (
+              <Link to="/servers/create" search={{ network: String(id) }} className={buttonClass()}>
+                <Icon name="plus" />
+                {t.servers.create}
+              </Link>
+            )}
+          </div>
         )}
       </div>
       <DataTable

@@ -5,7 +5,7 @@
 import type { ChangeOptions } from "@brume/api/client.ts";
 import type { CreateServerInput } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { type SubmitEvent, useEffect, useMemo, useState } from "react";
 import { AddKey } from "../../data/addkey.tsx";
 import { useChange } from "../../data/change.ts";
@@ -57,7 +57,12 @@ export function ServerCreate() {
   const keys = useQuery(queries.sshKeys());
   const networks = useNetworkOptions();
   const capacity = useQuery(queries.locations()).data?.[0]?.Capacity;
-  const [form, setForm] = useState<Partial<CreateServerInput>>({ Name: "", ...sizeOf(sizes[0]) });
+  const { network } = useSearch({ from: "/servers/create" });
+  const [form, setForm] = useState<Partial<CreateServerInput>>({
+    Name: "",
+    ...sizeOf(sizes[0]),
+    ...(network !== undefined && { NetworkID: Number(network) }),
+  });
   const [isCustom, setCustom] = useState(false);
   const set = (part: Partial<Record<keyof CreateServerInput, unknown>>): void =>
     setForm((before) => ({ ...before, ...part }) as Partial<CreateServerInput>);

@@ -71,7 +71,7 @@ export const networks = {
     unlinkTitle: (name: string) => `Unlink ${name}`,
     unlinkAbout: "The server loses its NIC and its address in this network.",
     unlinked: (name: string) => `${name} is being unlinked`,
-    noServers: "Every server is linked already, or there is none.",
+    full: "All addresses are in use.",
     creating: "being linked",
     deleteTitle: (name: string) => `Delete ${name}`,
     deleteAbout: "The firewall and the tunnels are lost. The block returns to the pool.",

@@ -72,7 +72,7 @@ export const networks: Pick<Texts, "networks" | "network" | "firewall" | "vpn" |
     unlinkTitle: (name) => `Отключить ${name}`,
     unlinkAbout: "Сервер теряет интерфейс и адрес в этой сети.",
     unlinked: (name) => `${name} отключается`,
-    noServers: "Все серверы уже подключены, или серверов нет.",
+    full: "Все адреса заняты.",
     creating: "подключается",
     deleteTitle: (name) => `Удалить ${name}`,
     deleteAbout: "Межсетевой экран и туннели теряются. Блок возвращается в пул.",
