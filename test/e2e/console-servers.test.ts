@@ -247,6 +247,30 @@ describeConsole("servers in the console", {}, (fixture) => {
     await client.deleteServer({ path }, { wait: 60 });
   });
 
+  test("the page shows the action that runs, and whether another size restarts the server", async () => {
+    const { client, token, machines } = fixture.brume;
+    const { ID: id } = await client.createServer({ body: { Name: "worker", CPU: 1, HDD: 2 } }, { wait: 60 });
+    await story(token, async (page) => {
+      await page.goto(`/console/servers/${id}?tab=settings`);
+      await page.getByLabel("Disk").fill("3");
+      await page.getByText("The server is not restarted.").waitFor();
+      await page.getByLabel("Memory").fill("1048576");
+      await page.getByText("This change restarts the server.").waitFor();
+      await page.getByLabel("Memory").fill("100");
+      await page.getByLabel("Memory").and(page.locator("[aria-invalid=true]")).waitFor();
+      const release = machines.hold("ensureStopped");
+      const head = page.locator(".title");
+      await page.getByRole("button", { name: "Shut down" }).click();
+      await head.getByText("Shut down", { exact: true }).waitFor();
+      await head.getByText("Running", { exact: true }).waitFor();
+      assert.equal(await page.getByRole("button", { name: "Shut down" }).isDisabled(), true);
+      release();
+      await page.getByRole("button", { name: "Power on" }).waitFor();
+      await head.getByText("Shut down", { exact: true }).waitFor({ state: "detached" });
+    });
+    await client.deleteServer({ path: { id } }, { wait: 60 });
+  });
+
   test("a server without a network shows that it has none", async () => {
     const { client } = fixture.brume;
     const { ID } = await client.createServer({ body: { Name: "alone", RAM: 128, HDD: 1 } }, { wait: 60 });

@@ -5,16 +5,16 @@ import { lazy, type ReactNode, Suspense } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { Missing } from "../../data/missing.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { serverState, whyNot } from "../../data/serverview.ts";
+import { serverState } from "../../data/serverview.ts";
 import { useTexts } from "../../texts/texts.tsx";
-import { Button } from "../../ui/button.tsx";
 import { Note, Skeleton } from "../../ui/feedback.tsx";
 import { PageHead, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { ServerActions } from "./actions.tsx";
 import { ServerBackups } from "./backups.tsx";
 import { BootLog } from "./log.tsx";
-import { PowerMenu, useStartAction } from "./power.tsx";
+import { PowerMenu } from "./power.tsx";
+import { PowerButton, RunningState } from "./running.tsx";
 import { ServerSettings } from "./settings.tsx";
 import { ServerSummary } from "./summary.tsx";
 
@@ -33,7 +33,6 @@ export function ServerDetail() {
   const { tab = "summary" } = useSearch({ from: "/servers/$id" });
   const mayWrite = useMay("server:write");
   const { data: server, error, refetch } = useQuery(queriesOf(useData().client).server(id));
-  const start = useStartAction();
   if (error && server === undefined)
     return (
       <Missing
@@ -47,7 +46,6 @@ export function ServerDetail() {
     );
   if (server === undefined) return <Skeleton lines={8} />;
   const { tone, word } = serverState(server, t);
-  const main = server.IsPowerOn ? ("ShutDownGuestOS" as const) : ("PowerOn" as const);
   const shown = tabs.filter((name) => mayWrite || !forWriters.has(name));
   const parts: Readonly<Record<(typeof tabs)[number], () => ReactNode>> = {
     summary: () => <ServerSummary server={server} />,
@@ -67,19 +65,13 @@ export function ServerDetail() {
           <>
             {server.Name}
             <State tone={tone}>{word}</State>
+            <RunningState server={server} />
           </>
         }
       >
         {mayWrite && (
           <>
-            <Button
-              icon={server.IsPowerOn ? "power" : "play"}
-              isBusy={start.isBusy}
-              disabled={whyNot(server, main, t) !== undefined}
-              onClick={() => void start.run({ server, type: main }).catch(() => undefined)}
-            >
-              {t.servers.actions[main]}
-            </Button>
+            <PowerButton server={server} />
             <PowerMenu server={server} isLarge />
           </>
         )}

@@ -1,5 +1,7 @@
 /** Settings of a server: name, protection, size; and what destroys its data. */
+
 import type { Image } from "@brume/api/catalog.ts";
+import { ApiError } from "@brume/api/client.ts";
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { sizes } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
@@ -7,6 +9,7 @@ import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
+import { useDryRun } from "../../data/dryrun.ts";
 import { errorsOf } from "../../data/errortext.ts";
 import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
@@ -47,7 +50,12 @@ export function ServerSettings({ server }: { server: Server }) {
             write: (sure) => client.updateServer({ path, body: pickFields(server, body) }, sure),
           }),
   });
-  const errors = errorsOf(error, t);
+  // Whether the change needs a restart: a check of the same request that rejects one.
+  const probe = useDryRun(size.hasChanged ? { ...size.changed, AllowRestart: false } : null, (body, signal) =>
+    client.updateServer({ path, body }, { dryRun: true, signal }),
+  );
+  const isRestart = probe.error instanceof ApiError && probe.error.code === "restart_needed";
+  const errors = errorsOf(error ?? (isRestart ? null : probe.error), t);
   const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path, body });
   return (
     <div className="stack">
@@ -112,7 +120,15 @@ export function ServerSettings({ server }: { server: Server }) {
                 />
               ))}
             </div>
-            <p className="muted small">{t.server.resizeAbout}</p>
+            <p className="muted small" role="status">
+              {!size.hasChanged || !server.IsPowerOn || probe.isChecking
+                ? t.server.resizeAbout
+                : isRestart
+                  ? t.server.resizeRestarts
+                  : probe.error === null
+                    ? t.server.resizeLive
+                    : ""}
+            </p>
             {size.hasChanged && <RequestPanel isFolded request={requestOf(size.changed)} />}
             <div className="line">
               <Button

@@ -143,7 +143,9 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     rebuildAbout: "Диск заменяется новым из образа. Имя, адрес и размер остаются; все данные на диске теряются.",
     rebuilding: (name) => `${name} пересоздаётся`,
     resize: "Изменить размер",
-    resizeAbout: "Гость с поддержкой растёт на ходу; иначе он перезапускается. Диск можно только увеличить.",
+    resizeAbout: "Диск можно только увеличить.",
+    resizeRestarts: "Это изменение перезапустит сервер.",
+    resizeLive: "Сервер не перезапустится.",
     rename: "Имя, метки и защита",
     protect: "Защитить от удаления и пересоздания",
     saved: "Сохранено",
@@ -216,7 +218,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     countAbout: "Группа: создаются все или ни один. К именам добавляется номер.",
     image: "Образ",
     imageState: {
-      Available: "сначала загружается",
+      Available: "загружается при первом использовании",
       New: "создаётся",
       Uploading: "отправляется",
       Failed: "ошибка",
@@ -244,6 +246,6 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     checking: "Проверка…",
     action: "Создать сервер",
     started: (name) => `${name} создаётся`,
-    free: (ram, disk) => `Свободно на хосте: память ${ram}, диск ${disk}`,
+    free: (ram, disk) => `Можно выделить ещё, с учётом overcommit: память ${ram}, диск ${disk}`,
   },
 };
