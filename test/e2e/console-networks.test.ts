@@ -266,7 +266,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       ["/console/networks?create=public", "The service selects"],
       ["/console/networks?tab=private", "storage"],
       ["/console/networks?tab=map", "store-1"],
-      [page, "Edge address"],
+      [page, "External address"],
       [`${page}?tab=firewall`, "Default action"],
       [`${page}?tab=vpn`, "Algorithms"],
       [`${page}?tab=settings`, "Delete shop"],

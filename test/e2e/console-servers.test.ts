@@ -25,7 +25,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await dialog.getByText("This request").click();
       await dialog.getByText(/(brume server shutdown \d+\s*){3}/).waitFor();
       await dialog.getByRole("button", { name: "Shut down" }).click();
-      await page.getByText("3 servers done").waitFor();
+      await page.getByText("Done on 3 servers").waitFor();
       await page.getByRole("row", { name: /worker-1.*Off/ }).waitFor();
       // The dialog closes and the selection ends when all are done.
       await page.getByRole("checkbox", { name: "Select all" }).check();
@@ -119,7 +119,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByText("The disk is replaced by before-upgrade.", { exact: false }).waitFor();
       await page.getByLabel("Type web-1 to confirm").fill("web-1");
       // Each message is shown for some seconds, and the end may be known before the response to the request.
-      const messages = ["web-1 is being rebuilt", "Rebuild of web-1 completed"].map((text) =>
+      const messages = ["web-1 is being rebuilt", "web-1: Rebuild completed"].map((text) =>
         page.getByText(text).waitFor(),
       );
       await page.getByRole("dialog").getByRole("button", { name: "Restore", exact: true }).click();

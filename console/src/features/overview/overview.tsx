@@ -48,7 +48,7 @@ export function Overview() {
   };
   return (
     <div className="stack wide">
-      <PageHead title={t.overview.title} about={project}>
+      <PageHead title={t.overview.title} about={project === undefined ? undefined : t.overview.project(project)}>
         {mayCreate && (
           <Link to="/servers/create" className={buttonClass("primary")}>
             <Icon name="plus" />

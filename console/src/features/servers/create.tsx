@@ -163,7 +163,7 @@ export function ServerCreate() {
                       title={DisplayName || Name}
                       about={[
                         OperatingSystemType,
-                        `${format.megabytes(MinRAM)}, ${format.megabytes(Hdd * 1024)}`,
+                        t.create.needs(format.megabytes(MinRAM), format.megabytes(Hdd * 1024)),
                         t.create.imageState[State],
                       ]
                         .filter((part) => part !== "")

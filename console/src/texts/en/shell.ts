@@ -127,6 +127,7 @@ export const shell = {
   },
   overview: {
     title: "Overview",
+    project: (name: string) => `Project ${name}`,
     running: "Servers running",
     domains: "Domains",
     cpu: "CPU allocated",

@@ -135,6 +135,7 @@ export const shell: Pick<
   },
   overview: {
     title: "Обзор",
+    project: (name) => `Проект ${name}`,
     running: "Серверов работает",
     domains: "Доменов",
     cpu: "Выделено CPU",
