@@ -168,11 +168,19 @@ describeConsole("the console of firewalls", {}, (fixture) => {
       await page.getByRole("group", { name: "Common rules" }).waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Delete rule 1" }).click();
       await page.getByText(warning, { exact: false }).waitFor();
+      // The message about the applied rules does not cover the bar of the next change.
+      const message = await page.locator(".toast").last().boundingBox();
+      const bar = await page.getByRole("toolbar").boundingBox();
+      assert.ok(
+        message !== null && bar !== null && message.y + message.height <= bar.y,
+        JSON.stringify([message, bar]),
+      );
       await page.getByRole("button", { name: "Allow outgoing connections" }).click();
       await page.getByText(warning, { exact: false }).waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Edit rule 3" }).click();
       assert.equal(await dialog.getByLabel("Name", { exact: true }).inputValue(), "Outgoing connections");
       await dialog.getByRole("button", { name: "Done" }).click();
+      await page.getByRole("button", { name: "Discard" }).click();
     });
     const inside = CIDR.replace(/(\d+)\/.*/, (_, last) => String(Number(last) + 2));
     const verdict = async (Source: string, Destination: string, DestinationPort: number) =>
