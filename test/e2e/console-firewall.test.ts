@@ -39,7 +39,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         await page.getByRole("button", { name: "Add rule" }).click();
         await page.getByRole("dialog").getByRole("button", { name: "Add rule" }).click();
         await page.getByLabel("Port 1").fill("99999");
-        await page.getByRole("alert").waitFor();
+        await page.getByText('Rule 1, Port: must have ports between 1 and 65535, not "99999".').waitFor();
         assert.equal(await page.getByLabel("Port 1").getAttribute("aria-invalid"), "true");
         assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
         await page.getByLabel("Port 1").fill("8080");

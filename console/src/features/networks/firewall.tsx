@@ -60,15 +60,27 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const check = useDryRun(draft === null ? null : requestOf(set), (body, signal) =>
     client.configureFirewall({ path, body }, { dryRun: true, signal }),
   );
-  const errors = useMemo(() => {
+  const { errors, causes } = useMemo(() => {
+    const labels: Readonly<Record<string, string>> = {
+      Name: t.firewall.name,
+      Source: t.firewall.source,
+      SourcePort: t.firewall.sourcePort,
+      Destination: t.firewall.destination,
+      DestinationPort: t.firewall.port,
+    };
     const found = new Map<string, string>();
-    for (const [pointer, detail] of Object.entries(draft === null ? {} : errorsOf(check.error, t))) {
+    const sentences: string[] = [];
+    for (const [pointer, whole] of Object.entries(draft === null ? {} : errorsOf(check.error, t))) {
       const [, index, field = ""] = /^\/Rules\/(\d+)(?:\/(\w+))?/.exec(pointer) ?? [];
       const rule = set.Rules[Number(index ?? -1)];
-      if (rule !== undefined) found.set(`${rule.key}/${field}`, detail);
+      if (rule === undefined) continue;
+      // The name of the field in the API is not shown: the label is.
+      const detail = whole.startsWith(`${field} `) ? whole.slice(field.length + 1) : whole;
+      found.set(`${rule.key}/${field}`, detail.slice(0, 1).toUpperCase() + detail.slice(1));
+      sentences.push(t.firewall.problem(Number(index) + 1, labels[field] ?? field, detail));
     }
-    return found;
-  }, [check.error, set, draft]);
+    return { errors: found, causes: sentences.join(" ") };
+  }, [check.error, set, draft, t]);
   // A drag began with the rules of an earlier time.
   const latest = useRef(set);
   latest.current = set;
@@ -132,7 +144,9 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
         </Note>
       )}
       {hasPresets && <RulePresets set={set} onEdit={edit} />}
-      {draft !== null && check.error !== null && <ErrorBox text={errorText(check.error, t)} />}
+      {draft !== null && check.error !== null && (
+        <ErrorBox text={{ ...errorText(check.error, t), ...(causes !== "" && { cause: causes }) }} />
+      )}
       <RuleTable
         rules={set.Rules}
         counters={counters}

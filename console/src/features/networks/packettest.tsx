@@ -5,7 +5,7 @@ import { skipToken, useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { useSettled } from "../../data/dryrun.ts";
-import { errorsOf, errorText } from "../../data/errortext.ts";
+import { errorText, placeErrors } from "../../data/errortext.ts";
 import { type RuleSet, requestOf } from "../../data/firewall.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { useTexts } from "../../texts/texts.tsx";
@@ -57,7 +57,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
   useEffect(() => {
     onVerdict(passes === null ? null : { passes, rule });
   }, [passes, rule, onVerdict]);
-  const errors = errorsOf(error, t);
+  const errors = placeErrors(error, t);
   const addresses = network.LinkedServers.map(({ IP }) => IP);
   return (
     <Panel title={t.firewall.test}>
@@ -72,7 +72,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           />
           <TextField
             label={t.firewall.testSource}
-            error={errors["/Source"]}
+            error={errors.at("/Source")}
             hint={t.firewall.testExample("203.0.113.7")}
             list={id}
             value={Source}
@@ -80,7 +80,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           />
           <TextField
             label={t.firewall.testDestination}
-            error={errors["/Destination"]}
+            error={errors.at("/Destination")}
             hint={t.firewall.testExample(network.Gateway)}
             list={id}
             value={Destination}
@@ -88,7 +88,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           />
           <TextField
             label={t.firewall.testPort}
-            error={errors["/DestinationPort"]}
+            error={errors.at("/DestinationPort")}
             inputMode="numeric"
             disabled={!hasPort}
             value={hasPort ? port : ""}
@@ -111,7 +111,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
             </p>
           )}
         </div>
-        {isComplete && error !== null && Object.keys(errors).length === 0 && <ErrorBox text={errorText(error, t)} />}
+        {isComplete && error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
         {isComplete && (
           <RequestPanel request={{ operation: "checkFirewall", path, body: { ...packet, ...rules } }} isFolded />
         )}

@@ -6,7 +6,7 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorsOf } from "../../data/errortext.ts";
+import { placeErrors } from "../../data/errortext.ts";
 import type { Labels } from "../../data/label.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
@@ -47,7 +47,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
         write: (options) => client[operation]({ path, body: before }, options),
       }),
   });
-  const errors = errorsOf(error ?? check.error, t);
+  const errors = placeErrors(error ?? check.error, t);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     void save(run(undefined));
@@ -61,21 +61,21 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
               label={t.common.name}
               required
               maxLength={64}
-              error={errors["/Name"]}
+              error={errors.at("/Name")}
               value={form.Name}
               onChange={({ target }) => set({ Name: target.value })}
             />
             {isPublic && (
               <BandwidthField
                 value={form.Bandwidth}
-                error={errors["/Bandwidth"]}
+                error={errors.at("/Bandwidth")}
                 onChange={(value) => set({ Bandwidth: value })}
               />
             )}
             <LabelsField
               name={t.common.labels}
               value={form.Labels}
-              error={Object.entries(errors).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
+              error={errors.at("/Labels")}
               onChange={(value) => set({ Labels: (value ?? {}) as Labels })}
             />
           </div>

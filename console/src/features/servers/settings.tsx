@@ -10,7 +10,7 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorsOf } from "../../data/errortext.ts";
+import { placeErrors } from "../../data/errortext.ts";
 import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
@@ -55,7 +55,7 @@ export function ServerSettings({ server }: { server: Server }) {
     client.updateServer({ path, body }, { dryRun: true, signal }),
   );
   const isRestart = probe.error instanceof ApiError && probe.error.code === "restart_needed";
-  const errors = errorsOf(error ?? (isRestart ? null : probe.error), t);
+  const errors = placeErrors(error ?? (isRestart ? null : probe.error), t);
   const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path, body });
   return (
     <div className="stack">
@@ -73,13 +73,13 @@ export function ServerSettings({ server }: { server: Server }) {
               required
               maxLength={64}
               value={named.form.Name}
-              error={errors["/Name"]}
+              error={errors.at("/Name")}
               onChange={({ target }) => named.set({ Name: target.value })}
             />
             <LabelsField
               name={t.common.labels}
               value={named.form.Labels}
-              error={Object.entries(errors).find(([pointer]) => pointer.startsWith("/Labels"))?.[1]}
+              error={errors.at("/Labels")}
               onChange={(value) => named.set({ Labels: (value ?? {}) as Labels })}
             />
             <Check
@@ -115,7 +115,7 @@ export function ServerSettings({ server }: { server: Server }) {
                   max={sizes[name].maximum}
                   step={name === "RAM" ? sizes.RAM.step : 1}
                   value={size.form[name]}
-                  error={errors[`/${name}`]}
+                  error={errors.at(`/${name}`)}
                   onChange={({ target }) => size.set({ [name]: Number(target.value) })}
                 />
               ))}

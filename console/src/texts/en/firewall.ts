@@ -47,6 +47,7 @@ export const firewall = {
     sentence: (protocol: string, from: string, to: string) => `${protocol} from ${from} to ${to}`,
     anyProtocol: "everything",
     atPort: (address: string, port: string) => `${address} port ${port}`,
+    problem: (number: number, field: string, detail: string) => `Rule ${number}, ${field}: ${detail}`,
     shadowed: (number: number) => `Never decides: rule ${number} matches the same packets before it.`,
     pending: (n: number) => count(n, { one: `${n} pending change`, other: `${n} pending changes` }),
     discard: "Discard",

@@ -54,6 +54,7 @@ export const firewall: Pick<Texts, "firewall"> = {
     sentence: (protocol, from, to) => `${protocol} от ${from} к ${to}`,
     anyProtocol: "всё",
     atPort: (address, port) => `${address} порт ${port}`,
+    problem: (number, field, detail) => `Правило ${number}, ${field}: ${detail}`,
     shadowed: (number) => `Никогда не решает: те же пакеты раньше подходят под правило ${number}.`,
     pending: (n) =>
       count(n, {
