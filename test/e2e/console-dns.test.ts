@@ -178,6 +178,58 @@ describeConsole("domains in the console", {}, (fixture) => {
     });
   });
 
+  test("records are edited in the table, reviewed as a diff and applied as one changeset", async () => {
+    const domain = await fixture.brume.client.createDomain({ body: { Name: "edit.example", Ip: "192.0.2.1" } });
+    const path = { id: domain.ID };
+    await story(fixture.brume.token, async (page) => {
+      await page.goto(`/console/dns/${domain.ID}?q=192`);
+      await page.getByLabel("Value: @ A").fill("not an address");
+      await page.getByRole("alert").waitFor();
+      assert.equal(await page.getByLabel("Value: @ A").getAttribute("aria-invalid"), "true");
+      assert.equal(await page.getByLabel("Name: @ A").getAttribute("aria-invalid"), null);
+      await page.getByText("@ A, Value: must be an IPv4 address", { exact: false }).waitFor();
+      assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
+      await page.getByLabel("Value: @ A").fill("192.0.2.99");
+      await page.getByRole("alert").waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Add record" }).click();
+      await page.getByLabel("Name:  A").and(page.locator(":focus")).waitFor();
+      await page.getByText("Write a value in each new row.").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
+      await page.getByLabel("Type", { exact: true }).last().selectOption("MX");
+      await page.getByLabel("Value:  MX").fill("mail.example.net.");
+      await page.getByText("2 pending changes").first().waitFor();
+      await page.getByRole("button", { name: "Review" }).click();
+      await page.getByText("− @ 3600 IN A 192.0.2.1").waitFor();
+      await page.getByText("+ @ 3600 MX 10 mail.example.net.").waitFor();
+      await page.getByRole("button", { name: "Apply" }).click();
+      await page.getByText(/Applied as serial \d+/).waitFor();
+      await page.getByText("2 pending changes").waitFor({ state: "detached" });
+    });
+    const records = (await fixture.brume.client.readDomain({ path })).LinkedRecords;
+    assert.ok(records.some(({ IP }) => IP === "192.0.2.99"));
+    assert.ok(records.some(({ ExtHostName }) => ExtHostName === "mail.example.net."));
+  });
+
+  test("a token of some records shows that it is restricted, and adds a record of the type that it sees", async () => {
+    const { client } = fixture.brume;
+    const { ID } = await client.createDomain({ body: { Name: "limited.example", Ip: "192.0.2.1" } });
+    await client.createRecordTXT({ body: { DomainId: ID, Name: "_acme-old", Text: "x" } });
+    const { Token } = await client.createToken({
+      body: { Name: "acme", Scopes: ["dns:write"], DomainID: ID, RecordPattern: "_acme*", RecordTypes: ["TXT"] },
+    });
+    await story(Token, async (page) => {
+      await page.goto(`/console/dns/${ID}`);
+      await page.getByText("Your token is limited to this domain.", { exact: false }).waitFor();
+      await page.getByRole("button", { name: "Add record" }).click();
+      await page.getByLabel("Name:  TXT").and(page.locator(":focus")).waitFor();
+      await page.keyboard.type("_acme-challenge");
+      await page.getByLabel("Value: _acme-challenge TXT").fill("abc");
+      await page.getByRole("button", { name: "Review" }).click();
+      await page.getByRole("button", { name: "Apply" }).click();
+      await page.getByText(/Applied as serial/).waitFor();
+    });
+  });
+
   test("axe finds nothing, wide in light and narrow in dark", async () => {
     const { client } = fixture.brume;
     await client.createReservation({ body: { Name: "kept.example" } });

@@ -144,34 +144,6 @@ describeConsole("the console", {}, (fixture) => {
     });
   });
 
-  test("records are edited in the table, reviewed as a diff and applied as one changeset", async () => {
-    const domain = await fixture.brume.client.createDomain({ body: { Name: "edit.example", Ip: "192.0.2.1" } });
-    const path = { id: domain.ID };
-    await story(fixture.brume.token, async (page) => {
-      await page.goto(`/console/dns/${domain.ID}?q=192`);
-      await page.getByLabel("Value: @ A").fill("not an address");
-      await page.getByRole("alert").waitFor();
-      assert.equal(await page.getByLabel("Value: @ A").getAttribute("aria-invalid"), "true");
-      assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
-      await page.getByLabel("Value: @ A").fill("192.0.2.99");
-      await page.getByRole("alert").waitFor({ state: "detached" });
-      await page.getByRole("button", { name: "Add record" }).click();
-      await page.getByLabel("Type", { exact: true }).last().selectOption("MX");
-      await page.getByLabel("Name:  MX").fill("@");
-      await page.getByLabel("Value: @ MX").fill("10 mail.example.net.");
-      await page.getByText("2 pending changes").first().waitFor();
-      await page.getByRole("button", { name: "Review" }).click();
-      await page.getByText("− @ 3600 IN A 192.0.2.1").waitFor();
-      await page.getByText("+ @ 3600 MX 10 mail.example.net.").waitFor();
-      await page.getByRole("button", { name: "Apply" }).click();
-      await page.getByText(/Applied as serial \d+/).waitFor();
-      await page.getByText("2 pending changes").waitFor({ state: "detached" });
-    });
-    const records = (await fixture.brume.client.readDomain({ path })).LinkedRecords;
-    assert.ok(records.some(({ IP }) => IP === "192.0.2.99"));
-    assert.ok(records.some(({ ExtHostName }) => ExtHostName === "mail.example.net."));
-  });
-
   test("a zone file is imported after a preview", async () => {
     const domain = await fixture.brume.client.createDomain({ body: { Name: "paste.example" } });
     await story(fixture.brume.token, async (page) => {

@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DnsRecord } from "@brume/api/dns.ts";
-import { addRow, changesetOf, countEdits, editRow, noEdits, rowOf, toggleRow, withEdits } from "./record.ts";
+import {
+  addRow,
+  changesetOf,
+  countEdits,
+  editRow,
+  isComplete,
+  noEdits,
+  partOf,
+  rowOf,
+  toggleRow,
+  withEdits,
+} from "./record.ts";
 
 const record = (TypeRecord: string, CanonicalDescription: string): DnsRecord =>
   ({ ID: 7, TypeRecord, CanonicalDescription, TTL: 60 }) as DnsRecord;
@@ -62,4 +73,34 @@ test("an edit contains only what was changed, also of a row that another client 
   assert.deepEqual(changesetOf(edits, new Map([[7, now]])).changes, [{ Op: "Update", ID: 7, Priority: 20 }]);
   assert.deepEqual(changesetOf(edits, new Map()).changes, [{ Op: "Update", ID: 7 }]);
   assert.equal(countEdits(editRow(edits, now, { value: row.value })), 0);
+});
+
+test("a new row needs a value, its empty name is the domain, and MX without a priority gets one", () => {
+  const requestOf = (part: Parameters<typeof addRow>[1]) => changesetOf(addRow(noEdits, part), new Map()).changes[0];
+  const create = { Op: "Create", TTL: 3600 };
+  assert.deepEqual(requestOf({ value: "192.0.2.1" }), { ...create, TypeRecord: "A", Name: "@", IP: "192.0.2.1" });
+  const mx = { ...create, TypeRecord: "MX", Name: "@" };
+  assert.deepEqual(requestOf({ type: "MX", value: "mail" }), { ...mx, HostName: "mail", Priority: 10 });
+  assert.deepEqual(requestOf({ type: "MX", value: "5 mail" }), { ...mx, HostName: "mail", Priority: 5 });
+  assert.deepEqual(requestOf({ type: "MX", value: "5" }), { ...mx, HostName: "", Priority: 5 });
+  const rows = [
+    { value: "" },
+    { value: "x" },
+    { type: "SRV", value: "x" },
+    { type: "SRV", owner: "_a._b", value: "x" },
+  ];
+  assert.deepEqual(
+    rows.map((row) =>
+      isComplete({ id: -1, owner: "", type: "A", ttl: 60, ...row } as Parameters<typeof isComplete>[0]),
+    ),
+    [false, true, false, true],
+  );
+});
+
+test("an error marks the part of the row that contains its field", () => {
+  const fields = ["A IP", "A Name", "A TTL", "A ", "CNAME Name", "CNAME MnemonicName", "MX HostName", "SRV Service"];
+  assert.deepEqual(
+    fields.map((one) => partOf(...(one.split(" ") as [string, string]))),
+    ["value", "owner", "ttl", undefined, "value", "owner", "value", "owner"],
+  );
 });

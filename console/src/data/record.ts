@@ -46,8 +46,10 @@ const fieldsOf: Readonly<Record<string, (owner: string, value: string) => object
   CNAME: (MnemonicName, value) => ({ MnemonicName, Name: value.trim() }),
   NS: (HostName, value) => ({ HostName, Name: value.trim() }),
   MX(Name, value) {
-    const [priority, server = ""] = words(value);
-    return { Name, HostName: server, Priority: numberOf(priority) };
+    const parts = words(value);
+    // Without a priority it gets the usual one. A number alone is a priority whose host is not typed yet.
+    const [priority, HostName = ""] = parts.length === 1 && !/^\d+$/.test(value.trim()) ? ["10", ...parts] : parts;
+    return { Name, HostName, Priority: numberOf(priority) };
   },
   SRV(owner, value) {
     const [priority, weight, port, Target = ""] = words(value);
@@ -74,11 +76,30 @@ export const examples: Readonly<Record<string, string>> = {
   TXT: '"v=spf1 -all"',
 };
 
+/** Returns whether a row has all that it needs. An empty name is that of the domain itself, but no service has it. */
+export const isComplete = ({ type, owner, value }: Row): boolean => value !== "" && (owner !== "" || type !== "SRV");
+
 /** Request fields of a row. */
 const requestOf = ({ type, ttl: TTL, owner, value }: Row): Readonly<Record<string, unknown>> => ({
   TTL,
-  ...fieldsOf[type]?.(owner, value),
+  ...fieldsOf[type]?.(owner === "" && type !== "SRV" ? "@" : owner, value),
 });
+
+const ownerFields: Readonly<Record<string, readonly string[]>> = {
+  CNAME: ["MnemonicName"],
+  NS: ["HostName"],
+  SRV: ["Name", "Service", "Proto"],
+};
+
+export type Part = "owner" | "type" | "ttl" | "value";
+
+const parts: Readonly<Record<string, Part>> = { TTL: "ttl", TypeRecord: "type" };
+
+/** Returns the part of a row that contains a request field; undefined: the error concerns the row as a whole. */
+export function partOf(type: string, field: string): Part | undefined {
+  if (field === "" || field === "ID") return undefined;
+  return parts[field] ?? ((ownerFields[type] ?? ["Name"]).includes(field) ? "owner" : "value");
+}
 
 /** Returns the request fields that differ. */
 function differenceOf(before: Row, after: Row): object {

@@ -44,3 +44,9 @@ export function detailOf(detail: string): string {
   if (translate === null) void loadDetails();
   return translate?.(detail)?.text ?? detail;
 }
+
+/** Returns the detail without the name of the field in the API, with which it begins: it is shown at a label. */
+export function withoutField(pointer: string, detail: string): string {
+  const name = pointer.slice(pointer.lastIndexOf("/") + 1);
+  return name !== "" && detail.startsWith(name) ? detail.slice(name.length).replace(/^:? /, "") : detail;
+}

@@ -4,8 +4,8 @@
  */
 import type { Domain, RecordType } from "@brume/api/dns.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type ClipboardEvent, useMemo, useState } from "react";
-import { useData, useMay } from "../../data/data.tsx";
+import { type ClipboardEvent, useMemo, useRef, useState } from "react";
+import { useData, useIsOfOneDomain, useMay } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorsOf, errorText } from "../../data/errortext.ts";
 import {
@@ -16,18 +16,22 @@ import {
   editableTypes,
   editRow,
   examples,
+  isComplete,
   isEditable,
   noEdits,
+  type Part,
+  partOf,
   type Row,
   rowOf,
   toggleRow,
   withEdits,
 } from "../../data/record.ts";
+import { withoutField } from "../../texts/detail.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, ErrorBox } from "../../ui/feedback.tsx";
+import { Empty, ErrorBox, Note } from "../../ui/feedback.tsx";
 import { dropText } from "../../ui/filetext.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { useLater } from "../../ui/later.ts";
@@ -41,6 +45,10 @@ export function Records({ domain }: { domain: Domain }) {
   const { q = "", type = "" } = useSearch({ from: "/dns/$id" });
   const mayWrite = useMay("dns:write");
   const { client } = useData();
+  const isOfOneDomain = useIsOfOneDomain() === true;
+  const table = useRef<HTMLDivElement>(null);
+  /** Id of the new row whose name gets the focus when it appears. */
+  const opened = useRef<number | null>(null);
   const [edits, setEdits] = useState<Edits>(noEdits);
   const [isReviewing, setReviewing] = useState(false);
   // Text of a zone file; null: none is being imported.
@@ -63,51 +71,75 @@ export function Records({ domain }: { domain: Domain }) {
 
   const count = countEdits(edits);
   const { changes, rows: changedRows } = useMemo(() => changesetOf(edits, before), [edits, before]);
-  // A row that is only begun has no value yet.
-  const isComplete = edits.added.every(({ owner, value }) => owner !== "" && value !== "");
-  const check = useDryRun(count > 0 && isComplete ? changes : null, (Changes, signal) =>
+  const areComplete = edits.added.every(isComplete);
+  const check = useDryRun(count > 0 && areComplete ? changes : null, (Changes, signal) =>
     client.changeRecords({ path: { id }, body: { Changes } }, { dryRun: true, signal }),
   );
-  const errors = useMemo(() => {
-    const found = new Map<number, string>();
+  // By row and part; an error of the whole row has no part.
+  const { errors, causes } = useMemo(() => {
+    const found = new Map<string, string>();
+    const sentences: string[] = [];
     for (const [pointer, detail] of Object.entries(errorsOf(check.error, t))) {
-      const row = changedRows[Number(/^\/Changes\/(\d+)/.exec(pointer)?.[1] ?? -1)];
-      if (row !== undefined) found.set(row, detail);
+      const [, index = "", field = ""] = /^\/Changes\/(\d+)(?:\/(\w+))?/.exec(pointer) ?? [];
+      const id = changedRows[Number(index || -1)];
+      const row = edits.added.find((one) => one.id === id) ?? before.get(id ?? 0);
+      if (row === undefined) continue;
+      const part = partOf(row.type, field);
+      found.set(`${row.id}/${part ?? ""}`, detail);
+      if (part !== undefined)
+        sentences.push(`${row.owner || "@"} ${row.type}, ${t.records[part]}: ${withoutField(pointer, detail)}`);
     }
-    return found;
-  }, [check.error, changedRows]);
+    return { errors: found, causes: sentences.length === found.size ? sentences.join(" ") : "" };
+  }, [t, check.error, changedRows, edits.added, before]);
+  const problem = check.error === null ? null : errorText(check.error, t);
+  const add = (): void => {
+    // A restricted token may have the types that it sees.
+    const type = isOfOneDomain ? stored.find((row) => isEditable(row.type))?.type : undefined;
+    const next = addRow(edits, type && { type });
+    opened.current = next.added[0]?.id ?? null;
+    setEdits(next);
+    // The new row is the first one, which a long table has not drawn.
+    table.current?.querySelector(".table-scroll")?.scrollTo(0, 0);
+  };
 
   const columns = useMemo<Column<Row>[]>(() => {
     const change = (row: Row, part: Partial<Row>): void =>
       setEdits((all) => editRow(all, before.get(row.id) ?? row, part));
-    const input = (row: Row, label: string, value: string | number, set: (text: string) => Partial<Row>, hint = "") =>
-      mayWrite && isEditable(row.type) ? (
+    const focusNew = (element: HTMLInputElement | null): void => {
+      if (element === null) return;
+      opened.current = null;
+      element.focus();
+    };
+    const input = (row: Row, part: Part & keyof typeof t.records, set: (text: string) => Partial<Row>, hint = "") => {
+      if (!mayWrite || !isEditable(row.type)) return <span className="mono">{row[part]}</span>;
+      const error = errors.get(`${row.id}/${part}`) ?? errors.get(`${row.id}/`);
+      return (
         <input
           className="input mono"
-          aria-label={`${label}: ${row.owner} ${row.type}`}
-          aria-invalid={errors.has(row.id) || undefined}
-          title={errors.get(row.id)}
+          ref={part === "owner" && row.id === opened.current ? focusNew : null}
+          aria-label={`${t.records[part]}: ${row.owner} ${row.type}`}
+          aria-invalid={error !== undefined || undefined}
+          title={error}
           placeholder={hint}
           spellCheck={false}
           disabled={edits.removed.has(row.id)}
-          value={value}
+          value={row[part]}
           onChange={({ target }) => change(row, set(target.value))}
         />
-      ) : (
-        <span className="mono">{value}</span>
       );
+    };
     return [
       {
         id: "owner",
         name: t.records.owner,
         width: "minmax(120px, 1fr)",
         isMain: true,
-        cell: (row) => input(row, t.records.owner, row.owner, (owner) => ({ owner }), "www"),
+        cell: (row) => input(row, "owner", (owner) => ({ owner }), row.type === "SRV" ? "_sip._tcp" : "@"),
       },
       {
         id: "type",
         name: t.records.type,
-        width: "76px",
+        width: "88px",
         isMain: true,
         cell: (row) =>
           row.id < 0 ? (
@@ -130,14 +162,14 @@ export function Records({ domain }: { domain: Domain }) {
         name: t.records.ttl,
         width: "84px",
         isBelow: true,
-        cell: (row) => input(row, t.records.ttl, row.ttl, (ttl) => ({ ttl: Number(ttl.replaceAll(/\D/g, "")) })),
+        cell: (row) => input(row, "ttl", (ttl) => ({ ttl: Number(ttl.replaceAll(/\D/g, "")) })),
       },
       {
         id: "value",
         name: t.records.value,
         width: "minmax(180px, 2fr)",
         isBelow: true,
-        cell: (row) => input(row, t.records.value, row.value, (value) => ({ value }), examples[row.type]),
+        cell: (row) => input(row, "value", (value) => ({ value }), examples[row.type]),
       },
       ...(mayWrite
         ? [
@@ -179,7 +211,12 @@ export function Records({ domain }: { domain: Domain }) {
   };
   return (
     <>
-      <div {...(mayWrite && dropText(setPasted))} onPaste={paste}>
+      <div ref={table} {...(mayWrite && dropText(setPasted))} onPaste={paste}>
+        {isOfOneDomain && (
+          <Note>
+            <p>{t.records.restricted}</p>
+          </Note>
+        )}
         <div className="filters">
           <SearchFilter label={t.records.filter} value={q} onChange={(next) => search({ q: next })} />
           <SelectFilter
@@ -191,7 +228,7 @@ export function Records({ domain }: { domain: Domain }) {
           />
           {mayWrite && (
             <>
-              <Button icon="plus" onClick={() => setEdits((all) => addRow(all))}>
+              <Button icon="plus" onClick={add}>
                 {t.records.add}
               </Button>
               <Button icon="file" title={t.records.pasteHint} onClick={() => setPasted("")}>
@@ -203,7 +240,7 @@ export function Records({ domain }: { domain: Domain }) {
             {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
           </span>
         </div>
-        {check.error !== null && <ErrorBox text={errorText(check.error, t)} />}
+        {problem !== null && <ErrorBox text={{ ...problem, cause: causes || problem.cause }} />}
         <DataTable
           label={t.records.tabs.records}
           columns={columns}
@@ -218,13 +255,15 @@ export function Records({ domain }: { domain: Domain }) {
         {count > 0 && (
           <div className="bulk" role="toolbar" aria-label={t.records.pending(count)}>
             <strong className="number">{t.records.pending(count)}</strong>
+            {!areComplete && <span className="muted small">{t.records.incomplete}</span>}
+            {areComplete && problem !== null && <span className="muted small">{t.records.invalid}</span>}
             <Button size="small" onClick={() => setEdits(noEdits)}>
               {t.records.discard}
             </Button>
             <Button
               size="small"
               kind="primary"
-              disabled={check.error !== null || !isComplete}
+              disabled={problem !== null || !areComplete}
               onClick={() => setReviewing(true)}
             >
               {t.records.review}

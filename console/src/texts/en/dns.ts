@@ -130,6 +130,10 @@ export const dns = {
     removeRow: (name: string) => `Delete record ${name}`,
     restoreRow: (name: string) => `Keep record ${name}`,
     pending: (n: number) => count(n, { one: `${n} pending change`, other: `${n} pending changes` }),
+    restricted:
+      "Your token is limited to this domain. If it is limited to some names or types, other records are not shown.",
+    incomplete: "Write a value in each new row.",
+    invalid: "Correct the marked fields.",
     discard: "Discard",
     review: "Review",
     reviewTitle: (n: number) => count(n, { one: `Apply ${n} change`, other: `Apply ${n} changes` }),
