@@ -137,9 +137,18 @@ describeConsole("the console", {}, (fixture) => {
       await page.goto("/console/servers/create");
       await page.getByRole("button", { name: "Add SSH key" }).click();
       const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Name", { exact: true }).fill("desk");
+      const sent: string[] = [];
+      page.on("request", (request) => sent.push(request.postData() ?? ""));
+      await dialog.getByLabel("Public key").fill("-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n");
+      await dialog.getByText("This is the private key.", { exact: false }).waitFor();
+      assert.equal(await dialog.getByRole("button", { name: "Add SSH key" }).isDisabled(), true);
+      assert.equal(await dialog.getByText("This request").count(), 0);
+      await dialog.getByLabel("Name", { exact: true }).fill("");
       await dialog.getByLabel("Public key").fill(`ssh-ed25519 ${key} bob@desk`);
       await dialog.getByRole("button", { name: "Add SSH key" }).click();
       await page.locator("input[type=checkbox]:checked").first().waitFor({ state: "attached" });
+      assert.ok(sent.some((body) => body.includes(key)) && !sent.some((body) => body.includes("PRIVATE")));
       assert.equal(await page.getByRole("checkbox", { name: "bob@desk" }).isChecked(), true);
     });
   });

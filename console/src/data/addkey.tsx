@@ -22,14 +22,16 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
   const [PublicKey, setPublicKey] = useState("");
   const { others, renderOthers } = useOtherFields("createSshKey", placed);
   const body = { Title, PublicKey, ...others };
+  // A private key is neither sent nor shown in the request.
+  const isPrivate = /PRIVATE KEY|^PuTTY-User-Key-File/.test(PublicKey);
   return (
     <FormDialog
       title={t.access.addKey}
       action={t.access.addKey}
       request={{ operation: "createSshKey", body }}
-      isComplete={Title !== "" && PublicKey !== ""}
+      isComplete={Title !== "" && PublicKey !== "" && !isPrivate}
       send={(options) => client.createSshKey({ body }, options)}
-      done={() => t.access.created(Title)}
+      done={() => t.access.keyAdded(Title)}
       onDone={(key) => {
         onAdded?.(key);
         onClose();
@@ -39,7 +41,7 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
       {(error) => (
         <>
           <TextField
-            label={t.access.keyTitle}
+            label={t.common.name}
             required
             error={error("/Title")}
             value={Title}
@@ -49,13 +51,13 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
             label={t.access.keyText}
             hint={t.access.keyHint}
             required
-            error={error("/PublicKey")}
+            error={isPrivate ? t.access.privateKey : error("/PublicKey")}
             value={PublicKey}
             onChange={({ target }) => {
               setPublicKey(target.value);
               // The comment of the line is a good title.
               const [, , comment = ""] = target.value.trim().split(/\s+/);
-              if (Title === "") setTitle(comment);
+              if (Title === "" && /^ssh-|^ecdsa-|^sk-/.test(target.value)) setTitle(comment);
             }}
           />
           {renderOthers(error)}

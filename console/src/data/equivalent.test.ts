@@ -35,3 +35,17 @@ test("a flag takes the file by its name, and a field that is absent is not shown
   assert.equal(without["CLI"], "brume domain create example.com");
   assert.doesNotMatch(without["curl"] ?? "", /jq/);
 });
+
+test("secrets are not shown, at any depth of the body", () => {
+  const tunnel = { Id: 1, Name: "office", SharedKey: "correct horse battery" };
+  const webhook = { Url: "https://example.com/", Secret: "correct horse battery" };
+  const shown = [
+    textsOf({ operation: "configureVpn", path: { id: 3 }, body: { Tunnels: [tunnel] } }, "http://brume"),
+    textsOf({ operation: "createWebhook", body: webhook }, "http://brume"),
+  ];
+  for (const [index, name] of ["SharedKey", "Secret"].entries())
+    for (const text of Object.values(shown[index] ?? {})) {
+      assert.match(text, new RegExp(`<${name}>`));
+      assert.doesNotMatch(text, /horse/);
+    }
+});

@@ -126,11 +126,22 @@ function uploadOf({ body = {} }: Request, origin: string): Equivalent[] {
   ];
 }
 
-/** Returns the request in each form. */
-export const equivalentsOf = (request: Request, origin: string): Equivalent[] =>
-  request.operation === "createImage" && request.body?.["Size"] !== undefined
-    ? uploadOf(request, origin)
-    : formsOf(request, origin);
+/** Returns the value with a placeholder such as `<SharedKey>` for each secret. */
+function masked(value: unknown, schema: Schema & { "x-secret"?: boolean } = {}, name = ""): unknown {
+  if (schema["x-secret"] === true && typeof value === "string" && value !== "") return `<${name}>`;
+  if (Array.isArray(value)) return value.map((one) => masked(one, schema.items, name));
+  if (typeof value !== "object" || value === null) return value;
+  const fields = fieldsOf(schema);
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, masked(one, fields[key], key)]));
+}
+
+/** Returns the request in each form, without its secrets. */
+export function equivalentsOf(request: Request, origin: string): Equivalent[] {
+  const { operation, body } = request;
+  if (body === undefined) return formsOf(request, origin);
+  const shown = { ...request, body: masked(body, contract[operation]?.body ?? {}) as NonNullable<Request["body"]> };
+  return operation === "createImage" && body["Size"] !== undefined ? uploadOf(shown, origin) : formsOf(shown, origin);
+}
 
 const formsOf = (request: Request, origin: string): Equivalent[] => [
   { name: "CLI", text: cli(request) },

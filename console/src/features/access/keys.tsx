@@ -26,7 +26,7 @@ export function Keys() {
     () => [
       {
         id: "title",
-        name: t.access.keyTitle,
+        name: t.common.name,
         width: "minmax(120px, 1fr)",
         isMain: true,
         cell: ({ Title }) => <strong>{Title}</strong>,
