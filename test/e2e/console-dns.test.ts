@@ -55,10 +55,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.goto(`/console/dns/${ID}?tab=settings`);
       const field = page.getByLabel("Labels");
       await field.fill("-stage=test");
-      await page
-        .getByText(/Labels/)
-        .nth(2)
-        .waitFor();
+      await page.getByText(/^Must have keys /).waitFor();
       await field.fill("stage=test, team");
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByText("labelled.example is saved").waitFor();
@@ -152,7 +149,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Reserve name" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByLabel("Reserved name").fill("a b");
-      await dialog.getByText(/Name /).first().waitFor();
+      await dialog.getByText(/^Must be a name /).waitFor();
       await dialog.getByLabel("Reserved name").fill("brand.example");
       await dialog.getByText("brume reservation create brand.example").waitFor();
       await dialog.getByRole("button", { name: "Reserve name" }).click();

@@ -123,7 +123,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       assert.equal(await behind.inputValue(), "10.9.0.2/32");
       await behind.fill("10.20.0.0/16");
       await dialog
-        .getByText(/PeerNetwork must/)
+        .getByText(/^Must /)
         .first()
         .waitFor();
       await dialog.getByLabel("Networks behind the peer").fill("10.29.0.2/32");

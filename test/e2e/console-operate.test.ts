@@ -186,7 +186,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await dialog.getByText("Advanced").click();
       await dialog.getByRole("spinbutton").first().fill("100");
       await dialog.getByLabel("Labels").fill("team=web");
-      await dialog.getByText("RateLimit", { exact: false }).first().waitFor();
+      await dialog.getByText("Rate limit", { exact: false }).first().waitFor();
       for (const field of await dialog.getByRole("spinbutton").all()) await field.fill("100");
       await dialog.getByRole("button", { name: "Create token" }).click();
       await dialog

@@ -1,5 +1,6 @@
 /** Converts an error to what a person can act on: cause, remedy and the id of the request. */
 import { ApiError, ConnectionError } from "@brume/api/client.ts";
+import { withoutField } from "../texts/detail.ts";
 import type { Texts } from "../texts/en.ts";
 import type { ErrorText } from "../ui/feedback.tsx";
 
@@ -38,11 +39,13 @@ export function placeErrors(error: unknown, t: Texts): PlacedErrors {
     at(pointer) {
       const found = errors.find(([at]) => at === pointer || at.startsWith(`${pointer}/`));
       if (found !== undefined) taken.add(found[0]);
-      return found?.[1];
+      return found && withCapital(withoutField(...found));
     },
     areTaken: () => errors.length > 0 && errors.every(([pointer]) => taken.has(pointer)),
   };
 }
+
+const withCapital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** Returns the errors of fields by pointer: `/Name`, `/Labels/a`. */
 export function errorsOf(error: unknown, t: Texts): Readonly<Record<string, string>> {

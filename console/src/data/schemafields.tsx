@@ -93,9 +93,9 @@ interface SchemaFieldProps {
   readonly onChange: (value: unknown) => void;
 }
 
-function SchemaField({ name, schema, value, error, onChange }: SchemaFieldProps) {
+function SchemaField({ name: field, schema, value, error, onChange }: SchemaFieldProps) {
   const t = useTexts();
-  const hint = plain(schema.description);
+  const { name = field, hint = plain(schema.description) } = t.fields[field] ?? {};
   if (schema.type === "boolean")
     return (
       <SelectField

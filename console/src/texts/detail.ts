@@ -47,6 +47,6 @@ export function detailOf(detail: string): string {
 
 /** Returns the detail without the name of the field in the API, with which it begins: it is shown at a label. */
 export function withoutField(pointer: string, detail: string): string {
-  const name = pointer.slice(pointer.lastIndexOf("/") + 1);
-  return name !== "" && detail.startsWith(name) ? detail.slice(name.length).replace(/^:? /, "") : detail;
+  const name = pointer.split("/").find((part) => detail.startsWith(`${part} `) || detail.startsWith(`${part}: `));
+  return name === undefined ? detail : detail.slice(name.length).replace(/^:? /, "");
 }

@@ -59,6 +59,15 @@ export const access = {
       recovered: "recovered",
     } as Readonly<Record<string, string>>,
   },
+  /** Fields of the API that a form shows without an input of its own, by their name there. */
+  fields: {
+    RateLimit: { name: "Rate limit" },
+    Requests: { name: "Requests", hint: "Requests that the token may send in this time." },
+    Seconds: { name: "Time, seconds", hint: "Time after which the token may send as many requests again." },
+    IsDHCP: { name: "DHCP" },
+    DCLocation: { name: "Location" },
+    Secret: { name: "Secret" },
+  } as Readonly<Record<string, { readonly name: string; readonly hint?: string }>>,
   access: {
     title: "Access",
     tabsLabel: "Kinds of access",
@@ -75,8 +84,12 @@ export const access = {
     restriction: "Restriction",
     domain: "Domain",
     allDomains: "All domains",
+    selectDomain: "Select the domain",
+    deletedDomain: "a deleted domain",
     pattern: "Record names",
     patternHint: "Optional. * is any run of characters: _acme-challenge*",
+    types: "Record types",
+    typesHint: "Optional. The types that the token sees: A, AAAA, TXT",
     from: "Addresses",
     fromHint: "Optional. Addresses and blocks that may use the token, one per line.",
     preset: "Purpose",
@@ -102,7 +115,8 @@ export const access = {
       "account:admin": "manage projects and tokens, and so give itself any other right",
       "metrics:read": "read metrics",
     } as Readonly<Record<string, string>>,
-    onlyDomain: (domain: string, pattern: string) => `only in ${domain}${pattern === "" ? "" : `, names ${pattern}`}`,
+    onlyDomain: (domain: string, pattern: string, types: string) =>
+      `only in ${domain}${pattern === "" ? "" : `, names ${pattern}`}${types === "" ? "" : `, types ${types}`}`,
     secretTitle: "Copy the token now",
     secretAbout: "It is shown only this once.",
     deleteToken: (name: string) => `Delete token ${name}`,

@@ -4,7 +4,7 @@ import { plural } from "../plural.ts";
 
 const count = plural("ru");
 
-export const access: Pick<Texts, "activity" | "access"> = {
+export const access: Pick<Texts, "activity" | "fields" | "access"> = {
   activity: {
     tabs: { events: "События", audit: "Журнал аудита", webhooks: "Вебхуки" },
     tabsLabel: "Виды активности",
@@ -60,6 +60,14 @@ export const access: Pick<Texts, "activity" | "access"> = {
       recovered: "— место есть",
     },
   },
+  fields: {
+    RateLimit: { name: "Предел запросов" },
+    Requests: { name: "Запросы", hint: "Сколько запросов токен может отправить за это время." },
+    Seconds: { name: "Время, секунды", hint: "Время, через которое токен снова может отправить столько же запросов." },
+    IsDHCP: { name: "DHCP" },
+    DCLocation: { name: "Расположение" },
+    Secret: { name: "Секрет" },
+  },
   access: {
     title: "Доступ",
     tabsLabel: "Виды доступа",
@@ -75,8 +83,12 @@ export const access: Pick<Texts, "activity" | "access"> = {
     restriction: "Ограничение",
     domain: "Домен",
     allDomains: "Все домены",
+    selectDomain: "Выберите домен",
+    deletedDomain: "удалённый домен",
     pattern: "Имена записей",
     patternHint: "Необязательно. * — любые символы: _acme-challenge*",
+    types: "Типы записей",
+    typesHint: "Необязательно. Типы, которые видит токен: A, AAAA, TXT",
     from: "Адреса",
     fromHint: "Необязательно. Адреса и блоки, откуда действует токен, по одному в строке.",
     preset: "Назначение",
@@ -102,7 +114,8 @@ export const access: Pick<Texts, "activity" | "access"> = {
       "account:admin": "управлять проектами и токенами и тем самым дать себе любое право",
       "metrics:read": "читать метрики",
     },
-    onlyDomain: (domain, pattern) => `только в ${domain}${pattern === "" ? "" : `, имена ${pattern}`}`,
+    onlyDomain: (domain, pattern, types) =>
+      `только в ${domain}${pattern === "" ? "" : `, имена ${pattern}`}${types === "" ? "" : `, типы ${types}`}`,
     secretTitle: "Скопируйте токен сейчас",
     secretAbout: "Он показывается только один раз.",
     deleteToken: (name) => `Удалить токен ${name}`,
