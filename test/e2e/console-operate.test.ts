@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { deleteLink, listLinksOfServer } from "../../service/src/network/linktable.ts";
 import { deleteServer } from "../../service/src/server/table.ts";
-import { checkPages, describeConsole } from "../support/consolefixture.ts";
+import { checkPages, describeConsole, isDesktop } from "../support/consolefixture.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";
 
 describeConsole("the console of an operator", {}, (fixture) => {
@@ -200,6 +200,39 @@ describeConsole("the console of an operator", {}, (fixture) => {
     });
     const [made] = await brume.client.listTokens({ query: { project: ID } });
     assert.deepEqual([made?.Name, made?.Labels, made?.RateLimit?.Requests], ["deploy", { team: "web" }, 100]);
+  });
+
+  test("a token for the certificates of a domain needs the domain, and is listed with its restriction", async () => {
+    const { brume, scene } = fixture;
+    await story(brume.token, async (page) => {
+      await page.goto("/console/access?tab=tokens");
+      await page.getByRole("button", { name: "Create token" }).click();
+      const dialog = page.getByRole("dialog");
+      const create = dialog.getByRole("button", { name: "Create token" });
+      await dialog.getByLabel("Name", { exact: true }).fill("certbot");
+      await dialog.getByLabel("Purpose").selectOption("Certificates of one domain");
+      assert.equal(await create.isDisabled(), true);
+      assert.equal(await dialog.getByLabel("Record types").inputValue(), "TXT");
+      await dialog.getByLabel("Domain", { exact: true }).selectOption("example.com");
+      await dialog.getByText("only in example.com, names _acme-challenge*, types TXT", { exact: false }).waitFor();
+      await dialog.getByLabel("Record types").fill("txt, x");
+      await dialog.getByText(/^Must be /).waitFor();
+      await dialog.getByLabel("Record types").fill("txt");
+      await create.click();
+      await dialog.getByRole("button", { name: "Close" }).last().click();
+      const text = "example.com, _acme-challenge*, TXT";
+      if (isDesktop(page))
+        await page
+          .getByRole("row", { name: /^certbot/ })
+          .getByText(text)
+          .waitFor();
+      else await page.getByRole("row", { name: /^certbot/ }).waitFor();
+    });
+    const made = (await brume.client.listTokens()).find(({ Name }) => Name === "certbot");
+    assert.deepEqual(
+      [made?.DomainID, made?.RecordPattern, made?.RecordTypes],
+      [scene.domain, "_acme-challenge*", ["TXT"]],
+    );
   });
 
   test("signing out without a connection shows the error, and the user stays signed in until the session has ended", async () => {

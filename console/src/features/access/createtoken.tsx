@@ -1,4 +1,5 @@
 /** Builds a token: a purpose fills in its rights, and a sentence shows what it can do. The value is shown once. */
+import type { RecordType } from "@brume/api/dns.ts";
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -27,6 +28,7 @@ const placed: ReadonlySet<string> = new Set([
   "ProjectID",
   "DomainID",
   "RecordPattern",
+  "RecordTypes",
   "ExpiresAt",
   "AllowedFrom",
 ]);
@@ -46,6 +48,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
   const [held, setHeld] = useState<readonly Scope[]>(presets.read);
   const [domain, setDomain] = useState("");
   const [pattern, setPattern] = useState("");
+  const [types, setTypes] = useState("");
   const [from, setFrom] = useState("");
   const [project, setProject] = useState("");
   const { others, renderOthers } = useOtherFields("createToken", placed);
@@ -54,12 +57,19 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
   const [lasts, setLasts] = useState<Duration>("d90");
   const mayRestrict = held.length > 0 && held.every((scope) => scope.startsWith("dns:"));
   const days = durations[lasts];
-  const addresses = from.split(/[\s,]+/).filter((part) => part !== "");
+  const addresses = wordsOf(from);
+  const recordTypes = wordsOf(types.toUpperCase());
   const isRestricted = mayRestrict && domain !== "";
+  // Without a domain the token could change the records of all.
+  const isOfOneDomain = preset === "certificate";
   const body = {
     Name,
     Scopes: [...held],
-    ...(isRestricted && { DomainID: Number(domain), ...(pattern !== "" && { RecordPattern: pattern }) }),
+    ...(isRestricted && {
+      DomainID: Number(domain),
+      ...(pattern !== "" && { RecordPattern: pattern }),
+      ...(recordTypes.length > 0 && { RecordTypes: recordTypes as RecordType[] }),
+    }),
     ...(days !== null && { ExpiresAt: expiryAfter(days) }),
     ...(addresses.length > 0 && { AllowedFrom: addresses }),
     ...(project !== "" && { ProjectID: Number(project) }),
@@ -70,6 +80,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
     setPreset(name);
     if (name !== "own") setHeld(presets[name]);
     setPattern(name === "certificate" ? "_acme-challenge*" : "");
+    setTypes(name === "certificate" ? "TXT" : "");
   };
   if (secret !== null) return <SecretDialog title={t.access.secretTitle} secret={secret} onClose={onClose} />;
   const sentence = held.map((scope) => t.access.cans[scope] ?? scope).join(", ");
@@ -81,7 +92,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
       action={t.access.createToken}
       kind="wide"
       request={{ operation: "createToken", body }}
-      isComplete={Name !== "" && held.length > 0}
+      isComplete={Name !== "" && held.length > 0 && (isRestricted || !isOfOneDomain)}
       send={(options) => client.createToken({ body }, options)}
       onDone={({ Token }) => {
         setSecret(Token);
@@ -132,21 +143,32 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
             <div className="columns">
               <SelectField
                 label={t.access.domain}
+                required={isOfOneDomain}
+                error={error("/DomainID")}
                 value={domain}
                 options={[
-                  ["", t.access.allDomains],
+                  ["", isOfOneDomain ? t.access.selectDomain : t.access.allDomains],
                   ...domains.map(({ ID, Name: name }) => [String(ID), name] as const),
                 ]}
                 onChange={({ target }) => setDomain(target.value)}
               />
-              {domain !== "" && (
-                <TextField
-                  label={t.access.pattern}
-                  hint={t.access.patternHint}
-                  error={error("/RecordPattern")}
-                  value={pattern}
-                  onChange={({ target }) => setPattern(target.value)}
-                />
+              {(domain !== "" || isOfOneDomain) && (
+                <>
+                  <TextField
+                    label={t.access.pattern}
+                    hint={t.access.patternHint}
+                    error={error("/RecordPattern")}
+                    value={pattern}
+                    onChange={({ target }) => setPattern(target.value)}
+                  />
+                  <TextField
+                    label={t.access.types}
+                    hint={t.access.typesHint}
+                    error={error("/RecordTypes")}
+                    value={types}
+                    onChange={({ target }) => setTypes(target.value)}
+                  />
+                </>
               )}
             </div>
           )}
@@ -174,7 +196,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
           <Note>
             <p>
               <strong>{t.access.can}</strong> {held.length === 0 ? t.access.canNothing : sentence}
-              {isRestricted && ` ${t.access.onlyDomain(domainName, pattern)}`}
+              {isRestricted && ` ${t.access.onlyDomain(domainName, pattern, recordTypes.join(", "))}`}
             </p>
             {denied.length > 0 && !held.includes("account:admin") && (
               <p>
@@ -187,6 +209,8 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
     </FormDialog>
   );
 }
+
+const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter((part) => part !== "");
 
 /** Returns the end of a day, so that the request stays the same while one types. */
 function expiryAfter(days: number): string {

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
-import { useAccount, useData } from "../../data/data.tsx";
+import { useAccount, useData, useMay } from "../../data/data.tsx";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
@@ -22,7 +22,14 @@ export function Tokens() {
   const { ID: own, ProjectID: ownProject } = useAccount()?.Token ?? {};
   const { project = "" } = useSearch({ from: "/access" });
   const projects = useQuery(queriesOf(client).projects()).data?.Projects ?? [];
-  const query = useQuery(queriesOf(client).tokens(/^\d+$/.test(project) ? Number(project) : undefined));
+  const query = useQuery({
+    ...queriesOf(client).tokens(/^\d+$/.test(project) ? Number(project) : undefined),
+    // Events contain no use of a token.
+    staleTime: 0,
+  });
+  const mayDns = useMay("dns:read");
+  const isRestricted = query.data?.some(({ DomainID }) => DomainID !== null) === true;
+  const domains = useQuery({ ...queriesOf(client).domains(), enabled: mayDns && isRestricted }).data;
   const [isCreating, setCreating] = useState(false);
   const [deleting, setDeleting] = useState<Token | null>(null);
   const columns = useMemo<Column<Token>[]>(
@@ -44,9 +51,15 @@ export function Tokens() {
       {
         id: "restriction",
         name: t.access.restriction,
-        width: "minmax(110px, 1fr)",
-        cell: ({ DomainID, RecordPattern }) =>
-          DomainID === null ? <span className="muted">–</span> : (RecordPattern ?? `${t.access.domain} ${DomainID}`),
+        width: "minmax(110px, 1.6fr)",
+        cell: ({ DomainID, RecordPattern, RecordTypes, ProjectID }) => {
+          if (DomainID === null) return <span className="muted">–</span>;
+          const name = domains?.find(({ ID }) => ID === DomainID)?.Name;
+          const isDeleted = name === undefined && domains !== undefined && ProjectID === ownProject;
+          const domain = isDeleted ? t.access.deletedDomain : (name ?? `${t.access.domain} ${DomainID}`);
+          const text = [domain, RecordPattern ?? [], RecordTypes ?? []].flat().join(", ");
+          return <span title={text}>{text}</span>;
+        },
       },
       {
         id: "used",
@@ -73,7 +86,7 @@ export function Tokens() {
         onPress: setDeleting,
       }),
     ],
-    [t, format, own],
+    [t, format, own, ownProject, domains],
   );
   return (
     <>
