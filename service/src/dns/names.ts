@@ -79,7 +79,12 @@ export async function requireFreeName(tx: Tx, project: number, ascii: string): P
     findRivals(tx, project, ascii, 1),
     findReservation(tx, ascii),
   ]);
-  if (own !== undefined) throw errorAt("domain_exists", "/Name", `Domain ${own.id} has the name ${ascii}.`);
+  if (own !== undefined)
+    throw errorAt(
+      "domain_exists",
+      "/Name",
+      `The domain ${ascii} already exists in this project, with the id ${own.id}.`,
+    );
   const isGranted = requireUnreserved(project, ascii, reserved);
   if (same === undefined && below.length === 0 && (isGranted || above.length === 0)) return;
   const sentence = `${ascii} is, contains or is inside a domain of another project. Its owner may claim it: POST /dns/claim.`;

@@ -9,7 +9,7 @@ export const zones: Table = {
     ["There is no claim {1} in this project.", "Заявки {1} нет в этом проекте."],
     ["There is no withdrawn domain {1} in this project.", "Изъятого домена {1} нет в этом проекте."],
     ["There is no reservation {1}.", "Зарезервированного имени {1} нет."],
-    ["Domain {1} has the name {2}.", "Имя {2} уже есть у домена {1}."],
+    ["The domain {1} already exists in this project, with the id {2}.", "Домен {1} уже есть в этом проекте, id: {2}."],
     ["Reservation {1} has the name {2}.", "Имя {2} уже зарезервировано: {1}."],
     ["Domain {1} has no version with serial {2}.", "У домена {1} нет версии с номером {2}."],
     ["Record {1} belongs to domain {2}.", "Запись {1} принадлежит домену {2}."],
