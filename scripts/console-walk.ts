@@ -70,7 +70,7 @@ async function walk(page: Page, server: number, domain: number): Promise<void> {
   await page.getByRole("dialog").locator("pre").first().waitFor();
   await show(page, 2000);
   await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
-  await page.getByText(/Applied as serial/).waitFor();
+  await page.getByText(/applied as version/).waitFor();
   await show(page, 1600);
   await page.goto("/console/networks");
   await page.waitForTimeout(1000);

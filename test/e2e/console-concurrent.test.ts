@@ -145,9 +145,9 @@ describeConsole("two clients", {}, (fixture) => {
       await client.changeRecords({ path, body: { Changes } });
       await shows(page.getByLabel("TTL: @ MX"), "300");
       await page.getByRole("button", { name: "Review" }).click();
-      await page.getByText("+ @ 300 MX 20 mail.example.net.").waitFor();
+      await page.getByText("+ @ 300 IN MX 20 mail.example.net.").waitFor();
       await page.getByRole("button", { name: "Apply" }).click();
-      await page.getByText(/Applied as serial \d+/).waitFor();
+      await page.getByText(/applied as version \d+/).waitFor();
     });
     assert.deepEqual(
       (await records()).map(({ CanonicalDescription }) => CanonicalDescription),

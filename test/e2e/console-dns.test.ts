@@ -197,14 +197,33 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByText("2 pending changes").first().waitFor();
       await page.getByRole("button", { name: "Review" }).click();
       await page.getByText("− @ 3600 IN A 192.0.2.1").waitFor();
-      await page.getByText("+ @ 3600 MX 10 mail.example.net.").waitFor();
+      await page.getByText("+ @ 3600 IN MX 10 mail.example.net.").waitFor();
       await page.getByRole("button", { name: "Apply" }).click();
-      await page.getByText(/Applied as serial \d+/).waitFor();
+      await page.getByText(/edit\.example: applied as version \d+/).waitFor();
       await page.getByText("2 pending changes").waitFor({ state: "detached" });
     });
     const records = (await fixture.brume.client.readDomain({ path })).LinkedRecords;
     assert.ok(records.some(({ IP }) => IP === "192.0.2.99"));
     assert.ok(records.some(({ ExtHostName }) => ExtHostName === "mail.example.net."));
+  });
+
+  test("a version is restored after a preview, and name servers that no registrar accepts have a note", async () => {
+    const { client, token } = fixture.brume;
+    const { ID } = await client.createDomain({ body: { Name: "back.example", Ip: "192.0.2.1" } });
+    const { Serial } = await client.readDomain({ path: { id: ID } });
+    await client.createRecordTXT({ body: { DomainId: ID, Name: "new", Text: "x" } });
+    await story(token, async (page) => {
+      await page.goto(`/console/dns/${ID}?tab=history`);
+      await page.getByText(`Version ${Serial}`, { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Restore this version" }).first().click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText('− new 3600 IN TXT "x"').waitFor();
+      await dialog.getByRole("button", { name: "Restore", exact: true }).click();
+      await page.getByText("back.example: applied as version", { exact: false }).waitFor();
+      await page.getByRole("link", { name: "Delegation" }).click();
+      await page.getByText("No registrar accepts these names", { exact: false }).waitFor();
+      await page.getByText("It is not checked while", { exact: false }).waitFor();
+    });
   });
 
   test("a token of some records shows that it is restricted, and adds a record of the type that it sees", async () => {
@@ -223,7 +242,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByLabel("Value: _acme-challenge TXT").fill("abc");
       await page.getByRole("button", { name: "Review" }).click();
       await page.getByRole("button", { name: "Apply" }).click();
-      await page.getByText(/Applied as serial/).waitFor();
+      await page.getByText(/applied as version/).waitFor();
     });
   });
 

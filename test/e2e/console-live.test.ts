@@ -162,7 +162,7 @@ describe("a live page", { timeout: 600_000 }, () => {
         ["/servers", "Servers", "/server?limit=1000", networks],
         [`/servers/${server}`, "web", `/server/${server}`, networks],
         [`/networks/${network}`, "dmz", `/publicnetwork/${network}`, networks],
-        ["/dns", "Domains", "/dns?limit=1000&records=false", networks],
+        ["/dns", "DNS", "/dns?limit=1000&records=false", networks],
         [`/dns/${domain}`, "web.example", `/dns/${domain}`, networks],
         ["/images", "Images", "/image", networks],
       ];

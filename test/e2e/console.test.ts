@@ -166,7 +166,7 @@ describeConsole("the console", {}, (fixture) => {
       assert.match(await page.getByLabel("Zone file", { exact: true }).inputValue(), /^www 60/);
       const file = { name: "zone", mimeType: "text/plain", buffer: Buffer.from("www 60 IN A 192.0.2.7\n") };
       await dialog.locator("input[type=file]").setInputFiles(file);
-      await dialog.getByText("+ www.paste.example. 60 IN A 192.0.2.7").waitFor();
+      await dialog.getByText("+ www 60 IN A 192.0.2.7").waitFor();
       await dialog.getByText("This request").click();
       await dialog.getByText(`brume domain import ${domain.ID} paste.example.zone --mode Merge`).waitFor();
       await dialog.getByRole("button", { name: "Import" }).click();
@@ -181,7 +181,7 @@ describeConsole("the console", {}, (fixture) => {
         const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
         document.querySelector("main .table").dispatchEvent(paste);
       `);
-      await dialog.getByText("+ b.paste.example. 60 IN A 192.0.2.9").waitFor();
+      await dialog.getByText("+ b 60 IN A 192.0.2.9").waitFor();
       await page.keyboard.press("Escape");
       const saved = page.waitForEvent("download");
       await page.getByRole("button", { name: "Export zone file" }).click();
@@ -354,7 +354,7 @@ describeConsole("the console", {}, (fixture) => {
       ["/console/access?tab=sessions", "this session"],
       ["/console/access?tab=projects", "Usage"],
       [`/console/dns/${scene.domain}?tab=queries`, "No query yet"],
-      [`/console/dns/${scene.domain}?tab=history`, "Every change of the zone"],
+      [`/console/dns/${scene.domain}?tab=history`, "Every version of the zone"],
       ["/console/servers/999", "This server does not exist"],
       ["/console/nothing/here?tab=none", "This page does not exist"],
     ] as const;

@@ -7,6 +7,7 @@ import {
   countEdits,
   editRow,
   isComplete,
+  linesOf,
   noEdits,
   partOf,
   rowOf,
@@ -103,4 +104,20 @@ test("an error marks the part of the row that contains its field", () => {
     fields.map((one) => partOf(...(one.split(" ") as [string, string]))),
     ["value", "owner", "ttl", undefined, "value", "owner", "value", "owner"],
   );
+});
+
+test("the lines of a changeset have one form, and what replaces a record is below it", () => {
+  const www = record("CNAME", "www.example.com. 60 IN CNAME @");
+  const mail = record("MX", "@ 60 MX 10 mail.example.com.");
+  const other = record("MX", "@ 60 MX 20 mail.example.com.");
+  const changes = [
+    { Before: null, After: www },
+    { Before: null, After: other },
+    { Before: mail, After: null },
+  ] as unknown as Parameters<typeof linesOf>[0];
+  assert.deepEqual(linesOf(changes, "example.com"), [
+    { isAdded: false, text: "@ 60 IN MX 10 mail.example.com." },
+    { isAdded: true, text: "@ 60 IN MX 20 mail.example.com." },
+    { isAdded: true, text: "www 60 IN CNAME @" },
+  ]);
 });

@@ -1,5 +1,5 @@
 /** Records as rows of a table: owner, type, TTL, and the value as a zone file writes it. Pure. */
-import type { ChangeInput, DnsRecord, RecordType } from "@brume/api/dns.ts";
+import type { AppliedChange, ChangeInput, DnsRecord, RecordType } from "@brume/api/dns.ts";
 
 /** A row: what one can edit. */
 export interface Row {
@@ -34,6 +34,21 @@ export function relativeOwner(owner: string, zone: string): string {
 export function rowOf(record: DnsRecord, zone: string): Row {
   const [, owner = "", value = ""] = /^(\S+) \d+ (?:IN )?[A-Z0-9]+ ([^]*)$/.exec(record.CanonicalDescription) ?? [];
   return { id: record.ID, owner: relativeOwner(owner, zone), type: record.TypeRecord, ttl: record.TTL, value };
+}
+
+/** Returns what changes add and remove as lines of a zone file: those of one name and type together, the removed ones first. */
+export function linesOf(changes: readonly AppliedChange[], zone: string): { isAdded: boolean; text: string }[] {
+  const lineOf = (record: DnsRecord, isAdded: boolean) => {
+    const { owner, type, ttl, value } = rowOf(record, zone);
+    return { key: `${owner} ${type} ${isAdded ? 1 : 0}`, isAdded, text: `${owner} ${ttl} IN ${type} ${value}` };
+  };
+  return changes
+    .flatMap(({ Before, After }) => [
+      ...(Before === null ? [] : [lineOf(Before, false)]),
+      ...(After === null ? [] : [lineOf(After, true)]),
+    ])
+    .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
+    .map(({ isAdded, text }) => ({ isAdded, text }));
 }
 
 const words = (value: string): string[] => value.trim().split(/\s+/);

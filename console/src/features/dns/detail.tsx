@@ -119,9 +119,16 @@ function ImportNote({ domain: { Import } }: { domain: Domain }) {
 
 function Setup({ domain }: { domain: Domain }) {
   const t = useTexts();
+  // The default of the service: no name of the public DNS ends with it.
+  const isInternal = domain.NameServers.some((name) => /\.internal\.?$/.test(name));
   return (
     <Panel title={t.records.setupTitle}>
       <div className="stack">
+        {isInternal && (
+          <Note kind="warn">
+            <p>{t.records.internalAbout}</p>
+          </Note>
+        )}
         <Facts
           facts={domain.NameServers.map((name, index) => ({
             name: `NS ${index + 1}`,
@@ -140,7 +147,9 @@ function Setup({ domain }: { domain: Domain }) {
             { name: t.domains.serial, value: <span className="mono">{domain.Serial}</span> },
           ]}
         />
-        <p className="muted">{t.records.setupAbout}</p>
+        <p className="muted">
+          {t.records.setupAbout} {domain.Delegation === "Unknown" && t.records.unknownAbout}
+        </p>
       </div>
     </Panel>
   );

@@ -1,23 +1,18 @@
 /** What a changeset adds and removes, as lines of a zone file. */
-import type { AppliedChange } from "@brume/api/dns.ts";
+import type { AppliedChange, Domain } from "@brume/api/dns.ts";
+import { linesOf } from "../../data/record.ts";
 import { useTexts } from "../../texts/texts.tsx";
 
 /** Changes that are shown. A zone file may have many thousands. */
 const most = 500;
 
-export function Diff({ changes }: { changes: readonly AppliedChange[] }) {
+export function Diff({ domain, changes }: { domain: Domain; changes: readonly AppliedChange[] }) {
   const t = useTexts();
-  const lines = changes
-    .slice(0, most)
-    .flatMap(({ Before, After }) => [
-      ...(Before === null ? [] : [{ sign: "−", kind: "remove", text: Before.CanonicalDescription }]),
-      ...(After === null ? [] : [{ sign: "+", kind: "add", text: After.CanonicalDescription }]),
-    ]);
   return (
     <div className="diff" tabIndex={0} role="region" aria-label={t.records.changes(changes.length)}>
-      {lines.map(({ sign, kind, text }, index) => (
-        <div key={index} className={kind}>
-          {sign} {text}
+      {linesOf(changes.slice(0, most), domain.NamePunyCode).map(({ isAdded, text }, index) => (
+        <div key={index} className={isAdded ? "add" : "remove"}>
+          {isAdded ? "+" : "−"} {text}
         </div>
       ))}
       {changes.length > most && <div className="muted">{t.records.changes(changes.length - most)} …</div>}

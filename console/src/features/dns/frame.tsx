@@ -40,7 +40,7 @@ export function DnsFrame() {
   );
   return (
     <div className="stack">
-      <PageHead title={t.domains.title}>{button}</PageHead>
+      <PageHead title={t.nav.dns}>{button}</PageHead>
       {names.length > 1 && (
         <Tabs label={t.domains.tabsLabel}>
           {names.map((name) => (

@@ -35,7 +35,7 @@ export function History({ domain }: { domain: Domain }) {
           {data.map(({ Serial, Date: date, Changes }) => (
             <li key={Serial} className="stack tight">
               <div className="line apart">
-                <strong className="mono">{Serial}</strong>
+                <strong className="number">{t.records.version(Serial)}</strong>
                 <span className="line">
                   <span className="muted small">{t.records.changes(Changes.length)}</span>
                   <time className="muted small" dateTime={date}>
@@ -43,12 +43,12 @@ export function History({ domain }: { domain: Domain }) {
                   </time>
                   {mayWrite && Serial !== domain.Serial && (
                     <Button size="small" icon="undo" onClick={() => setRestoring(Serial)}>
-                      {t.records.restore}
+                      {t.records.restoreVersion}
                     </Button>
                   )}
                 </span>
               </div>
-              {Changes.length > 0 && <Diff changes={Changes} />}
+              {Changes.length > 0 && <Diff domain={domain} changes={Changes} />}
             </li>
           ))}
         </ul>

@@ -38,7 +38,7 @@ export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
     setPreview(Records);
   });
   const { run, isBusy, error } = useChange(() => client.importZone({ path: { id }, body }), {
-    done: ({ Serial }) => t.records.applied(Serial),
+    done: ({ Serial }) => t.records.applied(domain.Name, Serial),
     onDone() {
       void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
       onClose();
@@ -65,7 +65,8 @@ export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
           onChange={({ target }) => setMode(target.value as Mode)}
         />
         {shown !== null && <ErrorBox text={errorText(shown, t)} />}
-        {isReady && (preview.length === 0 ? <Note>{t.records.previewNone}</Note> : <Diff changes={preview} />)}
+        {isReady &&
+          (preview.length === 0 ? <Note>{t.records.previewNone}</Note> : <Diff domain={domain} changes={preview} />)}
         <RequestPanel
           isFolded
           request={{

@@ -82,7 +82,7 @@ function PreviewDialog({ title, about, action, request, send, domain, onDone, on
     gcTime: 0,
   });
   const { run, isBusy, error } = useChange(() => send({}), {
-    done: ({ Serial }) => t.records.applied(Serial),
+    done: ({ Serial }) => t.records.applied(domain.Name, Serial),
     onDone() {
       void queries.invalidateQueries({ queryKey: ["domain", "one", domain.ID] });
       onDone();
@@ -102,7 +102,11 @@ function PreviewDialog({ title, about, action, request, send, domain, onDone, on
             onRetry={preview.data === undefined ? () => void preview.refetch() : undefined}
           />
         )}
-        {preview.data ? <Diff changes={preview.data.Records} /> : shown === null && <Skeleton lines={4} />}
+        {preview.data ? (
+          <Diff domain={domain} changes={preview.data.Records} />
+        ) : (
+          shown === null && <Skeleton lines={4} />
+        )}
         <RequestPanel request={request} />
         <div className="line end">
           <Button onClick={onClose}>{t.common.cancel}</Button>
