@@ -287,6 +287,11 @@ describeConsole("the console", {}, (fixture) => {
       assert.equal(await page.getByText("later.example").count(), 0);
       await page.getByRole("button", { name: "Continue" }).click();
       await page.getByText("later.example").first().waitFor();
+      // The event of a deletion contains only the id.
+      const { ID } = await fixture.brume.client.createDomain({ body: { Name: "erased.example" } });
+      await fixture.brume.client.deleteDomain({ path: { id: ID } });
+      const deleted = page.getByRole("row").filter({ hasText: "Domain deleted" });
+      await deleted.getByText("erased.example").waitFor();
     });
   });
 

@@ -4,10 +4,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, type LinkProps } from "@tanstack/react-router";
 import { useTexts } from "../texts/texts.tsx";
 import { useData, useMay } from "./data.tsx";
+import type { NamedEvent } from "./eventnames.ts";
 import { objectOf } from "./eventview.ts";
 import { queriesOf } from "./queries.ts";
 
-export function EventObject({ event }: { event: Event }) {
+export function EventObject({ event }: { event: NamedEvent }) {
   const t = useTexts();
   const name = event.Resource === "tunnel" ? <TunnelName event={event} /> : objectOf(event, t);
   const target = pageOf(event);

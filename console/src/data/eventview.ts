@@ -6,6 +6,7 @@ import { useMemo } from "react";
 import type { Texts } from "../texts/en.ts";
 import { useCell } from "./cell.ts";
 import { useData } from "./data.tsx";
+import { type NamedEvent, nameOf, withNames } from "./eventnames.ts";
 import type { Read } from "./unread.tsx";
 
 /** Which events are read when a page opens. */
@@ -18,7 +19,7 @@ interface FirstEvents {
 /** The latest events, the newest first. */
 export interface LatestEvents {
   /** Undefined: not read yet. */
-  readonly events: readonly Event[] | undefined;
+  readonly events: readonly NamedEvent[] | undefined;
   /** The read of the events before the page load. */
   readonly read: Read;
 }
@@ -35,20 +36,19 @@ export function useEvents(first: FirstEvents): LatestEvents {
   const events = useMemo(() => {
     if (before === undefined) return undefined;
     const oldest = live.at(-1)?.ID ?? Number.POSITIVE_INFINITY;
-    return [...live, ...before.filter(({ ID }) => ID < oldest)];
+    return withNames([...live, ...before.filter(({ ID }) => ID < oldest)]);
   }, [live, before]);
   return { events, read };
 }
 
-/** Returns the name of the object of an event, or its id. */
-export function objectOf({ Resource, ResourceID, Data }: Event, t: Texts): string {
-  const data = (typeof Data === "object" && Data !== null ? Data : {}) as Readonly<Record<string, unknown>>;
-  if (Resource === "action") return t.servers.actions[(data as Partial<Action>).Type ?? "Create"];
-  for (const field of ["CanonicalDescription", "Name", "Title"]) {
-    const value = data[field];
-    if (typeof value === "string" && value !== "") return value;
+/** Returns the name of the object of an event, or its kind and id. */
+export function objectOf(event: NamedEvent, t: Texts): string {
+  const { Resource, ResourceID, Data, name } = event;
+  if (Resource === "action") {
+    const action = t.servers.actions[(Data as Partial<Action> | null)?.Type ?? "Create"];
+    return name === undefined ? action : `${action}: ${name}`;
   }
-  return `${Resource} ${ResourceID}`;
+  return nameOf(event) ?? name ?? `${t.activity.kinds[Resource] ?? Resource} ${ResourceID}`;
 }
 
 /** Returns kind and verb of an event: `Server`, `created`. */

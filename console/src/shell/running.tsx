@@ -1,10 +1,12 @@
 /** The actions of servers that run now or ended lately, with their steps, and a message when one ends. */
 import type { Action } from "@brume/api/action.ts";
+import type { Event } from "@brume/api/event.ts";
 import type { Server } from "@brume/api/server.ts";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { useData } from "../data/data.tsx";
+import { namesOf } from "../data/eventnames.ts";
 import { actionIsRunning, stepViews } from "../data/serverview.ts";
 import { loadDetails } from "../texts/detail.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
@@ -17,8 +19,7 @@ import { useToast } from "../ui/toast.tsx";
 const mostShown = 30;
 
 /** Returns the last state of each action that events have shown, the newest first. */
-function useActions(): readonly Action[] {
-  const recent = useCell(useData().recent);
+function useActions(recent: readonly Event[]): readonly Action[] {
   return useMemo(() => {
     const seen = new Map<number, Action>();
     for (const { Resource, ResourceID, Data } of recent)
@@ -29,14 +30,16 @@ function useActions(): readonly Action[] {
 
 export function RunningActions() {
   const t = useTexts();
-  const { queries } = useData();
-  const actions = useActions();
+  const { queries, recent: cell } = useData();
+  const recent = useCell(cell);
+  const actions = useActions(recent);
   const toast = useToast();
   const [isOpen, setOpen] = useState(false);
   const running = actions.filter(actionIsRunning);
   const nameOf = (id: number): string =>
     queries.getQueryData<Server>(["server", "one", id])?.Name ??
     queries.getQueryData<readonly Server[]>(["server", "list"])?.find(({ ID }) => ID === id)?.Name ??
+    namesOf(recent).get(`server ${id}`) ??
     `#${id}`;
 
   // Each end is announced once.

@@ -1,0 +1,37 @@
+/** Names of the objects of events. An event of a deletion has no data, and an action only the id of its server. Pure. */
+import type { Event } from "@brume/api/event.ts";
+
+/** An event, with the name that other events show of its deleted object, or of the server of its action. */
+export interface NamedEvent extends Event {
+  readonly name?: string;
+}
+
+/** Returns the name of the object that an event shows; undefined: it shows none. */
+export function nameOf({ Data }: Event): string | undefined {
+  const data = (typeof Data === "object" && Data !== null ? Data : {}) as Readonly<Record<string, unknown>>;
+  const names = ["CanonicalDescription", "Name", "Title"].map((field) => data[field]);
+  return names.find((value): value is string => typeof value === "string" && value !== "");
+}
+
+/** Returns the names of objects, by kind and id. `events`: the newest first. */
+export function namesOf(events: readonly Event[]): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (const event of events) {
+    const key = `${event.Resource} ${event.ResourceID}`;
+    const name = names.has(key) ? undefined : nameOf(event);
+    if (name !== undefined) names.set(key, name);
+  }
+  return names;
+}
+
+/** Returns the events with the names that they do not show themselves. */
+export function withNames(events: readonly Event[]): readonly NamedEvent[] {
+  const names = namesOf(events);
+  return events.map((event) => {
+    const { Resource, ResourceID, ParentID, Data } = event;
+    const isAction = Resource === "action";
+    if (!isAction && Data !== null) return event;
+    const name = names.get(isAction ? `server ${ParentID}` : `${Resource} ${ResourceID}`);
+    return name === undefined ? event : { ...event, name };
+  });
+}
