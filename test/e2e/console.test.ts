@@ -15,6 +15,7 @@ describeConsole("the console", {}, (fixture) => {
       await page.getByLabel("Token").fill("0".repeat(64));
       await page.keyboard.press("Enter");
       await page.getByText("This token is not valid.").waitFor();
+      await page.getByText("The first token is in the file token", { exact: false }).waitFor();
       await page.getByLabel("Token").fill("токен");
       await page.keyboard.press("Enter");
       await page.getByText("A token has 64 characters").waitFor();

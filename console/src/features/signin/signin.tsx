@@ -50,7 +50,9 @@ export function SignIn({ onDone }: { onDone: () => void }) {
             {t.signIn.action}
           </Button>
         </form>
-        <p className="muted small">{t.signIn.about}</p>
+        <p className="muted small break">
+          {t.signIn.where} {t.signIn.about}
+        </p>
       </div>
     </main>
   );

@@ -117,7 +117,9 @@ export const shell = {
   signIn: {
     title: "Sign in to Brume",
     token: "Token",
-    hint: "64 characters. The first token is in the file token of the data folder, with the Debian package /var/lib/brume/token.",
+    hint: "64 characters from 0-9 and a-f.",
+    where:
+      "The first token is in the file token of the data folder: data/token after npm start, /var/lib/brume/token with the Debian package.",
     action: "Sign in",
     wrong: "This token is not valid. Check that you have copied all 64 characters.",
     malformed: "A token has 64 characters from 0-9 and a-f.",

@@ -125,7 +125,9 @@ export const shell: Pick<
   signIn: {
     title: "Вход в Brume",
     token: "Токен",
-    hint: "64 символа. Первый токен — в файле token папки данных, с пакетом Debian — /var/lib/brume/token.",
+    hint: "64 символа 0-9 и a-f.",
+    where:
+      "Первый токен — в файле token папки данных: data/token после npm start, /var/lib/brume/token с пакетом Debian.",
     action: "Войти",
     wrong: "Токен неверен. Проверьте, что скопированы все 64 символа.",
     malformed: "Токен состоит из 64 символов 0-9 и a-f.",
