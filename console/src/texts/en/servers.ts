@@ -109,7 +109,7 @@ export const servers = {
       settings: "Settings",
     },
     tabsLabel: "Parts of the server",
-    facts: "Facts",
+    facts: "Details",
     connect: "Connect",
     user: "User",
     password: "Password",

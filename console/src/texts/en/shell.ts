@@ -55,7 +55,7 @@ export const shell = {
     account: "Account",
     signOut: "Sign out",
     token: (name: string) => `Token ${name}`,
-    theme: { system: "Theme of the system", light: "Light theme", dark: "Dark theme" },
+    theme: { system: "System theme", light: "Light theme", dark: "Dark theme" },
     reference: "Documentation and API",
   },
   palette: {
