@@ -227,6 +227,12 @@ describeConsole("the console of an operator", {}, (fixture) => {
           .getByText(text)
           .waitFor();
       else await page.getByRole("row", { name: /^certbot/ }).waitFor();
+      // No event shows that a token is used: the list is read again when it is opened.
+      await page.getByRole("link", { name: "SSH keys" }).click();
+      await page.getByText("A key can be placed on a server", { exact: false }).waitFor();
+      const again = page.waitForRequest((request) => new URL(request.url()).pathname === "/token");
+      await page.getByRole("link", { name: "Tokens" }).click();
+      await again;
     });
     const made = (await brume.client.listTokens()).find(({ Name }) => Name === "certbot");
     assert.deepEqual(
