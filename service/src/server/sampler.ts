@@ -90,7 +90,8 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
     const start = rowStart(at);
     const traffic = await trafficOf(router?.networks ?? [], await links.get("all", () => readLinks()));
     if (current !== null && current.start !== start) await flush();
-    const { of: rows } = (current ??= { start, of: new Map() });
+    current ??= { start, of: new Map<number, Figures>() };
+    const { of: rows } = current;
     first ??= start;
     const seen = new Set<number>();
     await forEachInTurns(machines.all(), (machine) => {
