@@ -62,7 +62,7 @@ onSqlite("details in Russian", (harness) => {
       'строка 2: запись A: нужен адрес IPv4 из четырёх десятичных чисел, а не "10.0.0".',
     ]);
     assert.deepEqual(await russian(harness.client.createDomain({ body: { Name: name } })), [
-      `Имя ${name} уже есть у домена ${id}.`,
+      `Домен ${name} уже есть в этом проекте, id: ${id}.`,
     ]);
   });
 });
