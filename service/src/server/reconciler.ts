@@ -3,7 +3,6 @@
  * guest shut down stays off, and after a reboot of the host the servers that were on are started. All changes run as tasks in the queue
  * of the server, and are queued only if the queue is empty.
  */
-
 import { steadyOf } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { readPages } from "../base/turn.ts";

@@ -23,6 +23,9 @@ interface Problem {
   readonly page?: LinkProps;
 }
 
+/** Networks whose tunnels are judged: each needs a request, for which the service reads the state of the host. */
+const mostJudged = 20;
+
 /** Names that a list of problems shows; the others are counted. */
 const mostShown = 8;
 
@@ -43,12 +46,13 @@ export function Attention(props: AttentionProps) {
   const { readiness, servers, networks, domains, isOnlyProblems = false } = props;
   const t = useTexts();
   const queries = queriesOf(useData().client);
-  const tunneled = (networks ?? []).filter(({ Vpn }) => Vpn.Tunnels.some(({ Enabled }) => Enabled));
+  const withTunnels = (networks ?? []).filter(({ Vpn }) => Vpn.Tunnels.some(({ Enabled }) => Enabled));
+  const tunneled = withTunnels.slice(0, mostJudged);
   // States have events.
   const states = useQueries({
     queries: tunneled.map(({ Id }) => ({ ...queries.tunnelStatus(Id), refetchInterval: false as const })),
   });
-  const isAllRead = props.isAllRead && states.every(({ error }) => error === null);
+  const isAllRead = props.isAllRead && withTunnels.length <= mostJudged && states.every(({ error }) => error === null);
   if (isAllRead && (readiness === undefined || states.some(({ isPending }) => isPending)))
     return isOnlyProblems ? null : (
       <Panel title={t.overview.attention}>

@@ -1,5 +1,4 @@
 /** Settings of a server: name, protection, size; and what destroys its data. */
-
 import type { Image } from "@brume/api/catalog.ts";
 import { ApiError } from "@brume/api/client.ts";
 import type { Server, ServerEdit } from "@brume/api/server.ts";
