@@ -147,7 +147,7 @@ export function watchServers(context: FlowContext, reconcile: Flow): ServerWatch
     const begun = steadyOf(clock);
     const { ready, machines } = await machineStatus.observe();
     if (!ready) return;
-    let unknown = machines.length;
+    const unknown = new Set(machines.map(({ id }) => id));
     let isAnyBehind = false;
     const pages = readPages(statesPerPage, (after) =>
       pageServerStates.all(store.read, { after, limit: statesPerPage }),
@@ -155,15 +155,13 @@ export function watchServers(context: FlowContext, reconcile: Flow): ServerWatch
     for await (const page of pages)
       for (const server of page) {
         const status = machineStatus.of(server.id);
-        if (status !== null) {
-          unknown -= 1;
-          isAnyBehind ||= isBehind(server, status);
-        }
+        unknown.delete(server.id);
+        if (status !== null) isAnyBehind ||= isBehind(server, status);
         const isSettled = (status?.trouble ?? "Normal") === server.condition && needOf(server, status) === "nothing";
         // A VM that has started or ended since is checked in the next run.
         if (!isSettled && !machineStatus.hasReported(server.id)) await check(server, status);
       }
-    allKnown = unknown === 0 && !isAnyBehind ? begun : Number.NEGATIVE_INFINITY;
+    allKnown = unknown.size === 0 && !isAnyBehind ? begun : Number.NEGATIVE_INFINITY;
   }
 
   async function checkSome(ids: readonly number[]): Promise<void> {
