@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
+import type { OperationName } from "@brume/api/contract.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const sources = globSync("console/src/**/*.{ts,tsx}", { cwd: root })
@@ -71,6 +72,28 @@ test("the commands of empty pages exist", () => {
     return !reference.includes(`### ${words}\n`) || !flags.every((flag) => reference.includes(`\`${flag.trim()}`));
   });
   assert.deepEqual(unknown, []);
+});
+
+test("fields that a form takes from the contract have a label in every language", async () => {
+  const { bodyFields } = await import("../../console/src/data/equivalent.ts");
+  const languages = await Promise.all(
+    ["en", "ru"].map(
+      async (language) => (await import(`../../console/src/texts/${language}/fields.ts`)) as { fields: object },
+    ),
+  );
+  const unnamed = outside("data/schemafields.tsx").flatMap(({ file, text }) => {
+    if (!/\b(?:useOther|Other|Schema)Fields\b/.test(text)) return [];
+    const forms = [...text.matchAll(/(?:\boperation=|useOtherFields\()"(\w+)"(?:\s+list="(\w+)")?/g)];
+    if (forms.length === 0) return [`${file}: no operation`];
+    const placed = [...text.matchAll(/\bplaced\b[^;[]*\[([^\]]*)\]/g)].map(([, names]) => names).join();
+    return forms.flatMap(([, operation = "", list]) =>
+      Object.entries(bodyFields(operation as OperationName, list))
+        .filter(([name, schema]) => !placed.includes(`"${name}"`) && schema["x-ignored"] !== true)
+        .filter(([name]) => !languages.every(({ fields }) => name in fields))
+        .map(([name]) => `${file}: ${name}`),
+    );
+  });
+  assert.deepEqual(unnamed, []);
 });
 
 test("every text is used", async () => {

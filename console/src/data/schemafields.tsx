@@ -104,7 +104,7 @@ function SchemaField({ name: field, schema, value, error, onChange }: SchemaFiel
         error={error}
         value={typeof value === "boolean" ? String(value) : ""}
         options={[
-          ["", "–"],
+          ["", t.common.default],
           ["true", t.common.yes],
           ["false", t.common.no],
         ]}
@@ -118,7 +118,7 @@ function SchemaField({ name: field, schema, value, error, onChange }: SchemaFiel
         hint={hint}
         error={error}
         value={typeof value === "string" || typeof value === "number" ? value : ""}
-        options={[["", "–"], ...schema.enum.map((one) => [String(one), String(one)] as const)]}
+        options={[["", t.common.default], ...schema.enum.map((one) => [String(one), String(one)] as const)]}
         onChange={({ target }) =>
           onChange(target.value === "" ? undefined : schema.type === "integer" ? Number(target.value) : target.value)
         }

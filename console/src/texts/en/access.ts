@@ -59,15 +59,6 @@ export const access = {
       recovered: "recovered",
     } as Readonly<Record<string, string>>,
   },
-  /** Fields of the API that a form shows without an input of its own, by their name there. */
-  fields: {
-    RateLimit: { name: "Rate limit" },
-    Requests: { name: "Requests", hint: "Requests that the token may send in this time." },
-    Seconds: { name: "Time, seconds", hint: "Time after which the token may send as many requests again." },
-    IsDHCP: { name: "DHCP" },
-    DCLocation: { name: "Location" },
-    Secret: { name: "Secret" },
-  } as Readonly<Record<string, { readonly name: string; readonly hint?: string }>>,
   access: {
     title: "Access",
     tabsLabel: "Kinds of access",

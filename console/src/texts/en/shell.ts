@@ -26,6 +26,7 @@ export const shell = {
     never: "never",
     yes: "Yes",
     no: "No",
+    default: "Default",
     units: { MB: "MB", GB: "GB", "Mbit/s": "Mbit/s" },
     typeToConfirm: (name: string) => `Type ${name} to confirm`,
     undo: "Undo",

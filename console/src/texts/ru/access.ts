@@ -4,7 +4,7 @@ import { plural } from "../plural.ts";
 
 const count = plural("ru");
 
-export const access: Pick<Texts, "activity" | "fields" | "access"> = {
+export const access: Pick<Texts, "activity" | "access"> = {
   activity: {
     tabs: { events: "События", audit: "Журнал аудита", webhooks: "Вебхуки" },
     tabsLabel: "Виды активности",
@@ -59,14 +59,6 @@ export const access: Pick<Texts, "activity" | "fields" | "access"> = {
       failed: "ошибка",
       recovered: "— место есть",
     },
-  },
-  fields: {
-    RateLimit: { name: "Предел запросов" },
-    Requests: { name: "Запросы", hint: "Сколько запросов токен может отправить за это время." },
-    Seconds: { name: "Время, секунды", hint: "Время, через которое токен снова может отправить столько же запросов." },
-    IsDHCP: { name: "DHCP" },
-    DCLocation: { name: "Расположение" },
-    Secret: { name: "Секрет" },
   },
   access: {
     title: "Доступ",

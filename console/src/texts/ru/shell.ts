@@ -31,6 +31,7 @@ export const shell: Pick<
     never: "никогда",
     yes: "Да",
     no: "Нет",
+    default: "По умолчанию",
     units: { MB: "МБ", GB: "ГБ", "Mbit/s": "Мбит/с" },
     typeToConfirm: (name) => `Введите ${name} для подтверждения`,
     undo: "Отменить",
