@@ -38,7 +38,7 @@ export async function readParts(db: Reader, server: number): Promise<ServerParts
 const types = { shared: "PublicShared", public: "PublicClient", private: "PrivateClient" } as const;
 
 /** The part of a link and its network that responses show. */
-interface ShownLink {
+export interface ShownLink {
   readonly link: Pick<LinkRow, "id" | "ip" | "state" | "bandwidth">;
   readonly network: Pick<NetworkRow, "id" | "kind" | "name" | "first" | "last" | "gateway" | "first6">;
 }

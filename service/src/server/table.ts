@@ -1,6 +1,6 @@
 /** SQL of servers and server groups. Returns rows as stored; the modules in `model` validate and show them. */
 import { type Insertable, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
-import { insertMany, lock, prepare, prepareList, type Reader, type Tx } from "../store/db.ts";
+import { insertMany, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { SshKeyTable } from "../store/schema/catalog.ts";
 import type { LinkTable } from "../store/schema/network.ts";
 import type { ServerKeyTable, ServerTable } from "../store/schema/server.ts";
@@ -52,7 +52,7 @@ export const pageServers = (db: Reader, project: number, after: number, limit: n
   pageOwned.all(db, { project, after, limit });
 
 /** Columns that responses show. */
-const shown = [
+export const shownColumns = [
   ...([
     "id",
     "name",
@@ -71,21 +71,7 @@ const shown = [
 ] as const;
 
 /** The part of a server that responses show. */
-export type ShownRow = Pick<ServerRow, (typeof shown)[number]>;
-
-const pageOfShown = prepare<{ project: number; after: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom("server")
-    .select(shown)
-    .where("project_id", "=", p("project"))
-    .where("id", ">", p("after"))
-    .orderBy("id")
-    .limit(p("limit")),
-);
-
-/** Returns the shown columns of the first `limit` servers with an id greater than `after`. */
-export const pageShown = (db: Reader, project: number, after: number, limit: number): Promise<ShownRow[]> =>
-  pageOfShown.all(db, { project, after, limit });
+export type ShownRow = Pick<ServerRow, (typeof shownColumns)[number]>;
 
 /** Columns that the filters of the list read. */
 export type FilteredRow = Pick<ServerRow, "id" | "name" | "state" | "batch_id" | "location" | "labels">;
@@ -219,7 +205,7 @@ export const hasMembers = async (db: Reader, batch: number): Promise<boolean> =>
   (await anyMember.first(db, { batch })) !== undefined;
 
 const put = insertMany("server", [
-  ...shown,
+  ...shownColumns,
   ...(["project_id", "is_on", "held_cpu", "held_ram", "held_hdd", "guest", "user_data", "disk_version"] as const),
   ...(["boot", "backed_up", "backup_failed", "version"] as const),
 ]);
@@ -317,58 +303,6 @@ export function listProjectLinks(
   if (only !== undefined) links = links.where("server.id", "in", only);
   return links.orderBy("link.id").execute();
 }
-
-const linksOfPage = prepare<{ project: number; first: number; last: number }>()((db, p) =>
-  db
-    .selectFrom("link")
-    .innerJoin("server", "server.id", "link.server_id")
-    .select(["link.id", "link.server_id", "link.network_id", "link.ip", "link.state", "link.bandwidth"])
-    .where("server.project_id", "=", p("project"))
-    .where("server.id", ">=", p("first"))
-    .where("server.id", "<=", p("last"))
-    .orderBy("link.id"),
-);
-
-/** The part of a link that responses show. */
-export type LinkOfServer = Awaited<ReturnType<typeof linksOfPage.all>>[number];
-
-/** A page of servers: those of a project with ids from `first` to `last`. */
-interface ServerPage {
-  readonly project: number;
-  readonly first: number;
-  readonly last: number;
-}
-
-/** Returns the links of a page of servers, in order of id. */
-export const pageLinks = (db: Reader, page: ServerPage): Promise<LinkOfServer[]> => linksOfPage.all(db, { ...page });
-
-const keysOfPage = prepare<{ project: number; first: number; last: number }>()((db, p) =>
-  db
-    .selectFrom("server_key")
-    .innerJoin("server", "server.id", "server_key.server_id")
-    .select(["server_key.server_id", "server_key.sshkey"])
-    .where("server.project_id", "=", p("project"))
-    .where("server.id", ">=", p("first"))
-    .where("server.id", "<=", p("last"))
-    .orderBy("server_key.server_id")
-    .orderBy("server_key.place"),
-);
-
-/** A key of a server, as JSON. */
-export type KeyOfServer = Awaited<ReturnType<typeof keysOfPage.all>>[number];
-
-const networksOfLinks = prepareList<object, number>()((db, _, ids) =>
-  db.selectFrom("network").select(["id", "kind", "name", "first", "last", "gateway", "first6"]).where("id", "in", ids),
-);
-
-/** Returns the networks with these ids, at least one, with the columns that links show. */
-export const listLinkedTo = (db: Reader, ids: readonly number[]) => networksOfLinks.all(db, {}, ids);
-
-/** The part of a network that links show. */
-export type NetworkOfLink = Awaited<ReturnType<typeof listLinkedTo>>[number];
-
-/** Returns the keys of a page of servers. */
-export const pageKeys = (db: Reader, page: ServerPage): Promise<KeyOfServer[]> => keysOfPage.all(db, { ...page });
 
 export const insertBatch = (tx: Tx, row: Insertable<ServerBatchTable>): Promise<BatchRow> =>
   tx.insertInto("server_batch").values(row).returningAll().executeTakeFirstOrThrow();
