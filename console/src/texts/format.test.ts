@@ -11,14 +11,17 @@ test("numbers are written as Intl writes them", () => {
   }
 });
 
-test("sizes, rates and times have units of the language", () => {
+test("sizes, rates and times have units of the language, on the same line", () => {
   const [en, ru] = [createFormat("en"), createFormat("ru")];
-  assert.deepEqual([en.megabits(100), en.megabits(1500)], ["100 Mbit/s", "1,500 Mbit/s"]);
-  assert.equal(ru.megabits(100), "100 Мбит/с");
-  assert.deepEqual([en.bytes(1_230_000), en.rate(1000), en.megabytes(2048)], ["1.2 MB", "8 kbit/s", "2 GB"]);
+  assert.deepEqual([en.megabits(100), en.megabits(1500)], ["100\u00a0Mbit/s", "1,500\u00a0Mbit/s"]);
+  assert.equal(ru.megabits(100), "100\u00a0Мбит/с");
+  assert.deepEqual(
+    [en.bytes(1_230_000), en.rate(1000), en.megabytes(2048)],
+    ["1.2\u00a0MB", "8\u00a0kbit/s", "2\u00a0GB"],
+  );
   assert.deepEqual([en.compact(3400), en.duration(65)], ["3.4K", "1:05"]);
   const at = "2026-01-02T03:04:05Z";
   assert.equal(en.ago(at, Date.parse(at)), "now");
   assert.equal(en.ago(at, Date.parse(at) + 5 * 60_000), "5 minutes ago");
-  assert.equal(en.seconds(at, "2026-01-02T03:04:06.5Z"), "1.5s");
+  assert.equal(en.seconds(at, "2026-01-02T03:04:06.5Z"), "1.5\u00a0s");
 });

@@ -41,6 +41,9 @@ const units = [
 export const localeOf = (language: string): string =>
   navigator.languages.find((each) => each === language || each.startsWith(`${language}-`)) ?? language;
 
+/** Returns the text with spaces at which no line ends: a unit stays beside its figure. */
+const unbroken = (text: string): string => text.replaceAll(" ", "\u00a0");
+
 /** Returns a function that makes a value at its first call. A formatter takes milliseconds to make on a phone, and a page needs few of them. */
 function lazy<T>(make: () => T): () => T {
   let made: T | undefined;
@@ -70,22 +73,13 @@ export function createFormat(locale: string): Format {
       }),
   );
   const clocks = lazy(() => new Intl.DateTimeFormat(locale, { timeStyle: "medium" }));
-  const seconds = lazy(
-    () =>
-      new Intl.NumberFormat(locale, {
-        style: "unit",
-        unit: "second",
-        unitDisplay: "narrow",
-        maximumFractionDigits: 1,
-      }),
-  );
   const compact = lazy(() => new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }));
   const short = lazy(() => new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }));
   /** Writes a value with the unit of its thousands. */
   const scaled = (units: string) => (value: number) => {
     const names = units.split(" ");
     const step = Math.min(names.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
-    return `${short().format(value / 1000 ** step)} ${names[step] ?? ""}`;
+    return `${short().format(value / 1000 ** step)}\u00a0${names[step] ?? ""}`;
   };
   const isRussian = locale.startsWith("ru");
   const bytes = scaled(isRussian ? "Б кБ МБ ГБ ТБ" : "B kB MB GB TB");
@@ -97,11 +91,11 @@ export function createFormat(locale: string): Format {
     compact: (value) => compact().format(value),
     bytes,
     rate: (value) => bits(value * 8),
-    megabits: (value) => `${number(value)} ${isRussian ? "Мбит/с" : "Mbit/s"}`,
+    megabits: (value) => `${number(value)}\u00a0${isRussian ? "Мбит/с" : "Mbit/s"}`,
     duration: (value) => `${Math.floor(value / 60)}:${String(Math.floor(value % 60)).padStart(2, "0")}`,
     megabytes(value) {
       const step = value >= 1024 * 1024 ? 2 : value >= 1024 ? 1 : 0;
-      return bySize[step]?.().format(value / 1024 ** step) ?? "";
+      return unbroken(bySize[step]?.().format(value / 1024 ** step) ?? "");
     },
     ago(date, now = Date.now()) {
       let value = (Date.parse(date) - now) / 1000;
@@ -116,6 +110,7 @@ export function createFormat(locale: string): Format {
     date: (date) => dates().format(new Date(date)),
     moment: (date) => moments().format(new Date(date)),
     clock: (date) => clocks().format(new Date(date)),
-    seconds: (from, to) => seconds().format(((to === null ? Date.now() : Date.parse(to)) - Date.parse(from)) / 1000),
+    seconds: (from, to) =>
+      `${short().format(((to === null ? Date.now() : Date.parse(to)) - Date.parse(from)) / 1000)}\u00a0${isRussian ? "с" : "s"}`,
   };
 }

@@ -127,6 +127,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
             />
           </div>
           <fieldset className="columns pairs" aria-label={t.access.scopes}>
+            <legend className="field-label">{t.access.scopes}</legend>
             {scopes.map((scope) => (
               <Check
                 key={scope}

@@ -115,23 +115,29 @@ function RuleDiff({ before, after }: { before: RuleSet; after: RuleSet }) {
   };
   const isNear = (index: number): boolean =>
     lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== "keep");
+  // A single line takes no more space than the mark of those left out.
+  const isShown = (index: number): boolean => isNear(index) || (isNear(index - 1) && isNear(index + 1));
   const settings = ({ Enabled, DefaultRuleAction }: RuleSet): string =>
     t.firewall.settings(Enabled ? t.firewall.on : t.firewall.off, t.firewall.actions[DefaultRuleAction]);
   const hasSettings = settings(before) !== settings(after);
   if (!hasSettings && lines.every(({ kind }) => kind === "keep")) return <p>{t.firewall.noDiff}</p>;
   const sign = { keep: " ", add: "+", remove: "−" } as const;
-  const textOf = ({ rule, number }: DiffLine): string =>
-    `${number}. ${t.firewall.actions[rule.Action]} ${sentence(rule)}${rule.Name === "" ? "" : ` (${rule.Name})`}`;
+  // The number of a removed rule is that of another one now.
+  const numberOf = (line: DiffLine, index: number): string =>
+    line.kind === "remove" && !moves.has(index) ? "" : `${line.number}. `;
+  const textOf = ({ rule }: DiffLine): string =>
+    `${t.firewall.actions[rule.Action]} ${sentence(rule)}${rule.Name === "" ? "" : ` (${rule.Name})`}`;
   return (
     <div className="diff" tabIndex={0} role="region" aria-label={t.firewall.reviewTitle}>
       {lines.map((line, index) =>
-        line.kind !== "keep" || isNear(index) ? (
+        isShown(index) ? (
           <div key={index} className={line.kind}>
-            {sign[line.kind]} {textOf(line)}
+            {sign[line.kind]} {numberOf(line, index)}
+            {textOf(line)}
             <strong>{moved(line, index)}</strong>
           </div>
         ) : (
-          (index === 0 || isNear(index - 1)) && (
+          (index === 0 || isShown(index - 1)) && (
             <div key={index} className="muted">
               …
             </div>
