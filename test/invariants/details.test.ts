@@ -81,6 +81,21 @@ const hidden: readonly Hidden[] = [
     sentence: "line 101: A CNAME must be the only record at its name, but there is another record.",
   },
   { file: "service/src/http/server.ts", text: '"The service is starting."', sentence: "The service is starting." },
+  ...[
+    [
+      '"Both addresses are in the network: such traffic',
+      "Both addresses are in the network: such traffic does not cross the edge and is not filtered.",
+    ],
+    ["is the edge itself: rules do not", "101 is the edge itself: rules do not filter the packets that it sends."],
+    ...["the network", "outside"].map((from) => [
+      `which rules do not filter: from \${isInside ? "the network" : "outside"} it accepts only`,
+      `101 is the edge itself, which rules do not filter: from ${from} it accepts only 102.`,
+    ]),
+    [
+      "is closed to servers:",
+      "101 is closed to servers: such addresses are the host's or its provider's, and no rule opens them.",
+    ],
+  ].map(([text = "", sentence = ""]) => ({ file: "service/src/network/model/firewall/check.ts", text, sentence })),
   {
     file: "service/src/drivers/router/ipsec/ipsec.ts",
     text: '"charon does not respond."',

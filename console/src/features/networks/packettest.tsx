@@ -19,6 +19,9 @@ export interface Verdict {
   readonly rule: number | null;
 }
 
+/** Reasons of verdicts on packets that the firewall filters. Other packets do not cross it, or no rule can allow them. */
+const ofRules = /^(Rule \d|No rule matches|The firewall is not enabled)/;
+
 interface PacketTestProps {
   readonly network: PublicNetwork;
   /** The edited rules; null: those that are stored. */
@@ -52,11 +55,18 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
     gcTime: 0,
     placeholderData: (before) => (isComplete ? before : undefined),
   });
-  const passes = isComplete && error === null && data !== undefined ? !isOn || data.Verdict === "Allow" : null;
+  const isOfRules = data === undefined || ofRules.test(data.Reason);
+  const passes =
+    isComplete && error === null && data !== undefined ? (isOfRules && !isOn) || data.Verdict === "Allow" : null;
   const rule = data?.Rule ?? null;
   useEffect(() => {
-    onVerdict(passes === null ? null : { passes, rule });
-  }, [passes, rule, onVerdict]);
+    onVerdict(passes === null || !isOfRules ? null : { passes, rule });
+  }, [passes, isOfRules, rule, onVerdict]);
+  const reason = (): string => {
+    if (data !== undefined && !isOfRules) return t.errors.detail(data.Reason);
+    if (!isOn) return t.firewall.byOff;
+    return rule === null ? t.firewall.byDefault : t.firewall.byRule(rule);
+  };
   const errors = placeErrors(error, t);
   const addresses = network.LinkedServers.map(({ IP }) => IP);
   return (
@@ -107,7 +117,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
               <State tone={passes ? "good" : "bad"} icon={passes ? "check" : "blocked"}>
                 {passes ? t.firewall.passes : t.firewall.blocked}
               </State>
-              <span>{!isOn ? t.firewall.byOff : rule === null ? t.firewall.byDefault : t.firewall.byRule(rule)}</span>
+              <span>{reason()}</span>
             </p>
           )}
         </div>

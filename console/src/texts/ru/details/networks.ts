@@ -82,6 +82,26 @@ export const networks: Table = {
     ["must be any, a port or a range such as 8000-8100", "нужно any, порт или диапазон, например 8000-8100"],
     ["must have ports between 1 and 65535", "нужны порты от 1 до 65535"],
     ["must have the lower port of a range first", "в диапазоне первым должен быть меньший порт"],
+    [
+      "Both addresses are in the network: such traffic does not cross the edge and is not filtered.",
+      "Оба адреса в этой сети: такой трафик не проходит через её границу и не фильтруется.",
+    ],
+    [
+      "{1} is the edge itself: rules do not filter the packets that it sends.",
+      "{1} — сама граница сети: правила не фильтруют пакеты, которые она отправляет.",
+    ],
+    [
+      "{1} is the edge itself, which rules do not filter: from the network it accepts only {2}.",
+      "{1} — сама граница сети, правила её не фильтруют: из сети она принимает только {2}.",
+    ],
+    [
+      "{1} is the edge itself, which rules do not filter: from outside it accepts only {2}.",
+      "{1} — сама граница сети, правила её не фильтруют: снаружи она принимает только {2}.",
+    ],
+    [
+      "{1} is closed to servers: such addresses are the host's or its provider's, and no rule opens them.",
+      "{1} закрыт для серверов: такие адреса принадлежат хосту или его провайдеру, и никакое правило их не открывает.",
+    ],
     ["must be any with the protocol {1}", "с протоколом {1} допустимо только any"],
     ["must be one address such as 10.64.0.10", "нужен один адрес, например 10.64.0.10"],
     ["must be of the same family as Source", "нужна та же версия IP, что и у Source"],
