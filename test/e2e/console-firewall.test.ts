@@ -95,6 +95,28 @@ describeConsole("the console of firewalls", {}, (fixture) => {
     );
   });
 
+  test("rules that are not confirmed in time are rolled back with a message, and can be applied again", async () => {
+    const { client, token } = fixture.brume;
+    const before = (await stored()).Firewall;
+    await story(token, async (page) => {
+      await page.goto(`/console/networks/${scene.network}?tab=firewall`);
+      await firstIs(page, before.Rules[0]?.Name ?? "");
+      const Rules = before.Rules.slice(1).map(({ Name, Action, Protocol, Source, Destination, DestinationPort }) => ({
+        Name,
+        Action,
+        Protocol,
+        Source,
+        Destination,
+        DestinationPort,
+      }));
+      await client.configureFirewall({ path: { id: scene.network }, body: { Rules, ConfirmWithin: 10 } });
+      await page.getByRole("timer").waitFor();
+      await page.getByText("were rolled back").waitFor();
+      await page.getByText("1 pending change").waitFor();
+      assert.equal((await stored()).Firewall.Rules.length, before.Rules.length);
+    });
+  });
+
   test("on a phone rules are a list: one is added in a dialog, moved, tested, reviewed, applied and undone", async () => {
     const names = async () => (await stored()).Firewall.Rules.map(({ Name }) => Name);
     const before = await names();

@@ -7,17 +7,26 @@ import { useChange } from "../data/change.ts";
 import { useData, useMay } from "../data/data.tsx";
 import { queriesOf } from "../data/queries.ts";
 import { RequestPanel } from "../data/requestpanel.tsx";
+import { useRollBack } from "../data/rollback.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
+import { useToast } from "../ui/toast.tsx";
+
+const none: readonly PublicNetwork[] = [];
 
 export function ConfirmNotices() {
+  const t = useTexts();
   const { client } = useData();
-  const { data: networks = [] } = useQuery({
+  const toast = useToast();
+  const { data: networks = none } = useQuery({
     ...queriesOf(client).publicNetworks(),
     enabled: useMay("network:read"),
   });
+  useRollBack(networks, ({ Name }) =>
+    toast({ kind: "bad", text: t.firewall.rolledBack(Name), detail: t.firewall.rolledBackAbout }),
+  );
   return networks
     .filter(({ Firewall }) => Firewall.ConfirmBy !== null)
     .map((network) => (

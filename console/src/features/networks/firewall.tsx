@@ -21,6 +21,7 @@ import {
   shadowedRules,
 } from "../../data/firewall.ts";
 import { blocksOutgoing, placeOfOutgoing } from "../../data/outgoing.ts";
+import { useRollBack } from "../../data/rollback.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Note } from "../../ui/feedback.tsx";
@@ -54,6 +55,11 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
       const from = before?.base ?? stored;
       return setText(next) === setText(from) ? null : { base: from, set: next };
     });
+  // What was not confirmed in time can be applied again.
+  useRollBack(
+    useMemo(() => [network], [network]),
+    (now, rules) => setDraft((before) => before ?? { base: ruleSetOf(now.Firewall), set: rules }),
+  );
   const count = useMemo(() => (draft === null ? 0 : countChanges(draft.base, draft.set)), [draft]);
   const shadowed = useMemo(() => shadowedRules(set.Rules), [set]);
   const isOutdated = draft !== null && setText(draft.base) !== setText(stored);

@@ -89,6 +89,8 @@ export const firewall = {
     waiting: (name: string) => `The firewall rules of ${name} wait for your confirmation.`,
     waitingReader: (name: string) => `The firewall rules of ${name} wait for a confirmation.`,
     left: (seconds: string) => `Roll-back in ${seconds}`,
+    rolledBack: (name: string) => `The firewall rules of ${name} were rolled back`,
+    rolledBackAbout: "They were not confirmed in time. The previous rules are in effect again.",
     keep: "Keep the rules",
     kept: "The rules are confirmed",
     show: "Show",

@@ -100,6 +100,8 @@ export const firewall: Pick<Texts, "firewall"> = {
     waiting: (name) => `Правила межсетевого экрана ${name} ждут вашего подтверждения.`,
     waitingReader: (name) => `Правила межсетевого экрана ${name} ждут подтверждения.`,
     left: (seconds) => `Откат через ${seconds}`,
+    rolledBack: (name) => `Правила межсетевого экрана ${name} отменены`,
+    rolledBackAbout: "Их не подтвердили вовремя. Снова действуют прежние правила.",
     keep: "Оставить правила",
     kept: "Правила подтверждены",
     show: "Показать",
