@@ -250,13 +250,22 @@ export function Records({ domain }: { domain: Domain }) {
           rowClass={({ id: row }) =>
             row < 0 ? "new" : edits.removed.has(row) ? "removed" : edits.changed.has(row) ? "changed" : ""
           }
-          empty={<Empty icon="dns" title={stored.length === 0 ? t.records.empty : t.records.noMatch} />}
+          empty={
+            <Empty
+              icon="dns"
+              title={
+                stored.length > 0 ? t.records.noMatch : isOfOneDomain ? t.records.emptyRestricted : t.records.empty
+              }
+            />
+          }
         />
         {count > 0 && (
           <div className="bulk" role="toolbar" aria-label={t.records.pending(count)}>
             <strong className="number">{t.records.pending(count)}</strong>
             {!areComplete && <span className="muted small">{t.records.incomplete}</span>}
-            {areComplete && problem !== null && <span className="muted small">{t.records.invalid}</span>}
+            {areComplete && problem !== null && errors.size > 0 && (
+              <span className="muted small">{t.records.invalid}</span>
+            )}
             <Button size="small" onClick={() => setEdits(noEdits)}>
               {t.records.discard}
             </Button>

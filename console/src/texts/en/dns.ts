@@ -141,6 +141,7 @@ export const dns = {
     apply: "Apply",
     applied: (domain: string, serial: number) => `${domain}: applied as version ${serial}`,
     empty: "No records besides the name servers. Add the first one.",
+    emptyRestricted: "Your token sees no records here.",
     noMatch: "No record matches the filter.",
     pasteTitle: "Import a zone file",
     pasteAbout: "Paste, drop or select a file. What it would change is shown first; nothing is applied yet.",

@@ -152,6 +152,7 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     apply: "Применить",
     applied: (domain, serial) => `${domain}: применено, версия ${serial}`,
     empty: "Кроме серверов имён записей нет. Добавьте первую.",
+    emptyRestricted: "Ваш токен не видит здесь записей.",
     noMatch: "Нет подходящих записей.",
     pasteTitle: "Импорт файла зоны",
     pasteAbout:

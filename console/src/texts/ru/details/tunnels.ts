@@ -16,8 +16,8 @@ export const tunnels: Table = {
     ["The peers want different networks.", "Стороны хотят разные сети."],
     ["The peer does not answer.", "Другая сторона не отвечает."],
     [
-      "The peer of tunnel {1} has no key yet. Set PeerPublicKey, or issue a peer configuration with a new key (issueTunnelPeer).",
-      "У другой стороны туннеля {1} ещё нет ключа. Укажите PeerPublicKey или выдайте конфигурацию с новым ключом (issueTunnelPeer).",
+      "The peer of tunnel {1} has no key yet. Create a configuration with keys for it, or enter its public key (PeerPublicKey).",
+      "У другой стороны туннеля {1} ещё нет ключа. Создайте для неё конфигурацию с ключами или укажите её открытый ключ (PeerPublicKey).",
     ],
     [
       "The router did not report the status of tunnel {1} within 2 s.",

@@ -59,7 +59,7 @@ export function showStatus(
   // The desired state decides: the engine may not have it yet.
   if (!settings.Enabled) return { ...idle, State: "Disabled" };
   if (isKeyless(settings)) {
-    const detail = `The peer of tunnel ${id} has no key yet. Set PeerPublicKey, or issue a peer configuration with a new key (issueTunnelPeer).`;
+    const detail = `The peer of tunnel ${id} has no key yet. Create a configuration with keys for it, or enter its public key (PeerPublicKey).`;
     return { ...idle, Error: explain("peer_unreachable", detail) };
   }
   if (observed === "absent") return idle;
