@@ -4,6 +4,7 @@ import { RouterProvider } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { createData, type Data, DataProvider, readAccount, readNewest } from "../data/data.tsx";
+import { useLeaveWarning } from "../data/draft.ts";
 import type { FirstReads } from "../data/firstreads.ts";
 import { SignIn } from "../features/signin/signin.tsx";
 import { Unopened } from "../shell/failure.tsx";
@@ -14,6 +15,7 @@ import { createAppRouter } from "./router.tsx";
 export function App({ firstReads }: { firstReads: FirstReads }) {
   const [data] = useState(() => createData(firstReads));
   const [router] = useState(createAppRouter);
+  useLeaveWarning(data.drafts);
   return (
     <SpeechProvider>
       <DataProvider value={data}>

@@ -7,6 +7,7 @@ import { QueryClient, useQuery } from "@tanstack/react-query";
 import { createContext, useCallback, useContext } from "react";
 import { type Cell, createCell } from "./cell.ts";
 import { createConsoleClient } from "./client.ts";
+import type { Drafts } from "./draft.ts";
 import type { FirstReads } from "./firstreads.ts";
 import { createCacheUpdates } from "./follow.ts";
 import { type Connection, type EventStream, startStream } from "./stream.ts";
@@ -19,6 +20,7 @@ export interface Data {
   readonly client: Client;
   readonly queries: QueryClient;
   readonly uploads: Uploads;
+  readonly drafts: Drafts;
   readonly signedIn: Cell<SignedIn>;
   readonly connection: Cell<Connection>;
   /** The latest events, the newest first. */
@@ -52,6 +54,7 @@ export function createData(firstReads: FirstReads): Data {
 
   const { client, forgetFirst } = createConsoleClient(firstReads, () => onSignedOut());
   const uploads = createUploads(client);
+  const drafts: Drafts = new Map();
   /** Id of the token that is signed in; null: none. All tabs share its cookie, so the sign-in of one tab is that of all. */
   let owner: number | null = null;
   const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-token") : null;
@@ -62,6 +65,7 @@ export function createData(firstReads: FirstReads): Data {
   const leave = (next: SignedIn): void => {
     owner = null;
     uploads.stop();
+    drafts.clear();
     stream?.close();
     stream = null;
     forgetFirst();
@@ -112,6 +116,7 @@ export function createData(firstReads: FirstReads): Data {
     client,
     queries,
     uploads,
+    drafts,
     signedIn,
     connection,
     recent,

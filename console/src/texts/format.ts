@@ -101,7 +101,7 @@ export function createFormat(locale: string): Format {
       let value = (Date.parse(date) - now) / 1000;
       if (Math.abs(value) < 10) return relative().format(0, "second");
       for (const [unit, size] of units) {
-        if (Math.abs(value) < size) return relative().format(Math.trunc(value), unit);
+        if (Math.abs(value) < size) return relative().format(value < 0 ? Math.trunc(value) : Math.round(value), unit);
         value /= size;
       }
       return date;

@@ -77,6 +77,8 @@ export function TerminalBox({ handle, label, onInput }: TerminalProps) {
     fit.fit();
     const resize = new ResizeObserver(() => fit.fit());
     resize.observe(element);
+    // Characters may get their width when the font is loaded.
+    void document.fonts.ready.then(() => fit.fit());
     terminal.current = made;
     return () => {
       resize.disconnect();

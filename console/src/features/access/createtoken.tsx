@@ -83,7 +83,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
     setTypes(name === "certificate" ? "TXT" : "");
   };
   if (secret !== null) return <SecretDialog title={t.access.secretTitle} secret={secret} onClose={onClose} />;
-  const sentence = held.map((scope) => t.access.cans[scope] ?? scope).join(", ");
+  const sentence = held.map((scope) => t.access.cans[scope] ?? scope).join("; ");
   const denied = scopes.filter((scope) => !grants(held, scope)).map((scope) => t.access.cans[scope] ?? scope);
   const domainName = domains.find(({ ID }) => String(ID) === domain)?.Name ?? "";
   return (
@@ -201,7 +201,7 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
             </p>
             {denied.length > 0 && !held.includes("account:admin") && (
               <p>
-                <strong>{t.access.cannot}</strong> {denied.join(", ")}
+                <strong>{t.access.cannot}</strong> {denied.join("; ")}
               </p>
             )}
           </Note>

@@ -123,6 +123,7 @@ function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project 
             onChange={(value) => setLabels((value ?? {}) as Labels)}
           />
           <fieldset className="columns narrow" aria-label={t.access.limits}>
+            <legend className="field-label">{t.access.limits}</legend>
             {quotaNames.map((name) => (
               <TextField
                 key={name}

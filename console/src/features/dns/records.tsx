@@ -6,6 +6,7 @@ import type { Domain, RecordType } from "@brume/api/dns.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ClipboardEvent, useMemo, useRef, useState } from "react";
 import { useData, useIsOfOneDomain, useMay } from "../../data/data.tsx";
+import { useDraft } from "../../data/draft.ts";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorsOf, errorText } from "../../data/errortext.ts";
 import {
@@ -49,7 +50,7 @@ export function Records({ domain }: { domain: Domain }) {
   const table = useRef<HTMLDivElement>(null);
   /** Id of the new row whose name gets the focus when it appears. */
   const opened = useRef<number | null>(null);
-  const [edits, setEdits] = useState<Edits>(noEdits);
+  const [edits, setEdits] = useDraft<Edits>(`records of domain ${domain.ID}`, noEdits);
   const [isReviewing, setReviewing] = useState(false);
   // Text of a zone file; null: none is being imported.
   const [pasted, setPasted] = useState<string | null>(null);

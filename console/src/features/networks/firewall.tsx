@@ -5,6 +5,7 @@
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { useMemo, useRef, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { useDraft } from "../../data/draft.ts";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorsOf, errorText } from "../../data/errortext.ts";
 import {
@@ -41,7 +42,10 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const path = { id: network.Id };
   const stored = useMemo(() => ruleSetOf(network.Firewall), [network.Firewall]);
   // The set that was stored when the edits began, and the edited one.
-  const [draft, setDraft] = useState<{ readonly base: RuleSet; readonly set: RuleSet } | null>(null);
+  const [draft, setDraft] = useDraft<{ readonly base: RuleSet; readonly set: RuleSet } | null>(
+    `firewall of network ${network.Id}`,
+    null,
+  );
   const [editing, setEditing] = useState<{ readonly key: number; readonly isNew: boolean } | null>(null);
   const [isReviewing, setReviewing] = useState(false);
   const [verdict, setVerdict] = useState<Verdict | null>(null);

@@ -61,7 +61,7 @@ export function RuleTable(props: RuleTableProps) {
     if (rates.every((each) => each === 0)) return null;
     const now = t.queries.perSecond(format.number(Math.round((rates.at(-1) ?? 0) * 10) / 10));
     return (
-      <span className="rate" title={now}>
+      <span className="rule-rate" title={now}>
         <Sparkline label={`${t.firewall.hits}: ${now}`} values={rates} />
       </span>
     );

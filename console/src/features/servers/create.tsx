@@ -2,7 +2,7 @@
  * Creates a server on one page. The request is checked by the service as one types (`dryRun`), and shown as command, curl and TypeScript.
  * Fields of the contract that have no input of their own appear under "Advanced".
  */
-import type { ChangeOptions } from "@brume/api/client.ts";
+import { ApiError, type ChangeOptions } from "@brume/api/client.ts";
 import type { CreateServerInput } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
@@ -69,13 +69,20 @@ export function ServerCreate() {
   const [isAdding, setAdding] = useState(false);
   const [count, setCount] = useState(1);
   const isGroup = count > 1;
-  const body = useMemo(() => withoutEmpty(form), [form]);
+  const onlyKey = keys.data?.length === 1 ? keys.data[0]?.ID : undefined;
+  const isWindows = images.data?.find(({ ID }) => String(ID) === form.ImageID)?.OperatingSystemType === "Windows";
+  // The only key is that of the user, who would be locked out without it.
+  const SshKeys = useMemo(
+    () => form.SshKeys ?? (onlyKey === undefined || isWindows ? [] : [onlyKey]),
+    [form.SshKeys, onlyKey, isWindows],
+  );
+  const body = useMemo(() => withoutEmpty({ ...form, SshKeys }), [form, SshKeys]);
   const group = { ...body, Count: count };
   const shownName = body.Name || exampleName;
 
   // A key that was deleted after it was selected stays in the request until the user removes it.
   const known = keys.data ?? [];
-  const gone = (form.SshKeys ?? []).filter((id) => !known.some(({ ID }) => ID === id));
+  const gone = SshKeys.filter((id) => !known.some(({ ID }) => ID === id));
   const shownKeys = [...known, ...gone.map((ID) => ({ ID, Title: String(ID), Fingerprint: "" }))];
 
   const all = images.data ?? [];
@@ -111,6 +118,8 @@ export function ServerCreate() {
   });
   const error = create.error ?? check.error;
   const errors = placeErrors(error, t);
+  const quotaError =
+    error instanceof ApiError && error.code === "quota_exceeded" ? errorText(error, t).cause : undefined;
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     create.run(undefined).catch(() => undefined);
@@ -139,7 +148,7 @@ export function ServerCreate() {
                 <TextField
                   label={t.create.count}
                   hint={isGroup ? t.create.countAbout : undefined}
-                  error={errors.at("/Count")}
+                  error={errors.at("/Count") ?? (isGroup ? quotaError : undefined)}
                   type="number"
                   min={1}
                   max={mostMembers}
@@ -260,9 +269,9 @@ export function ServerCreate() {
                       key={ID}
                       label={Title}
                       hint={Fingerprint === "" ? undefined : <code>{Fingerprint}</code>}
-                      checked={form.SshKeys?.includes(ID) === true}
+                      checked={SshKeys.includes(ID)}
                       onChange={(event) => {
-                        const others = (form.SshKeys ?? []).filter((key) => key !== ID);
+                        const others = SshKeys.filter((key) => key !== ID);
                         set({ SshKeys: event.target.checked ? [...others, ID] : others });
                       }}
                     />
@@ -308,12 +317,7 @@ export function ServerCreate() {
           </aside>
         </div>
       </form>
-      {isAdding && (
-        <AddKey
-          onAdded={({ ID }) => set({ SshKeys: [...(form.SshKeys ?? []), ID] })}
-          onClose={() => setAdding(false)}
-        />
-      )}
+      {isAdding && <AddKey onAdded={({ ID }) => set({ SshKeys: [...SshKeys, ID] })} onClose={() => setAdding(false)} />}
     </>
   );
 }

@@ -24,6 +24,11 @@ export const powerActions = [
   ["PowerOff", "off"],
 ] as const satisfies readonly (readonly [RequestType, IconName])[];
 
+/** Actions that cut the power of a guest. */
+const hardActions = ["PowerReboot", "PowerOff"] as const;
+type HardAction = (typeof hardActions)[number];
+const isHard = (type: RequestType): type is HardAction => (hardActions as readonly RequestType[]).includes(type);
+
 /** Returns the function that starts an action of a server. */
 export function useStartAction() {
   const t = useTexts();
@@ -65,7 +70,7 @@ export function DeleteServer({ server, isOnPage, onClose }: DeleteServerProps) {
   );
 }
 
-type Open = "delete" | "copy" | "image" | "commands";
+type Open = "delete" | "copy" | "image" | "commands" | HardAction;
 
 export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge?: boolean }) {
   const t = useTexts();
@@ -82,9 +87,30 @@ export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge
       </Menu>
       {open === "delete" && <DeleteServer server={server} isOnPage={isLarge} onClose={close} />}
       {open === "commands" && <Commands server={server} onClose={close} />}
+      {(open === "PowerReboot" || open === "PowerOff") && <CutPower server={server} type={open} onClose={close} />}
       {open === "copy" && <CopyServer server={server} onClose={close} />}
       {open === "image" && <TakeImage server={server} onClose={close} />}
     </>
+  );
+}
+
+/** Cuts the power, after a warning. */
+function CutPower({ server, type, onClose }: { server: Server; type: HardAction; onClose: () => void }) {
+  const t = useTexts();
+  const { client } = useData();
+  const request = { path: { id: server.ID }, body: { Type: type } };
+  const action = t.servers.actions[type];
+  return (
+    <ConfirmRequest
+      title={t.servers.cutTitle(action, server.Name)}
+      action={action}
+      request={{ operation: "startAction", ...request }}
+      send={() => client.startAction(request)}
+      done={() => t.servers.accepted(action, server.Name)}
+      onClose={onClose}
+    >
+      <p>{t.servers.cutAbout[type]}</p>
+    </ConfirmRequest>
   );
 }
 
@@ -120,7 +146,7 @@ function PowerItems({ server, onOpen }: { server: Server; onOpen: (open: Open) =
           key={type}
           icon={icon}
           why={whyNot(server, type, t)}
-          onSelect={() => void run({ server, type }).catch(() => undefined)}
+          onSelect={() => (isHard(type) ? onOpen(type) : void run({ server, type }).catch(() => undefined))}
         >
           {t.servers.actions[type]}
         </MenuItem>

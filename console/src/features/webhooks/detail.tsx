@@ -19,6 +19,7 @@ import { SelectFilter } from "../../ui/filters.tsx";
 import { PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
+import { WebhookState } from "./state.tsx";
 
 const tones: Readonly<Record<Delivery["State"], Tone>> = { Waiting: "busy", Delivered: "good", Failed: "bad" };
 
@@ -42,7 +43,7 @@ export function WebhookDetail() {
       />
     );
   if (webhook === undefined) return <Skeleton lines={8} />;
-  const { Url, State: state, Types, Error: failure } = webhook;
+  const { Url, Types, Error: failure } = webhook;
   return (
     <>
       <PageHead
@@ -50,7 +51,7 @@ export function WebhookDetail() {
         title={
           <>
             <span className="break">{Url}</span>
-            <State tone={state === "Active" ? "good" : "bad"}>{t.webhooks.states[state]}</State>
+            <WebhookState webhook={webhook} />
           </>
         }
         about={Types.join(", ")}
@@ -63,7 +64,7 @@ export function WebhookDetail() {
         {failure !== null && (
           <Note kind="warn">
             <p className="break">{failure}</p>
-            {state === "Failed" && <p>{t.webhooks.failedAbout}</p>}
+            {webhook.State === "Failed" && <p>{t.webhooks.failedAbout}</p>}
           </Note>
         )}
         <Deliveries id={id} />

@@ -11,9 +11,9 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
-import { State } from "../../ui/page.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { CreateWebhook } from "./create.tsx";
+import { WebhookState } from "./state.tsx";
 
 export function WebhookList() {
   const t = useTexts();
@@ -38,9 +38,7 @@ export function WebhookList() {
         name: t.common.state,
         width: "120px",
         isMain: true,
-        cell: ({ State: state }) => (
-          <State tone={state === "Active" ? "good" : "bad"}>{t.webhooks.states[state]}</State>
-        ),
+        cell: (webhook) => <WebhookState webhook={webhook} />,
       },
       {
         id: "types",

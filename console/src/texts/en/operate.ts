@@ -17,7 +17,7 @@ export const operate = {
     server: (id: number) => `server ${id}`,
     states: {
       Active: "Ready",
-      Available: "Downloaded on use",
+      Available: "Not downloaded",
       New: "Being added",
       Failed: "Failed",
       Uploading: "Uploading",
@@ -89,6 +89,7 @@ export const operate = {
     allTypes: "All events are sent. Select kinds to send only those.",
     someTypes: "Only events of these kinds are sent.",
     states: { Active: "Active", Failed: "Failed" },
+    failing: "Failing",
     error: "Last error",
     emptyTitle: "No webhooks yet",
     emptyAbout: "A webhook lets another program, such as a chat or an inventory, react to each change.",

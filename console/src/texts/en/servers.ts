@@ -61,6 +61,13 @@ export const servers = {
       IoError: "Disk error",
       Paused: "Paused",
     },
+    cutTitle: (action: string, name: string) => `${action}: ${name}`,
+    cutAbout: {
+      PowerReboot:
+        "The power is cut, and the server starts again. What its programs have not written to the disk is lost. Reboot lets the guest end them first.",
+      PowerOff:
+        "The power is cut. What its programs have not written to the disk is lost. Shut down lets the guest end them first.",
+    },
     actions: {
       PowerOn: "Power on",
       PowerOff: "Power off",

@@ -19,7 +19,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     server: (id) => `сервер ${id}`,
     states: {
       Active: "Готов",
-      Available: "Скачивается при первом запуске",
+      Available: "Не скачан",
       New: "Добавляется",
       Failed: "Ошибка",
       Uploading: "Загружается с компьютера",
@@ -90,6 +90,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     allTypes: "Отправляются все события. Выберите виды, чтобы отправлять только их.",
     someTypes: "Отправляются события только этих видов.",
     states: { Active: "Работает", Failed: "Ошибка" },
+    failing: "Не отвечает",
     error: "Последняя ошибка",
     emptyTitle: "Вебхуков пока нет",
     emptyAbout: "Вебхук позволяет другой программе, например чату или учёту, реагировать на каждое изменение.",

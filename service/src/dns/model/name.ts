@@ -160,7 +160,10 @@ function checkName(name: string, text: string, wildcard: boolean): NameError | n
           `must have labels of at most ${maxLabel} characters, and ${quote(text)} has one of ${size}`,
         );
       if (name.charCodeAt(start) === 45 || name.charCodeAt(i - 1) === 45)
-        return refuseName("format_invalid", `must not have a hyphen at the end of a label, as ${quote(text)} has`);
+        return refuseName(
+          "format_invalid",
+          `must not have a hyphen at the start or end of a label, as ${quote(text)} has`,
+        );
       start = i + 1;
       escapes = 0;
     } else if (c === 92) {

@@ -112,7 +112,10 @@ export const zones: Table = {
       "must have labels of at most {1} characters, and {2} has one of {3}",
       "длина метки имени — не больше {1}, а в {2} есть метка длиной {3}",
     ],
-    ["must not have a hyphen at the end of a label, as {1} has", "метка имени не может кончаться дефисом, как в {1}"],
+    [
+      "must not have a hyphen at the start or end of a label, as {1} has",
+      "метка имени не может начинаться или кончаться дефисом, как в {1}",
+    ],
     [
       "may have * only as its whole first label, unlike {1}",
       "знак * может быть только всей первой меткой, а не как в {1}",
