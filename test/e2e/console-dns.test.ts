@@ -188,6 +188,14 @@ describeConsole("domains in the console", {}, (fixture) => {
       assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
       await page.getByLabel("Value: @ A").fill("192.0.2.99");
       await page.getByRole("alert").waitFor({ state: "detached" });
+      // A visit to another page keeps the edits, and closing the page is warned about.
+      await page.getByRole("link", { name: "History" }).click();
+      await page.getByText("Every version of the zone", { exact: false }).waitFor();
+      const isHeld = `!dispatchEvent(new Event("beforeunload", { cancelable: true }))`;
+      assert.equal(await page.evaluate(isHeld), true);
+      await page.goBack();
+      await page.getByText("1 pending change").waitFor();
+      assert.equal(await page.getByLabel("Value: @ A").inputValue(), "192.0.2.99");
       await page.getByRole("button", { name: "Add record" }).click();
       await page.getByLabel("Name:  A").and(page.locator(":focus")).waitFor();
       await page.getByText("Write a value in each new row.").waitFor();

@@ -219,6 +219,12 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByText(`brume server shutdown ${path.id}`).waitFor();
       await page.getByLabel("Action", { exact: true }).selectOption("PowerReboot");
       await page.getByText(`brume server reset ${path.id}`).waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "More: web-1" }).click();
+      await page.getByRole("menuitem", { name: "Reset" }).click();
+      await page.getByRole("dialog").getByText("What its programs have not written to the disk is lost.").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Reset" }).click();
+      await page.getByText("Reset completed").waitFor();
     });
     assert.deepEqual((await fixture.brume.client.readServer({ path })).Labels, { stage: "production", team: "web" });
   });
@@ -302,9 +308,11 @@ describeConsole("servers in the console", {}, (fixture) => {
       assert.equal(await paste.isDisabled(), true);
       await page.getByRole("button", { name: "Connect" }).click();
       await page.getByText("Connected", { exact: true }).waitFor();
+      // As an emoji panel or dictation does.
+      await page.keyboard.insertText("dear ");
       await page.keyboard.type("hello guest");
       await page.keyboard.press("Enter");
-      await shown("hello guest");
+      await shown("dear hello guest");
       await shown("web-1 ready");
       await paste.click();
       await page.keyboard.press("Enter");

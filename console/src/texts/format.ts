@@ -73,7 +73,14 @@ export function createFormat(locale: string): Format {
       }),
   );
   const clocks = lazy(() => new Intl.DateTimeFormat(locale, { timeStyle: "medium" }));
-  const compact = lazy(() => new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }));
+  // Most regions of English write a million as "1m", which is read as a thousandth or a metre.
+  const compact = lazy(
+    () =>
+      new Intl.NumberFormat(locale.startsWith("en") ? "en-US" : locale, {
+        notation: "compact",
+        maximumFractionDigits: 1,
+      }),
+  );
   const short = lazy(() => new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }));
   /** Writes a value with the unit of its thousands. */
   const scaled = (units: string) => (value: number) => {

@@ -64,7 +64,11 @@ export function Chart({ label, locale, times, series, marks = none, onZoom }: Ch
       grid: { stroke: colour("--line"), width: 1 },
       ticks: { show: false },
     };
-    const compact = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 2 });
+    // Most regions of English write a million as "1m", which is read as a thousandth or a metre.
+    const compact = new Intl.NumberFormat(locale.startsWith("en") ? "en-US" : locale, {
+      notation: "compact",
+      maximumFractionDigits: 2,
+    });
     const show = (value: number | null): string => (value === null ? "–" : compact.format(value));
     const chart = new uPlot(
       {

@@ -74,6 +74,13 @@ export function TerminalBox({ handle, label, onInput }: TerminalProps) {
       return false;
     });
     made.onData((text) => input.current(text));
+    // With its screen reader mode, xterm ignores text without key events: of an emoji panel, of dictation.
+    let hasKey = false;
+    element.addEventListener("keydown", () => (hasKey = true), true);
+    element.addEventListener("keyup", () => (hasKey = false), true);
+    element.addEventListener("input", ({ inputType, data, isComposing }) => {
+      if (inputType === "insertText" && data !== null && !isComposing && !hasKey) made.input(data);
+    });
     fit.fit();
     const resize = new ResizeObserver(() => fit.fit());
     resize.observe(element);

@@ -72,6 +72,7 @@ function CreateNetwork({ operation, title, about, first, placed, fields, onClose
             required
             autoFocus
             maxLength={64}
+            hint={t.create.nameHint}
             error={error("/Name")}
             value={form.Name}
             onChange={({ target }) => set({ Name: target.value })}

@@ -91,7 +91,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           <TextField
             label={t.firewall.testDestination}
             error={errors.at("/Destination")}
-            hint={t.firewall.testExample(network.Gateway)}
+            hint={t.firewall.testExample(addresses[0] ?? network.Gateway)}
             list={id}
             value={Destination}
             onChange={({ target }) => setDestination(rewrite(target, target.value.trim()))}

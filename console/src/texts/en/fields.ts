@@ -16,7 +16,7 @@ export const fields: Readonly<Record<string, FieldText>> = {
   IsProtected: { name: "Protected against deletion and rebuild", hint: "Off by default." },
   isBackupActive: { name: "Daily backup", hint: "Off by default." },
   BackupPeriod: { name: "Backups are kept, days", hint: "By default 7." },
-  DCLocation: { name: "Location", hint: "By default that of the network, or the first one." },
+  DCLocation: { name: "Location", hint: "By default that of the selected network, or the first one." },
   NetworkBandwidth: { name: "Bandwidth, Mbit/s", hint: "Limit of the link to the network, in each direction." },
   NetworkIP: { name: "Address", hint: "A free address of the network. By default the lowest one." },
   WaitFor: {

@@ -15,7 +15,7 @@ export const fields: Readonly<Record<string, FieldText>> = {
   IsProtected: { name: "Защита от удаления и пересоздания", hint: "По умолчанию нет." },
   isBackupActive: { name: "Ежедневная копия", hint: "По умолчанию нет." },
   BackupPeriod: { name: "Срок хранения копий, дни", hint: "По умолчанию 7." },
-  DCLocation: { name: "Расположение", hint: "По умолчанию как у сети или первое." },
+  DCLocation: { name: "Расположение", hint: "По умолчанию как у выбранной сети или первое." },
   NetworkBandwidth: { name: "Скорость, Мбит/с", hint: "Предел подключения к сети, в каждую сторону." },
   NetworkIP: { name: "Адрес", hint: "Свободный адрес сети. По умолчанию наименьший." },
   WaitFor: {

@@ -34,7 +34,7 @@ export const tunnels: Table = {
       "No reply from {1}: the peer is not reachable, or the keys configured there and here differ.",
       "{1} не отвечает: другая сторона недоступна, или ключи там и здесь не совпадают.",
     ],
-    ["No reply from the peer.", "Другая сторона не отвечает."],
+    ["No reply from the peer.", "Ответа на запросы нет."],
     ["{1} has no address: {2}.", "У {1} нет адреса: {2}."],
     ["Could not send packets to the peer.", "Не удалось отправить пакеты другой стороне."],
     ["The host could not install the tunnel: {1}.", "Хост не смог установить туннель: {1}."],
@@ -90,8 +90,8 @@ export const tunnels: Table = {
       "Перенаправьте {a?} на маршрутизаторе перед хостом на {1}; оператор должен указать BRUME_PUBLIC_ADDRESS.",
     ],
     [
-      "The edge is behind NAT: the peer reaches it at {1} ({a?}), not at {2}, and must use that address and NAT traversal, as in PeerConfig.",
-      "Внешний адрес сети скрыт за NAT: для другой стороны это {1} ({a?}), а не {2}. Ей нужны этот адрес и обход NAT, как в PeerConfig.",
+      "The edge is behind NAT: the peer reaches it at {1} ({a?}), not at {2}, and must use that address and NAT traversal, as in the configuration for the peer.",
+      "Внешний адрес сети скрыт за NAT: для другой стороны это {1} ({a?}), а не {2}. Ей нужны этот адрес и обход NAT, как в конфигурации для неё.",
     ],
     [
       "The edge is behind NAT, and {a?} at {1} belong to another program of the host: the peer cannot reach this edge.",

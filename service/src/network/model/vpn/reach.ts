@@ -53,6 +53,6 @@ export function explainReach(
     const detail = `${behind} at ${address}, which is a private address too: a peer on the internet cannot reach it. Forward ${ports} on the router before the host to ${address}, and let the operator set BRUME_PUBLIC_ADDRESS.`;
     return { detail, isCertain: false };
   }
-  const detail = `${behind}: the peer reaches it at ${address} (${ports}), not at ${edge}, and must use that address and NAT traversal, as in PeerConfig.`;
+  const detail = `${behind}: the peer reaches it at ${address} (${ports}), not at ${edge}, and must use that address and NAT traversal, as in the configuration for the peer.`;
   return { detail, isCertain: false };
 }
