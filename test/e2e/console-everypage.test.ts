@@ -1,5 +1,6 @@
 /** All pages of the console: with the keyboard alone on the narrowest screen, and with tokens that may change nothing. */
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
 import { before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { walkPage } from "../support/consoleaudit.ts";
@@ -123,16 +124,19 @@ describeConsole("every page of the console", {}, (fixture) => {
 
   test("hostile text in every field runs nothing and does not break the page", async () => {
     const markup = `"><img src=x onerror="document.title='run'"><script>document.title='run'</script>\u202e\0`;
+    const texts = [markup, "W".repeat(10_000)];
+    // Each page gets one of both, in another run the other one.
+    const first = randomInt(2);
     let fields = 0;
     const errors: string[] = [];
     await story(
       fixture.brume.token,
       async (page) => {
         const visits = [...Object.keys(pages).map((name) => [name as PageName, ""] as const), ...openers];
-        for (const [name, button] of visits) {
+        for (const [index, [name, button]] of visits.entries()) {
           await follow(page, pages[name]);
           if (button !== "") await page.getByRole("button", { name: button }).first().click();
-          for (const text of [markup, "W".repeat(10_000)]) {
+          for (const text of triesAll ? texts : [texts[(index + first) % 2] as string]) {
             const count = await page.evaluate<number>(fillAll(text));
             fields += count;
             if (count === 0) break;
@@ -147,8 +151,8 @@ describeConsole("every page of the console", {}, (fixture) => {
       },
       { width: 390 },
     );
-    assert.deepEqual(errors, []);
-    assert.ok(fields > 100, `${fields} fields`);
+    assert.deepEqual(errors, [], `first text: ${first}`);
+    assert.ok(fields > (triesAll ? 100 : 50), `${fields} fields`);
   });
 
   test("a dialog returns the focus to what opened it, also from a menu", async () => {

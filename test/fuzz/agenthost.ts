@@ -285,7 +285,7 @@ for (let at = 0; sent < count; at++) {
 if (batch.length > 0) await sendAll(batch, statuses);
 /** Outcomes of the streams whose input fits, and of the others. */
 const streams = { fitting: new Set<string>(), others: new Set<string>() };
-for (let at = 0; at < runsOf(4000, 800); at++) {
+for (let at = 0; at < runsOf(4000, 400); at++) {
   const message = createMessage(random, at, "streams");
   const length = encodeURIComponent(JSON.stringify(message.body)).length;
   if (length < 10_000) streams[fits(message) ? "fitting" : "others"].add(await sendStream(message));
