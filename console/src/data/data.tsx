@@ -7,7 +7,6 @@ import { QueryClient, useQuery } from "@tanstack/react-query";
 import { createContext, useCallback, useContext } from "react";
 import { type Cell, createCell } from "./cell.ts";
 import { createConsoleClient } from "./client.ts";
-import type { Drafts } from "./draft.ts";
 import type { FirstReads } from "./firstreads.ts";
 import { createCacheUpdates } from "./follow.ts";
 import { type Connection, type EventStream, startStream } from "./stream.ts";
@@ -20,7 +19,8 @@ export interface Data {
   readonly client: Client;
   readonly queries: QueryClient;
   readonly uploads: Uploads;
-  readonly drafts: Drafts;
+  /** Changes that are not applied yet, by name: see `useDraft`. */
+  readonly drafts: Map<string, unknown>;
   readonly signedIn: Cell<SignedIn>;
   readonly connection: Cell<Connection>;
   /** The latest events, the newest first. */
@@ -54,7 +54,7 @@ export function createData(firstReads: FirstReads): Data {
 
   const { client, forgetFirst } = createConsoleClient(firstReads, () => onSignedOut());
   const uploads = createUploads(client);
-  const drafts: Drafts = new Map();
+  const drafts = new Map<string, unknown>();
   /** Id of the token that is signed in; null: none. All tabs share its cookie, so the sign-in of one tab is that of all. */
   let owner: number | null = null;
   const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-token") : null;

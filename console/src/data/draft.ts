@@ -1,9 +1,6 @@
 /** Changes that a user has not applied yet. They stay while the user visits other pages; the browser warns before they are lost. */
 import { useEffect, useState } from "react";
-import { useData } from "./data.tsx";
-
-/** Unfinished changes by name. */
-export type Drafts = Map<string, unknown>;
+import { type Data, useData } from "./data.tsx";
 
 /** As `useState`, but the state is kept under `name` until it is `none` again. */
 export function useDraft<T>(name: string, none: T): readonly [T, React.Dispatch<React.SetStateAction<T>>] {
@@ -17,7 +14,7 @@ export function useDraft<T>(name: string, none: T): readonly [T, React.Dispatch<
 }
 
 /** Lets the browser confirm that the page is closed while there are drafts. */
-export function useLeaveWarning(drafts: Drafts): void {
+export function useLeaveWarning(drafts: Data["drafts"]): void {
   useEffect(() => {
     const warn = (event: BeforeUnloadEvent): void => {
       if (drafts.size > 0) event.preventDefault();

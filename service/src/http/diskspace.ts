@@ -24,16 +24,15 @@ export interface DiskWatch {
   measure(): Promise<DiskState | null>;
 }
 
-const megabytes = (bytes: number): string => `${Math.floor(bytes / 1e6)} MB`;
+const show = (bytes: number): string =>
+  bytes < 1e10 ? `${Math.floor(bytes / 1e6)} MB` : `${(Math.floor(bytes / 1e8) / 10).toFixed(1)} GB`;
 
-/** Returns the state as a text for `/readyz` and the log. */
+/** Returns the state as a text for `/readyz`, which everybody may read, and for the log: without paths of the host. */
 export function describeDisk(state: DiskState | null): string {
   if (state === null) return "not watched";
-  const { folder, free, size, low, isLow } = state;
-  const text = `${megabytes(free)} of ${megabytes(size)} free for ${folder}`;
-  return isLow
-    ? `low: ${text}, less than ${megabytes(low)}. Free some space, or changes can no longer be stored.`
-    : text;
+  const { free, size, low, isLow } = state;
+  const text = `${show(free)} of ${show(size)} free for the data`;
+  return isLow ? `low: ${text}, less than ${show(low)}. Free some space, or changes can no longer be stored.` : text;
 }
 
 /** Creates the measurement and its metrics. Without `folder` nothing is measured. */
@@ -60,7 +59,10 @@ export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; reg
       const isLow = free < (last?.isLow === true ? low * 1.1 : low);
       const state = { folder, low, free, size: found.blocks * found.bsize, isLow };
       if (isLow !== (last?.isLow ?? false))
-        log(isLow ? "warn" : "info", `The disk is ${isLow ? "" : "no longer low: "}${describeDisk(state)}`);
+        log(
+          isLow ? "warn" : "info",
+          `The disk of ${folder} is ${isLow ? "" : "no longer low: "}${describeDisk(state)}`,
+        );
       last = state;
       return state;
     },
