@@ -49,6 +49,9 @@ export async function checkStored(process: Subject): Promise<void> {
   }
 }
 
+/** Names keep their letter case, and can have escapes: see `asciiName`. */
+const validName = /^(?=.{1,253}$)(\*\.)?(([a-z0-9_/-]|\\\d{3}){1,63}\.)*([a-z0-9_/-]|\\\d{3}){1,63}$/i;
+
 function checkRows(domain: DomainRow, rows: readonly RecordRow[]): void {
   const records = rows.map(storedOf);
   assert.deepEqual(checkZone(records), [], `the records of ${domain.ascii} are invalid DNS`);
@@ -57,7 +60,7 @@ function checkRows(domain: DomainRow, rows: readonly RecordRow[]): void {
   for (const row of rows) {
     const record = storedOf(row);
     const name = absolute(servedOwner(record), domain.ascii);
-    assert.match(name, /^(?=.{1,253}$)(\*\.)?([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$/, `the name of record ${row.id}`);
+    assert.match(name, validName, `the name of record ${row.id}`);
     assert.equal(row.node, sortKey(servedOwner(record)));
     assert.ok(row.serial <= domain.serial, `record ${row.id} is newer than its domain`);
     assert.ok(row.ttl >= 0 && row.ttl <= 2 ** 31 - 1);

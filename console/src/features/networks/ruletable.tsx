@@ -242,8 +242,8 @@ export function RuleTable(props: RuleTableProps) {
               >
                 {t.firewall.actions[rule.Action]}
               </State>
-              <strong className="break">{rule.Name}</strong>
               {marks(rule)}
+              <strong className="break">{rule.Name}</strong>
             </span>
             <span className="small break">{sentence(rule)}</span>
             {hits(rule).about !== "" && (

@@ -46,7 +46,7 @@ export const firewall = {
     unnamed: "no name",
     sentence: (protocol: string, from: string, to: string) => `${protocol} from ${from} to ${to}`,
     anyProtocol: "everything",
-    atPort: (address: string, port: string) => `${address} port ${port}`,
+    atPort: (address: string, port: string) => `${address} port\u00a0${port}`,
     problem: (number: number, field: string, detail: string) => `Rule ${number}, ${field}: ${detail}`,
     shadowed: (number: number) => `Never decides: rule ${number} matches the same packets before it.`,
     pending: (n: number) => count(n, { one: `${n} pending change`, other: `${n} pending changes` }),

@@ -53,7 +53,7 @@ export const firewall: Pick<Texts, "firewall"> = {
     unnamed: "без имени",
     sentence: (protocol, from, to) => `${protocol} от ${from} к ${to}`,
     anyProtocol: "всё",
-    atPort: (address, port) => `${address} порт ${port}`,
+    atPort: (address, port) => `${address} порт\u00a0${port}`,
     problem: (number, field, detail) => `Правило ${number}, ${field}: ${detail}`,
     shadowed: (number) => `Никогда не решает: те же пакеты раньше подходят под правило ${number}.`,
     pending: (n) =>
