@@ -1,6 +1,7 @@
 /** Long JSON is parsed in parts: the result is that of `JSON.parse`, for valid and invalid texts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { parseParts } from "./longjson.ts";
 
@@ -24,9 +25,15 @@ function expected(text: string): unknown {
   }
 }
 
-/** Compares also the order of the keys. */
+/**
+ * Compares also the order of the keys. `JSON.parse` of Node 24 takes a key with an escape for an earlier key that equals its raw text:
+ * `{"a\"":1}` after `{"a\\":1}`. In a new context it has parsed no key.
+ */
 const same = (text: string): void => {
   const { value } = run(text);
+  const printed = JSON.stringify(value);
+  if (printed !== undefined && printed !== JSON.stringify(expected(text)))
+    return assert.equal(printed, runInNewContext("JSON.stringify(JSON.parse(text))", { text }));
   assert.deepEqual(value, expected(text), text.slice(0, 200));
   assert.equal(JSON.stringify(value), JSON.stringify(expected(text)));
 };
