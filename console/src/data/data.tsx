@@ -19,7 +19,7 @@ export interface Data {
   readonly client: Client;
   readonly queries: QueryClient;
   readonly uploads: Uploads;
-  /** Changes that are not applied yet, by name: see `useDraft`. */
+  /** Changes of objects that are not applied yet, by kind and id: `domain:3`. See `useDraft`. */
   readonly drafts: Map<string, unknown>;
   readonly signedIn: Cell<SignedIn>;
   readonly connection: Cell<Connection>;
@@ -85,7 +85,8 @@ export function createData(firstReads: FirstReads): Data {
     const { readAgain } = updates;
     // Capacity and usage change with the objects.
     if (events.some(({ Resource }) => Resource === "server")) readAgain(["location"]);
-    for (const { Resource, ResourceID, ParentID } of events) {
+    for (const { Type, Resource, ResourceID, ParentID } of events) {
+      if (Type === `${Resource}.deleted`) drafts.delete(`${Resource}:${ResourceID}`);
       // The domain of a record has a new serial, and a record may be new.
       if (Resource === "record" && ParentID !== null) readAgain(["domain", "one", ParentID]);
       // Events contain no counters of rules and no keys of tunnels.

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import { type Data, useData } from "./data.tsx";
 
-/** As `useState`, but the state is kept under `name` until it is `none` again. */
+/** As `useState`, but the state is kept under `name`, the kind and id of an object, until it is `none` again or the object is deleted. */
 export function useDraft<T>(name: string, none: T): readonly [T, React.Dispatch<React.SetStateAction<T>>] {
   const { drafts } = useData();
   const [draft, setDraft] = useState<T>(() => (drafts.has(name) ? (drafts.get(name) as T) : none));

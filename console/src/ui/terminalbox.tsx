@@ -76,9 +76,10 @@ export function TerminalBox({ handle, label, onInput }: TerminalProps) {
     made.onData((text) => input.current(text));
     // With its screen reader mode, xterm ignores text without key events: of an emoji panel, of dictation.
     let hasKey = false;
-    element.addEventListener("keydown", () => (hasKey = true), true);
-    element.addEventListener("keyup", () => (hasKey = false), true);
-    element.addEventListener("input", ({ inputType, data, isComposing }) => {
+    // Its own element, which goes with it.
+    made.element?.addEventListener("keydown", () => (hasKey = true), true);
+    made.element?.addEventListener("keyup", () => (hasKey = false), true);
+    made.element?.addEventListener("input", ({ inputType, data, isComposing }) => {
       if (inputType === "insertText" && data !== null && !isComposing && !hasKey) made.input(data);
     });
     fit.fit();

@@ -50,7 +50,7 @@ export function Records({ domain }: { domain: Domain }) {
   const table = useRef<HTMLDivElement>(null);
   /** Id of the new row whose name gets the focus when it appears. */
   const opened = useRef<number | null>(null);
-  const [edits, setEdits] = useDraft<Edits>(`records of domain ${domain.ID}`, noEdits);
+  const [edits, setEdits] = useDraft<Edits>(`domain:${domain.ID}`, noEdits);
   const [isReviewing, setReviewing] = useState(false);
   // Text of a zone file; null: none is being imported.
   const [pasted, setPasted] = useState<string | null>(null);

@@ -43,7 +43,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const stored = useMemo(() => ruleSetOf(network.Firewall), [network.Firewall]);
   // The set that was stored when the edits began, and the edited one.
   const [draft, setDraft] = useDraft<{ readonly base: RuleSet; readonly set: RuleSet } | null>(
-    `firewall of network ${network.Id}`,
+    `publicnetwork:${network.Id}`,
     null,
   );
   const [editing, setEditing] = useState<{ readonly key: number; readonly isNew: boolean } | null>(null);
