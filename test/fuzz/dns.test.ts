@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import type { FromWorker } from "../../service/src/drivers/nameserver/builtin/worker.ts";
 import { lookUp } from "../chaos/load.ts";
 import { checkStored } from "../chaos/stored.ts";
 import { databases } from "../support/databases.ts";
@@ -158,13 +159,21 @@ const quiet = {
 
 for (const kind of databases)
   test(`${kind}: a name server whose thread crashes restarts with all zones`, async () => {
-    let terminate = (): Promise<unknown> => Promise.resolve();
+    let running = Promise.withResolvers<Worker>();
+    /** Ends the thread when it is ready. While it loads koffi, its end would abort the process. */
+    const terminate = async (): Promise<void> => {
+      const thread = await running.promise;
+      running = Promise.withResolvers();
+      await thread.terminate();
+    };
     let isHeld = false;
     const nameserver = await createBuiltin({ ...quiet, log: () => {} }, (options) => {
       const thread = isHeld
         ? new Worker("process.exit(1)", { eval: true })
         : new Worker(program, { workerData: options });
-      terminate = () => thread.terminate();
+      thread.on("message", ({ kind }: FromWorker) => {
+        if (kind === "ready") running.resolve(thread);
+      });
       return thread;
     });
     const brume = await createTestService(kind, { nameserver });

@@ -102,6 +102,7 @@ export async function createBuiltin(
   let untouched = true;
   let failure = "starting";
   let closed = false;
+  let launching = Promise.resolve();
   let lastId = 0;
   let pause = RESTART_MS.first;
   let timer: NodeJS.Timeout | null = null;
@@ -230,7 +231,8 @@ export async function createBuiltin(
 
   const relaunch = async (): Promise<void> => {
     try {
-      await launch();
+      launching = launch();
+      await launching;
     } catch (error) {
       if (closed) return;
       failure = (error as Error).message;
@@ -319,6 +321,8 @@ export async function createBuiltin(
       const thread = worker;
       fail("closed");
       await thread?.terminate();
+      // A thread that starts ends when it is ready: if the process ended while koffi loads, koffi would abort it.
+      await launching.catch(() => {});
     },
   };
 }
