@@ -9,6 +9,7 @@ import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/buil
 import type { Nameserver, RecordSet, ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
 import { decode, openDnsClient, query } from "../support/dnsclient.ts";
+import { serveInThisThread } from "../support/nameserverthread.ts";
 import { image, SOA, set } from "../support/zone.ts";
 
 interface Subject {
@@ -17,14 +18,9 @@ interface Subject {
   close(): Promise<void>;
 }
 
-const builtin = (host: string) => async (): Promise<Subject> => {
-  const server = await createBuiltin({
-    host,
-    port: 0,
-    rateLimit: 0,
-    transfer: { addresses: [], keys: [], notify: [] },
-    log: () => {},
-  });
+const builtin = (host: string, start?: Parameters<typeof createBuiltin>[1]) => async (): Promise<Subject> => {
+  const transfer = { addresses: [], keys: [], notify: [] };
+  const server = await createBuiltin({ host, port: 0, rateLimit: 0, transfer, log: () => {} }, start);
   const dnsClient = await openDnsClient((await server.observe()).address);
   return {
     server,
@@ -38,7 +34,7 @@ const builtin = (host: string) => async (): Promise<Subject> => {
 
 const drivers: Record<string, () => Promise<Subject>> = {
   "built-in server, IPv4": builtin("127.0.0.1"),
-  "built-in server, IPv6": builtin("::1"),
+  "built-in server, IPv6": builtin("::1", serveInThisThread),
   "simulated server": async () => {
     const server = createSim(Date.now);
     return { server, exchange: async (packet) => server.answer(packet), close: () => server.close() };

@@ -33,6 +33,12 @@ export const triesAll = process.env["TEST_RUNS"] === "all";
  */
 export const runsOf = (all: number, few = Math.ceil(all / 10)): number => (triesAll ? all : few);
 
+/** Returns a function that returns true in every second call, in another run in the others; with `TEST_RUNS=all` in each. */
+export function everySecond(): () => boolean {
+  let calls = randomInt(2);
+  return () => triesAll || calls++ % 2 === 0;
+}
+
 /** Runs with a new seed, or with that of `CHAOS_SEED`, and adds the seed to the message of any error. */
 export async function withSeed(run: (random: Random) => Promise<void>): Promise<void> {
   const random = createRandom(Number(process.env["CHAOS_SEED"] ?? randomInt(2 ** 31)));
