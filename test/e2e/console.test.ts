@@ -9,7 +9,7 @@ import { checkAccess, checkPages, describeConsole } from "../support/consolefixt
 describeConsole("the console", {}, (fixture) => {
   const { story } = fixture;
 
-  test("a wrong token is rejected; a right one opens the requested page; signing out ends the session", async () => {
+  test("a wrong token is rejected; a right one opens the requested pages of all tabs; signing out ends the session", async () => {
     await story(null, async (page) => {
       await page.goto("/console/servers");
       await page.getByLabel("Token").fill("0".repeat(64));
@@ -19,9 +19,14 @@ describeConsole("the console", {}, (fixture) => {
       await page.getByLabel("Token").fill("токен");
       await page.keyboard.press("Enter");
       await page.getByText("A token has 64 characters").waitFor();
+      const other = await page.context().newPage();
+      await other.goto("/console/images");
+      await other.getByRole("heading", { name: "Sign in to Brume" }).waitFor();
       await page.getByLabel("Token").fill(fixture.brume.token);
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "Servers" }).waitFor();
+      await other.getByRole("heading", { name: "Images" }).waitFor();
+      await other.close();
       assert.equal(await page.evaluate("document.cookie"), "");
       await page.getByRole("button", { name: "Account" }).click();
       await page.getByRole("menuitem", { name: "Sign out" }).click();

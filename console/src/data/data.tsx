@@ -59,7 +59,8 @@ export function createData(firstReads: FirstReads): Data {
   let owner: number | null = null;
   const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-token") : null;
   tabs?.addEventListener("message", ({ data }: MessageEvent<number>) => {
-    if (owner !== null && data !== owner) leave("unknown");
+    // A tab that shows the sign-in continues with the session of the other one.
+    if (owner === null ? signedIn.get() === "out" : data !== owner) leave("unknown");
   });
   /** Forgets everything of the token. */
   const leave = (next: SignedIn): void => {
