@@ -220,10 +220,15 @@ describeConsole("domains in the console", {}, (fixture) => {
     const { ID } = await client.createDomain({ body: { Name: "back.example", Ip: "192.0.2.1" } });
     const { Serial } = await client.readDomain({ path: { id: ID } });
     await client.createRecordTXT({ body: { DomainId: ID, Name: "new", Text: "x" } });
+    await client.createRecordTXT({ body: { DomainId: ID, Name: "a", Text: "x" } });
     await story(token, async (page) => {
+      await page.goto(`/console/dns/${ID}?type=TXT`);
+      const owners = page.getByLabel(/^Name: /);
+      await owners.nth(1).waitFor();
+      assert.deepEqual([await owners.nth(0).inputValue(), await owners.nth(1).inputValue()], ["a", "new"]);
       await page.goto(`/console/dns/${ID}?tab=history`);
-      await page.getByText(`Version ${Serial}`, { exact: true }).waitFor();
-      await page.getByRole("button", { name: "Restore this version" }).first().click();
+      const version = page.getByRole("listitem").filter({ hasText: `Version ${Serial}` });
+      await version.getByRole("button", { name: "Restore this version" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByText('− new 3600 IN TXT "x"').waitFor();
       await dialog.getByRole("button", { name: "Restore", exact: true }).click();

@@ -11,6 +11,7 @@ import {
   noEdits,
   partOf,
   rowOf,
+  sortRows,
   toggleRow,
   withEdits,
 } from "./record.ts";
@@ -120,4 +121,18 @@ test("the lines of a changeset have one form, and what replaces a record is belo
     { isAdded: true, text: "@ 60 IN MX 20 mail.example.com." },
     { isAdded: true, text: "www 60 IN CNAME @" },
   ]);
+});
+
+test("rows are in the order of name, type and value, not of their ids", () => {
+  const row = (id: number, owner: string, type: "A" | "TXT", value: string) => ({ id, owner, type, ttl: 60, value });
+  const sorted = [
+    row(9, "@", "A", "192.0.2.1"),
+    row(3, "@", "A", "192.0.2.2"),
+    row(1, "@", "TXT", "a"),
+    row(8, "*", "A", "192.0.2.1"),
+    row(2, "www", "A", "192.0.2.1"),
+  ];
+  const ids = (rows: readonly { readonly id: number }[]) => rows.map(({ id }) => id);
+  assert.deepEqual(ids(sortRows(sorted.toReversed())), ids(sorted));
+  assert.deepEqual(ids(sortRows(sorted.toSorted((a, b) => a.id - b.id))), ids(sorted));
 });

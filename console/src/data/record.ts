@@ -36,6 +36,15 @@ export function rowOf(record: DnsRecord, zone: string): Row {
   return { id: record.ID, owner: relativeOwner(owner, zone), type: record.TypeRecord, ttl: record.TTL, value };
 }
 
+/** Returns the rows by name, type and value, those of the domain itself first. The ids change when a version is restored. */
+export function sortRows(rows: readonly Row[]): Row[] {
+  const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+  const nameOf = ({ owner }: Row): string => (owner === "@" ? "" : owner);
+  return rows.toSorted(
+    (a, b) => compare(nameOf(a), nameOf(b)) || compare(a.type, b.type) || compare(a.value, b.value) || a.id - b.id,
+  );
+}
+
 /** Returns what changes add and remove as lines of a zone file: those of one name and type together, the removed ones first. */
 export function linesOf(changes: readonly AppliedChange[], zone: string): { isAdded: boolean; text: string }[] {
   const lineOf = (record: DnsRecord, isAdded: boolean) => {

@@ -24,6 +24,7 @@ import {
   partOf,
   type Row,
   rowOf,
+  sortRows,
   toggleRow,
   withEdits,
 } from "../../data/record.ts";
@@ -57,7 +58,7 @@ export function Records({ domain }: { domain: Domain }) {
   const { ID: id, NamePunyCode, LinkedRecords } = domain;
 
   const stored = useMemo(
-    () => LinkedRecords.map((record) => rowOf(record, NamePunyCode)),
+    () => sortRows(LinkedRecords.map((record) => rowOf(record, NamePunyCode))),
     [LinkedRecords, NamePunyCode],
   );
   // What a filter searches, once for each row: a zone can have 50,000.
