@@ -292,8 +292,10 @@ describeConsole("the console", {}, (fixture) => {
       await fixture.brume.client.createDomain({ body: { Name: "news.example" } });
       await page.getByText("news.example").first().waitFor();
       await page.getByRole("button", { name: "Pause" }).click();
+      await page.getByText("Paused", { exact: true }).waitFor();
+      assert.equal(await page.getByText("Every change in this project, live.").count(), 0);
       await fixture.brume.client.createDomain({ body: { Name: "later.example" } });
-      await page.getByText("1 new event").waitFor();
+      await page.getByText("Paused, 1 new event", { exact: true }).waitFor();
       assert.equal(await page.getByText("later.example").count(), 0);
       await page.getByRole("button", { name: "Continue" }).click();
       await page.getByText("later.example").first().waitFor();

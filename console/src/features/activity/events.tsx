@@ -100,20 +100,18 @@ export function Events() {
   const search = (part: { q?: string; kind?: string }): void => {
     void go({ search: (before) => ({ ...before, ...part }), replace: true });
   };
-  const waiting = paused === null ? 0 : (live ?? []).findIndex(({ ID }) => ID === paused[0]?.ID);
+  const newest = paused?.[0]?.ID ?? 0;
+  const waiting = paused === null ? 0 : (live ?? []).filter(({ ID }) => ID > newest).length;
   return (
     <>
       <div className="line apart">
-        <p className="muted">{t.activity.about}</p>
-        <span className="line">
-          {waiting > 0 && <span className="muted number">{t.activity.waiting(waiting)}</span>}
-          <Button
-            icon={paused === null ? "pause" : "play"}
-            onClick={() => setPaused(paused === null ? (live ?? []) : null)}
-          >
-            {paused === null ? t.activity.pause : t.activity.resume}
-          </Button>
-        </span>
+        <p className="muted number">{paused === null ? t.activity.about : t.activity.paused(waiting)}</p>
+        <Button
+          icon={paused === null ? "pause" : "play"}
+          onClick={() => setPaused(paused === null ? (live ?? []) : null)}
+        >
+          {paused === null ? t.activity.pause : t.activity.resume}
+        </Button>
       </div>
       <div className="filters">
         <SearchFilter label={t.activity.filter} value={q} onChange={(text) => search({ q: text })} />

@@ -13,7 +13,8 @@ export const access = {
     anyKind: "Any kind",
     pause: "Pause",
     resume: "Continue",
-    waiting: (n: number) => count(n, { one: `${n} new event`, other: `${n} new events` }),
+    paused: (n: number) =>
+      n === 0 ? "Paused" : count(n, { one: `Paused, ${n} new event`, other: `Paused, ${n} new events` }),
     empty: "Nothing has happened yet.",
     noMatch: "No event matches the filter.",
     time: "Time",

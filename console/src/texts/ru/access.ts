@@ -14,7 +14,14 @@ export const access: Pick<Texts, "activity" | "access"> = {
     anyKind: "Любой вид",
     pause: "Пауза",
     resume: "Продолжить",
-    waiting: (n) => count(n, { one: `${n} новое событие`, few: `${n} новых события`, other: `${n} новых событий` }),
+    paused: (n) =>
+      n === 0
+        ? "Пауза"
+        : count(n, {
+            one: `Пауза, ${n} новое событие`,
+            few: `Пауза, ${n} новых события`,
+            other: `Пауза, ${n} новых событий`,
+          }),
     empty: "Пока ничего не происходило.",
     noMatch: "Нет подходящих событий.",
     time: "Время",
