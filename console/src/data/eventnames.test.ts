@@ -1,10 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
-import { namesOf, withNames } from "./eventnames.ts";
+import { namesOf, newestOfActions, withNames } from "./eventnames.ts";
 
 const event = (Resource: string, ResourceID: number, Data: object | null, ParentID: number | null = null): Event =>
   ({ Resource, ResourceID, ParentID, Data }) as Event;
+
+test("of an action only the newest event is left, also between those of others", () => {
+  const events = [
+    event("action", 7, { State: "Completed" }),
+    event("server", 7, { Name: "web" }),
+    event("action", 8, { State: "InProgress" }),
+    event("action", 7, { State: "InProgress" }),
+    event("server", 7, { Name: "old" }),
+  ];
+  assert.deepEqual(newestOfActions(events), [events[0], events[1], events[2], events[4]]);
+});
 
 test("a deleted object and the server of an action have the names that other events show", () => {
   const events = [

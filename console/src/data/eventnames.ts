@@ -24,6 +24,17 @@ export function namesOf(events: readonly Event[]): ReadonlyMap<string, string> {
   return names;
 }
 
+/** Returns the events without those of an action before its newest one, which shows how far the action is. `events`: the newest first. */
+export function newestOfActions<T extends Event>(events: readonly T[]): T[] {
+  const seen = new Set<number>();
+  return events.filter(({ Resource, ResourceID }) => {
+    if (Resource !== "action") return true;
+    const isNewest = !seen.has(ResourceID);
+    seen.add(ResourceID);
+    return isNewest;
+  });
+}
+
 /** Returns the events with the names that they do not show themselves. */
 export function withNames(events: readonly Event[]): readonly NamedEvent[] {
   const names = namesOf(events);

@@ -8,6 +8,13 @@ import type { StepView, Tone } from "../ui/page.tsx";
 /** Returns true until the action has ended. */
 export const actionIsRunning = ({ State }: Action): boolean => State === "InProgress" || State === "Postponed";
 
+/** State of an action as one word with its look. */
+export function actionState(action: Action, t: Texts): { readonly tone: Tone; readonly word: string } {
+  const { State } = action;
+  const ended = State === "Completed" ? "good" : State === "Failed" ? "bad" : "quiet";
+  return { tone: actionIsRunning(action) ? "busy" : ended, word: t.servers.actionStates[State] };
+}
+
 /** State of a server as one word with its look. */
 export function serverState(server: Server, t: Texts): { readonly tone: Tone; readonly word: string } {
   const { State, IsPowerOn, Condition } = server;

@@ -7,7 +7,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { useData } from "../data/data.tsx";
 import { namesOf } from "../data/eventnames.ts";
-import { actionIsRunning, stepViews } from "../data/serverview.ts";
+import { actionIsRunning, actionState, stepViews } from "../data/serverview.ts";
 import { loadDetails } from "../texts/detail.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
@@ -102,16 +102,16 @@ export function RunningActions() {
 function ActionView({ action }: { action: Action }) {
   const t = useTexts();
   const format = useFormat();
-  const { Type, State: state, Progress, StartDate, EndDate } = action;
+  const { Type, Progress, StartDate, EndDate } = action;
   const isRunning = actionIsRunning(action);
-  const tone = isRunning ? "busy" : state === "Completed" ? "good" : "bad";
+  const { tone, word } = actionState(action, t);
   return (
     <>
       <div className="line apart">
         <strong>{t.servers.actions[Type]}</strong>
         <span className="line">
           <span className="muted small number">{format.seconds(StartDate, EndDate)}</span>
-          <State tone={tone}>{t.servers.actionStates[state]}</State>
+          <State tone={tone}>{word}</State>
         </span>
       </div>
       {isRunning && <Meter label={t.servers.actions[Type]} value={Progress} limit={100} isProgress />}

@@ -1,15 +1,20 @@
-/** The latest changes, live. */
-import { eventResourceNames } from "@brume/api/event.ts";
+/** The latest changes, live: of an action one row with its state. */
+import type { Action } from "@brume/api/action.ts";
+import { type Event, eventResourceNames } from "@brume/api/event.ts";
 import { Link } from "@tanstack/react-router";
 import { EventObject } from "../../data/eventlink.tsx";
+import { newestOfActions } from "../../data/eventnames.ts";
 import { type LatestEvents, useEvents, wordsOf } from "../../data/eventview.ts";
+import { actionState } from "../../data/serverview.ts";
 import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Empty, Skeleton } from "../../ui/feedback.tsx";
-import { Panel } from "../../ui/page.tsx";
+import { Panel, State } from "../../ui/page.tsx";
 
 const shown = 10;
+/** Events that are read: an action has several. */
+const mostRead = 30;
 
 /** Sign-ins are no changes of what the project owns. */
 const type = eventResourceNames
@@ -19,8 +24,9 @@ const type = eventResourceNames
 
 /** Returns the events that the overview shows. */
 export function useLatest(): LatestEvents {
-  const { events, read } = useEvents({ limit: shown, type });
-  return { events: events?.filter(({ Resource }) => Resource !== "session").slice(0, shown), read };
+  const { events, read } = useEvents({ limit: mostRead, type });
+  const changes = events && newestOfActions(events).filter(({ Resource }) => Resource !== "session");
+  return { events: changes?.slice(0, shown), read };
 }
 
 export function Latest({ latest: { events, read } }: { latest: LatestEvents }) {
@@ -42,24 +48,33 @@ export function Latest({ latest: { events, read } }: { latest: LatestEvents }) {
         <Empty icon="activity" title={t.activity.empty} />
       ) : (
         <ul className="list padded">
-          {events.map((event) => {
-            const { kind, verb } = wordsOf(event, t);
-            return (
-              <li key={event.ID} className="line fixed">
-                <span className="grow break">
-                  <span className="muted">
-                    {kind} {verb}
-                  </span>{" "}
-                  <EventObject event={event} />
-                </span>
-                <time className="muted small nowrap" dateTime={event.Date} title={format.time(event.Date)}>
-                  {format.ago(event.Date)}
-                </time>
-              </li>
-            );
-          })}
+          {events.map((event) => (
+            <li key={event.ID} className="line fixed">
+              <span className="grow break">
+                <What event={event} /> <EventObject event={event} />
+              </span>
+              <time className="muted small nowrap" dateTime={event.Date} title={format.time(event.Date)}>
+                {format.ago(event.Date)}
+              </time>
+            </li>
+          ))}
         </ul>
       )}
     </Panel>
+  );
+}
+
+/** Kind and verb of an event; of an action its state. */
+function What({ event }: { event: Event }) {
+  const t = useTexts();
+  if (event.Resource === "action" && event.Data !== null) {
+    const { tone, word } = actionState(event.Data as Action, t);
+    return <State tone={tone}>{word}</State>;
+  }
+  const { kind, verb } = wordsOf(event, t);
+  return (
+    <span className="muted">
+      {kind} {verb}
+    </span>
   );
 }

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { actionIsRunning, stepViews } from "../../data/serverview.ts";
+import { actionIsRunning, actionState, stepViews } from "../../data/serverview.ts";
 import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -40,7 +40,7 @@ function ActionRow({ action }: { action: Action }) {
   const { ID, ServerID, Type, State: state, Progress, StartDate, EndDate } = action;
   const { run, isBusy } = useChange(() => client.cancelAction({ path: { id: ServerID, actionID: ID } }));
   const isRunning = actionIsRunning(action);
-  const tone = isRunning ? "busy" : state === "Completed" ? "good" : state === "Failed" ? "bad" : "quiet";
+  const { tone, word } = actionState(action, t);
   return (
     <li className="stack tight">
       <div className="line apart">
@@ -50,7 +50,7 @@ function ActionRow({ action }: { action: Action }) {
             {format.ago(StartDate)}
           </time>
           <span className="muted small number">{format.seconds(StartDate, EndDate)}</span>
-          <State tone={tone}>{t.servers.actionStates[state]}</State>
+          <State tone={tone}>{word}</State>
           {mayWrite && isRunning && (state === "Postponed" || cancelable.includes(Type)) && (
             <Button size="small" isBusy={isBusy} onClick={() => void run(undefined).catch(() => undefined)}>
               {t.server.cancelAction}
