@@ -75,6 +75,7 @@ const common = [
   "console/src/data/serverview.ts",
   "console/src/data/touched.ts",
   "console/src/data/undo.ts",
+  "console/src/data/whynot.ts",
   "console/src/ui/rowbutton.tsx",
   "console/src/ui/tabs.tsx",
   "console/src/ui/timecolumn.tsx",

@@ -1,5 +1,5 @@
-/** What servers and actions look like: states, steps, and which action is possible now, from the state table of the contract. */
-import { type Action, actionVerdicts, type EffectiveState, type ServerRequest } from "@brume/api/action.ts";
+/** What servers and actions look like: their states and steps. */
+import type { Action } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
 import type { Texts } from "../texts/en.ts";
 import type { Format } from "../texts/format.ts";
@@ -23,21 +23,6 @@ export function serverState(server: Server, t: Texts): { readonly tone: Tone; re
   if (State === "Active") return IsPowerOn ? { tone: "good", word: words.on } : { tone: "quiet", word: words.off };
   if (State === "New" || State === "Deleting") return { tone: "busy", word: words[State] };
   return { tone: State === "Failed" ? "bad" : "warn", word: words[State] };
-}
-
-const effectiveState = ({ State, IsPowerOn }: Server): EffectiveState => {
-  if (State === "Active") return IsPowerOn ? "on" : "off";
-  if (State === "New") return "on";
-  return State === "NeedMoney" ? "Blocked" : State;
-};
-
-/** Returns why the request would be rejected now, or would change nothing; undefined: it is possible. */
-export function whyNot(server: Server, request: ServerRequest, t: Texts): string | undefined {
-  const verdict = actionVerdicts[request][effectiveState(server)];
-  if (request === "Delete" && server.IsProtected) return t.server.deleteProtected;
-  return verdict === "no" || verdict === "same" || verdict === "done"
-    ? t.servers.notNow(serverState(server, t).word)
-    : undefined;
 }
 
 /** Steps of an action for the list of steps. */

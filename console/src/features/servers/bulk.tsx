@@ -1,7 +1,7 @@
 /** Actions on the selected servers. Each opens a dialog that shows the requests, and then how far each server is. */
 import type { Server } from "@brume/api/server.ts";
 import { useState } from "react";
-import { whyNot } from "../../data/serverview.ts";
+import { whyNot } from "../../data/whynot.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { IconName } from "../../ui/icon.tsx";

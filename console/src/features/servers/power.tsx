@@ -7,7 +7,7 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { whyNot } from "../../data/serverview.ts";
+import { whyNot } from "../../data/whynot.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { SelectField } from "../../ui/field.tsx";

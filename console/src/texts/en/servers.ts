@@ -98,7 +98,16 @@ export const servers = {
       Undone: "undone",
     },
     group: (id: string) => `Group ${id}`,
-    notNow: (state: string) => `Not possible while the server is: ${state}.`,
+    /** Why an action is not possible, and what makes it possible, by the state of the server. */
+    notNow: {
+      New: "The server is still being created, and is powered on then.",
+      on: "The server already runs.",
+      off: "The server is off. Power it on first.",
+      Blocked: "The project is blocked. An administrator must unblock it first.",
+      Deleting: "The server is being deleted.",
+      Failed: "The server could not be created. Delete it and create another one.",
+    },
+    alreadyOff: "The server is already off.",
     accepted: (action: string, name: string) => `${name}: ${action}`,
     ended: (action: string, name: string) => `${name}: ${action} completed`,
     endedBadly: (action: string, name: string) => `${name}: ${action} failed`,
