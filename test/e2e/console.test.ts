@@ -239,7 +239,10 @@ describeConsole("the console", {}, (fixture) => {
       await page.getByLabel("Purpose").selectOption("certificate");
       await page.getByLabel("Domain", { exact: true }).selectOption("example.com");
       await page.getByText("only in example.com, names _acme-challenge*").waitFor();
-      await page.getByText(/^It cannot see servers, .*change networks/).waitFor();
+      const denied = page.getByRole("list", { name: "It cannot" }).getByRole("listitem");
+      assert.match((await denied.allTextContents()).join("|"), /^see servers, .*\|change networks/);
+      const allowed = page.getByRole("list", { name: "This token can" }).getByRole("listitem");
+      assert.equal((await allowed.allTextContents())[0], "change domains and records");
       // The border and the scroll bar are parts of the dialog.
       const box = await page.getByRole("dialog").boundingBox();
       assert.ok(box !== null);

@@ -1,4 +1,4 @@
-/** Builds a token: a purpose fills in its rights, and a sentence shows what it can do. The value is shown once. */
+/** Builds a token: a purpose fills in its rights, and two lists show what it can do and what not. The value is shown once. */
 import type { RecordType } from "@brume/api/dns.ts";
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
 import { useQuery } from "@tanstack/react-query";
@@ -83,8 +83,8 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
     setTypes(name === "certificate" ? "TXT" : "");
   };
   if (secret !== null) return <SecretDialog title={t.access.secretTitle} secret={secret} onClose={onClose} />;
-  const sentence = held.map((scope) => t.access.cans[scope] ?? scope).join("; ");
-  const denied = scopes.filter((scope) => !grants(held, scope)).map((scope) => t.access.cans[scope] ?? scope);
+  const textOf = (scope: Scope): string => t.access.cans[scope] ?? scope;
+  const denied = scopes.filter((scope) => !grants(held, scope)).map(textOf);
   const domainName = domains.find(({ ID }) => String(ID) === domain)?.Name ?? "";
   return (
     <FormDialog
@@ -195,19 +195,37 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
           />
           {renderOthers(error)}
           <Note>
-            <p>
-              <strong>{t.access.can}</strong> {held.length === 0 ? t.access.canNothing : sentence}
-              {isRestricted && ` ${t.access.onlyDomain(domainName, pattern, recordTypes.join(", "))}`}
-            </p>
-            {denied.length > 0 && !held.includes("account:admin") && (
-              <p>
-                <strong>{t.access.cannot}</strong> {denied.join("; ")}
-              </p>
+            {held.length === 0 ? (
+              <p>{t.access.canNothing}</p>
+            ) : (
+              <Rights
+                title={t.access.can}
+                rights={[
+                  ...held.map(textOf),
+                  ...(isRestricted ? [t.access.onlyDomain(domainName, pattern, recordTypes.join(", "))] : []),
+                ]}
+              />
+            )}
+            {held.length > 0 && denied.length > 0 && !held.includes("account:admin") && (
+              <Rights title={t.access.cannot} rights={denied} />
             )}
           </Note>
         </>
       )}
     </FormDialog>
+  );
+}
+
+function Rights({ title, rights }: { title: string; rights: readonly string[] }) {
+  return (
+    <>
+      <strong>{title}</strong>
+      <ul className="marked" aria-label={title}>
+        {rights.map((right) => (
+          <li key={right}>{right}</li>
+        ))}
+      </ul>
+    </>
   );
 }
 

@@ -96,7 +96,7 @@ export const access = {
     durations: { d30: "30 days", d90: "90 days", y1: "1 year", ever: "No limit" },
     can: "This token can",
     cannot: "It cannot",
-    canNothing: "nothing yet: select at least one scope.",
+    canNothing: "This token can do nothing yet: select at least one scope.",
     cans: {
       "server:read": "see servers, images and keys",
       "server:write": "create, change and delete servers, images and keys",
