@@ -137,7 +137,9 @@ describeConsole("the console of an operator", {}, (fixture) => {
     const { brume } = fixture;
     await story(brume.token, async (page) => {
       await page.goto("/console/access?tab=projects");
+      await page.getByText(/of 256\sGB$/).waitFor();
       await page.getByRole("button", { name: "Create project" }).click();
+      assert.equal(await page.getByRole("spinbutton", { name: "Memory", description: "MB" }).inputValue(), "262144");
       await page.getByRole("dialog").getByLabel("Name").fill("<b>team</b> 'x'");
       await page.keyboard.press("Enter");
       await page

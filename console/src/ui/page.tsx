@@ -93,10 +93,16 @@ interface MeterProps {
   readonly isProgress?: boolean;
 }
 
+/** Share from which the rest is scarce. */
+const scarce = 0.8;
+
+/** Returns whether little or nothing of the limit is left. */
+export const isScarce = (value: number, limit: number): boolean => value >= limit * scarce;
+
 /** Share of `value` in `limit` as a bar. */
 export function Meter({ label, value, limit, isProgress = false }: MeterProps) {
   const share = limit === 0 ? 0 : Math.min(1, value / limit);
-  const kind = isProgress || share < 0.8 ? "meter" : share < 0.95 ? "meter warn" : "meter bad";
+  const kind = isProgress || share < scarce ? "meter" : share < 0.95 ? "meter warn" : "meter bad";
   return (
     <div
       className={kind}

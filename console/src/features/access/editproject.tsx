@@ -35,6 +35,9 @@ export function EditProject({ id, ...dialogs }: Dialogs & { id: number }) {
   );
 }
 
+/** Units of the quotas that are no numbers of objects. */
+export const quotaUnits: Readonly<Partial<Record<Quota, "MB" | "GB">>> = { RAM: "MB", HDD: "GB" };
+
 /** What a new project has. */
 const blank = {
   Name: "",
@@ -128,6 +131,7 @@ function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project 
               <TextField
                 key={name}
                 label={t.access.quotas[name] ?? name}
+                unit={quotaUnits[name]}
                 type="number"
                 min={0}
                 error={error(`/Quotas/${name}`)}

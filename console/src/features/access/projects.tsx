@@ -12,9 +12,9 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
-import { Meter, Panel, State } from "../../ui/page.tsx";
+import { isScarce, Meter, Panel, State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
-import { CreateProject, EditProject } from "./editproject.tsx";
+import { CreateProject, EditProject, quotaUnits } from "./editproject.tsx";
 
 type Summary = Account["Projects"][number];
 
@@ -120,12 +120,23 @@ function Usage() {
     <Panel title={`${t.access.usage}: ${own.Name}`}>
       <div className="columns">
         {Object.entries(own.Usage).map(([name, used]) => {
-          const limit = own.Quotas[name as keyof typeof own.Usage];
+          const quota = name as keyof typeof own.Usage;
+          const limit = own.Quotas[quota];
+          const unit = quotaUnits[quota];
+          const show = (value: number): string =>
+            unit === undefined ? format.number(value) : format.megabytes(unit === "GB" ? value * 1024 : value);
           return (
             <div key={name} className="stack tight">
               <div className="line apart">
                 <span>{t.access.quotas[name] ?? name}</span>
-                <span className="muted number">{t.table.of(format.number(used), format.number(limit))}</span>
+                <span className="line">
+                  {isScarce(used, limit) && (
+                    <State tone={used < limit ? "warn" : "bad"}>
+                      {used < limit ? t.access.almostUsedUp : t.access.usedUp}
+                    </State>
+                  )}
+                  <span className="muted number">{t.table.of(show(used), show(limit))}</span>
+                </span>
               </div>
               <Meter label={t.access.quotas[name] ?? name} value={used} limit={limit} />
             </div>

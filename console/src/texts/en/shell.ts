@@ -102,7 +102,7 @@ export const shell = {
     remedies: {
       scope_missing: "Sign in with a token that has the scope.",
       token_restricted: "Sign in with a token without this restriction.",
-      quota_exceeded: "Delete objects of this kind, or let an administrator raise the quota.",
+      quota_exceeded: "Request less, delete objects of this kind, or let an administrator raise the quota.",
       no_capacity: "Delete or shrink servers, or add memory or disk to the host.",
       project_blocked: "Let an administrator unblock the project.",
       etag_mismatch: "Reload, check what has changed, and repeat your change.",

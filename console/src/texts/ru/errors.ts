@@ -33,7 +33,7 @@ export const errorTitles: Readonly<Record<ErrorCode, string>> = {
   scope_missing: "Токен не разрешает эту операцию.",
   token_restricted: "Токен не разрешает эту запись.",
   project_blocked: "Проект заблокирован.",
-  quota_exceeded: "Квота проекта исчерпана.",
+  quota_exceeded: "Запрос превышает квоту проекта.",
   stock_image: "Образы оператора удалить нельзя.",
   domain_public_suffix: "Имя является публичным суффиксом.",
   domain_reserved: "Имя зарезервировано.",
