@@ -119,6 +119,10 @@ describeConsole("the console of networks", {}, (fixture) => {
       assert.equal(await behind.inputValue(), "10.9.0.2/32");
       await dialog.getByRole("radio", { name: /^IPsec/ }).check();
       assert.equal(await behind.inputValue(), "");
+      await dialog.getByText("Advanced").click();
+      await dialog.getByLabel("Encryption").selectOption("AES-256");
+      await dialog.getByLabel("Hash").selectOption("SHA-512");
+      await dialog.getByLabel("Diffie-Hellman group").selectOption("MODP-2048 (group 14)");
       await dialog.getByRole("radio", { name: /^WireGuard/ }).check();
       assert.equal(await behind.inputValue(), "10.9.0.2/32");
       await behind.fill("10.20.0.0/16");

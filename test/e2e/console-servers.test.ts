@@ -188,6 +188,12 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.goto(`/console/servers/${fixture.scene.server}?tab=metrics`);
       const plot = page.locator(".u-over").first();
       await plot.waitFor();
+      for (const name of [
+        /^CPU, one core is 100%\. Used: 59%$/,
+        /^Memory\. Used: 59\sMB$/,
+        /^Disk\. Read: 59\sB\/s, Write/,
+      ])
+        await page.getByRole("img", { name }).waitFor();
       const box = (await plot.boundingBox()) ?? assert.fail("no chart");
       const y = box.y + box.height / 2;
       await page.mouse.move(box.x + box.width / 4, y);

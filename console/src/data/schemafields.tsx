@@ -95,7 +95,7 @@ interface SchemaFieldProps {
 
 function SchemaField({ name: field, schema, value, error, onChange }: SchemaFieldProps) {
   const t = useTexts();
-  const { name = field, hint = plain(schema.description) } = t.fields[field] ?? {};
+  const { name = field, hint = plain(schema.description), unit, values } = t.fields[field] ?? {};
   if (schema.type === "boolean")
     return (
       <SelectField
@@ -118,7 +118,10 @@ function SchemaField({ name: field, schema, value, error, onChange }: SchemaFiel
         hint={hint}
         error={error}
         value={typeof value === "string" || typeof value === "number" ? value : ""}
-        options={[["", t.common.default], ...schema.enum.map((one) => [String(one), String(one)] as const)]}
+        options={[
+          ["", t.common.default],
+          ...schema.enum.map((one) => [String(one), values?.[String(one)] ?? String(one)] as const),
+        ]}
         onChange={({ target }) =>
           onChange(target.value === "" ? undefined : schema.type === "integer" ? Number(target.value) : target.value)
         }
@@ -136,6 +139,7 @@ function SchemaField({ name: field, schema, value, error, onChange }: SchemaFiel
       hint={hint}
       error={error}
       type={isNumber ? "number" : "text"}
+      unit={unit}
       value={typeof value === "string" || typeof value === "number" ? value : ""}
       onChange={({ target }) =>
         onChange(target.value === "" ? undefined : isNumber ? target.valueAsNumber : target.value)

@@ -28,7 +28,7 @@ export function serverState(server: Server, t: Texts): { readonly tone: Tone; re
 /** Steps of an action for the list of steps. */
 export const stepViews = ({ Steps }: Action, t: Texts, format: Format): StepView[] =>
   Steps.map(({ Name, State, Detail, StartDate, EndDate }) => ({
-    name: Name,
+    name: t.servers.steps[Name] ?? Name,
     state: State,
     word: t.servers.stepStates[State],
     detail: t.errors.detail(Detail),

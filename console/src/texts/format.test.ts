@@ -19,6 +19,10 @@ test("sizes, rates and times have units of the language, on the same line", () =
     [en.bytes(1_230_000), en.rate(1000), en.megabytes(2048)],
     ["1.2\u00a0MB", "8\u00a0kbit/s", "2\u00a0GB"],
   );
+  assert.deepEqual(
+    [en.bytesPerSecond(1_230_000), ru.bytesPerSecond(1000), en.percent(12.34), ru.percent(50)],
+    ["1.2\u00a0MB/s", "1\u00a0кБ/с", "12.3%", "50\u00a0%"],
+  );
   assert.deepEqual([en.compact(3400), en.duration(65)], ["3.4K", "1:05"]);
   const at = "2026-01-02T03:04:05Z";
   assert.equal(en.ago(at, Date.parse(at)), "now");

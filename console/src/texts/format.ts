@@ -8,6 +8,10 @@ export interface Format {
   compact(value: number): string;
   /** Bytes (powers of 1000): `1.2 MB`. */
   bytes(value: number): string;
+  /** `1.2 MB/s`. */
+  bytesPerSecond(value: number): string;
+  /** Hundredths: `12%`. */
+  percent(value: number): string;
   /** Bytes per second as bits per second: `3.4 Mbit/s`. */
   rate(bytesPerSecond: number): string;
   /** Seconds as `1:05`. */
@@ -81,6 +85,7 @@ export function createFormat(locale: string): Format {
         maximumFractionDigits: 1,
       }),
   );
+  const percents = lazy(() => new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 1 }));
   const short = lazy(() => new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }));
   /** Writes a value with the unit of its thousands. */
   const scaled = (units: string) => (value: number) => {
@@ -97,6 +102,8 @@ export function createFormat(locale: string): Format {
     number,
     compact: (value) => compact().format(value),
     bytes,
+    bytesPerSecond: (value) => `${bytes(value)}/${isRussian ? "с" : "s"}`,
+    percent: (value) => percents().format(value / 100),
     rate: (value) => bits(value * 8),
     megabits: (value) => `${number(value)}\u00a0${isRussian ? "Мбит/с" : "Mbit/s"}`,
     duration: (value) => `${Math.floor(value / 60)}:${String(Math.floor(value % 60)).padStart(2, "0")}`,

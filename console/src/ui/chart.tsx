@@ -20,6 +20,8 @@ interface ChartProps {
   readonly label: string;
   /** Language and region. */
   readonly locale: string;
+  /** Returns a value with its unit. */
+  readonly show: (value: number) => string;
   /** Seconds since 1970. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
@@ -46,11 +48,13 @@ const colour = (name: string): string => {
   return value;
 };
 
-export function Chart({ label, locale, times, series, marks = none, onZoom }: ChartProps) {
+export function Chart({ label, locale, show, times, series, marks = none, onZoom }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
   const zoom = useRef(onZoom);
   zoom.current = onZoom;
+  const shown = useRef(show);
+  shown.current = show;
   const marked = useRef(marks);
   const timeName = useTexts().activity.time;
   const names = series.map(({ name }) => name).join("\n");
@@ -64,12 +68,6 @@ export function Chart({ label, locale, times, series, marks = none, onZoom }: Ch
       grid: { stroke: colour("--line"), width: 1 },
       ticks: { show: false },
     };
-    // Most regions of English write a million as "1m", which is read as a thousandth or a metre.
-    const compact = new Intl.NumberFormat(locale.startsWith("en") ? "en-US" : locale, {
-      notation: "compact",
-      maximumFractionDigits: 2,
-    });
-    const show = (value: number | null): string => (value === null ? "–" : compact.format(value));
     const chart = new uPlot(
       {
         width: element.clientWidth,
@@ -90,7 +88,7 @@ export function Chart({ label, locale, times, series, marks = none, onZoom }: Ch
         legend: { live: true },
         axes: [
           { ...axis, values: timesOf(locale) },
-          { ...axis, size: 56, values: (_, values) => values.map(show) },
+          { ...axis, size: 76, values: (_, values) => values.map((value) => shown.current(value)) },
         ],
         scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
         series: [
@@ -103,7 +101,7 @@ export function Chart({ label, locale, times, series, marks = none, onZoom }: Ch
             stroke: colour(strokes[index] ?? "--chart-1"),
             width: 1.5,
             points: { show: false },
-            value: (_: uPlot, value: number | null) => show(value),
+            value: (_: uPlot, value: number | null) => (value === null ? "–" : shown.current(value)),
           })),
         ],
       },
@@ -126,7 +124,7 @@ export function Chart({ label, locale, times, series, marks = none, onZoom }: Ch
     marked.current = marks;
     plot.current?.redraw(false);
   }, [marks]);
-  return <div className="chart" ref={box} role="img" aria-label={`${label}. ${summaryOf(series)}`} />;
+  return <div className="chart" ref={box} role="img" aria-label={`${label}. ${summaryOf(series, show)}`} />;
 }
 
 /** Draws the marks that are in the range of the chart. Labels that would cover each other are left out. */
@@ -160,8 +158,13 @@ function drawMarks(plot: uPlot, marks: readonly Mark[], stroke: string, font: st
 }
 
 /** Returns the last value of each series, for screen readers. */
-const summaryOf = (series: readonly Series[]): string =>
-  series.map(({ name, values }) => `${name}: ${values.findLast((value) => value !== null) ?? "–"}`).join(", ");
+const summaryOf = (series: readonly Series[], show: (value: number) => string): string =>
+  series
+    .map(({ name, values }) => {
+      const last = values.findLast((value) => value !== null) ?? null;
+      return `${name}: ${last === null ? "–" : show(last)}`;
+    })
+    .join(", ");
 
 const timesOf =
   (locale: string): uPlot.Axis.Values =>

@@ -4,6 +4,7 @@ import type { Texts } from "../texts/en.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { Icon } from "./icon.tsx";
 
+/** A unit that a field can have, by its name in the texts. */
 type Unit = keyof Texts["common"]["units"];
 
 interface Around {
@@ -64,12 +65,23 @@ export function TextField({
   const { units } = useTexts().common;
   return (
     <Field label={label} hint={hint} error={error}>
-      {(ids) => (
-        <div className="unit">
-          <input className="input" autoComplete="off" {...ids} {...rest} {...focusOf(autoFocus)} />
-          {unit !== undefined && unit !== "" && <span aria-hidden="true">{units[unit]}</span>}
-        </div>
-      )}
+      {({ "aria-describedby": about, ...ids }) => {
+        const hasUnit = unit !== undefined && unit !== "";
+        const described = [hasUnit && `${ids.id}-unit`, about].filter(Boolean).join(" ");
+        return (
+          <div className="unit">
+            <input
+              className="input"
+              autoComplete="off"
+              aria-describedby={described || undefined}
+              {...ids}
+              {...rest}
+              {...focusOf(autoFocus)}
+            />
+            {hasUnit && <span id={`${ids.id}-unit`}>{units[unit]}</span>}
+          </div>
+        );
+      }}
     </Field>
   );
 }

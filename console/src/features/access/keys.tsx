@@ -31,7 +31,7 @@ export function Keys() {
         isMain: true,
         cell: ({ Title }) => <strong>{Title}</strong>,
       },
-      { id: "type", name: t.access.keyType, width: "130px", cell: ({ Type }) => Type },
+      { id: "type", name: t.access.keyType, width: "130px", cell: ({ Type }) => t.access.keyTypes[Type] },
       {
         id: "fingerprint",
         name: t.access.fingerprint,

@@ -108,7 +108,9 @@ function Row({ setting }: { setting: Setting }) {
       </p>
       {(isOther || !NeedsRestart) && (
         <p className="muted small break">
-          {[isOther && t.settings.default(Default), !NeedsRestart && t.settings.live].filter(Boolean).join(" · ")}
+          {[isOther && t.settings.default(`${Default} ${Unit}`.trim()), !NeedsRestart && t.settings.live]
+            .filter(Boolean)
+            .join(" · ")}
         </p>
       )}
     </li>

@@ -3,6 +3,7 @@ import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel, TunnelStatus } from "@brume/api/vpn.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { algorithmsOf } from "../../data/algorithms.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
@@ -169,7 +170,7 @@ function TunnelPanel({ tunnel, status, mayWrite, onOpen }: TunnelPanelProps) {
                   name: Type === "IPsec" ? t.vpn.lastSeen : t.vpn.handshake,
                   value: status.LastSeen === null ? t.common.never : format.ago(status.LastSeen),
                 },
-                status.Proposal !== "" && { name: t.vpn.proposal, value: mono(status.Proposal) },
+                status.Proposal !== "" && { name: t.vpn.proposal, value: algorithmsOf(status.Proposal) },
               ]}
             />
           )}

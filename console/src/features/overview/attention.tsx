@@ -81,7 +81,12 @@ export function Attention(props: AttentionProps) {
 const checkProblems = (checks: Readiness["Checks"], t: Texts): readonly Problem[] =>
   checks
     .filter(({ Ok }) => !Ok)
-    .map(({ Name, Detail }) => ({ key: Name, icon: "error", text: t.overview.check(Name), detail: Detail }));
+    .map(({ Name, Detail }) => ({
+      key: Name,
+      icon: "error",
+      text: t.overview.check(t.host.checkNames[Name] ?? Name),
+      detail: Detail,
+    }));
 
 const serverProblems = (servers: readonly Server[], t: Texts): readonly Problem[] =>
   servers.flatMap(({ ID, Name, State, Error: error, Condition, Crashes }): Problem[] => {

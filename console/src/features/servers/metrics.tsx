@@ -59,10 +59,11 @@ export function ServerMetrics({ id }: { id: number }) {
     data === undefined
       ? []
       : ([
-          [t.metrics.cpu, [[t.metrics.used, data.Series.Cpu]]],
-          [t.metrics.memory, [[t.metrics.used, data.Series.MemoryUsed]]],
+          [t.metrics.cpu, format.percent, [[t.metrics.used, data.Series.Cpu]]],
+          [t.metrics.memory, format.megabytes, [[t.metrics.used, data.Series.MemoryUsed]]],
           [
             t.metrics.disk,
+            format.bytesPerSecond,
             [
               [t.metrics.read, data.Series.DiskRead],
               [t.metrics.write, data.Series.DiskWrite],
@@ -70,6 +71,7 @@ export function ServerMetrics({ id }: { id: number }) {
           ],
           [
             t.metrics.network,
+            format.rate,
             [
               [t.metrics.in, data.Series.NetIn],
               [t.metrics.out, data.Series.NetOut],
@@ -97,11 +99,12 @@ export function ServerMetrics({ id }: { id: number }) {
         <Empty icon="activity" title={t.metrics.none} />
       ) : (
         <div className="columns charts">
-          {charts.map(([title, series]) => (
+          {charts.map(([title, show, series]) => (
             <Panel key={title} title={title}>
               <Chart
                 label={title}
                 locale={format.locale}
+                show={show}
                 times={times}
                 marks={marks}
                 onZoom={(from, to) =>

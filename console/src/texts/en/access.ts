@@ -121,6 +121,15 @@ export const access = {
     keyAdded: (name: string) => `The key ${name} is added`,
     fingerprint: "Fingerprint",
     keyType: "Type",
+    keyTypes: {
+      "ssh-ed25519": "Ed25519",
+      "ssh-rsa": "RSA",
+      "ecdsa-sha2-nistp256": "ECDSA P-256",
+      "ecdsa-sha2-nistp384": "ECDSA P-384",
+      "ecdsa-sha2-nistp521": "ECDSA P-521",
+      "sk-ssh-ed25519@openssh.com": "Ed25519, security key",
+      "sk-ecdsa-sha2-nistp256@openssh.com": "ECDSA P-256, security key",
+    },
     keysEmpty: "No SSH keys yet",
     keysEmptyAbout:
       "Add the public half of your key; ssh-keygen -t ed25519 makes one. You select it when you create a server.",

@@ -3,7 +3,32 @@ export interface FieldText {
   readonly name: string;
   /** Replaces the description of the contract, which is for readers of the API. */
   readonly hint?: string;
+  /** Shown at the end of the input. */
+  readonly unit?: "Mbit/s" | "bytes" | "seconds";
+  /** Terms of the field for values of the contract. */
+  readonly values?: Readonly<Record<string, string>>;
 }
+
+/** Names of algorithms, which are the same in all languages. */
+export const algorithms = {
+  encryption: { Aes: "AES-128", Aes256: "AES-256", TripleDes: "3DES", AesGcm: "AES-128-GCM" },
+  digest: { Sha1: "SHA-1", Sha256: "SHA-256", Sha384: "SHA-384", Sha512: "SHA-512" },
+} as const;
+
+/** Returns the Diffie-Hellman groups by their IANA number. `group`: the word in the language. */
+export const groupNames = (group: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [
+      [2, "MODP-1024"],
+      [5, "MODP-1536"],
+      [14, "MODP-2048"],
+      [15, "MODP-3072"],
+      [16, "MODP-4096"],
+      [19, "ECP-256"],
+      [20, "ECP-384"],
+      [31, "Curve25519"],
+    ].map(([id, name]) => [String(id), `${name} (${group} ${id})`]),
+  );
 
 export const fields: Readonly<Record<string, FieldText>> = {
   Labels: { name: "Labels" },
@@ -15,31 +40,36 @@ export const fields: Readonly<Record<string, FieldText>> = {
   HDDType: { name: "Kind of disk", hint: "Is stored for programs that read it, and has no effect." },
   IsProtected: { name: "Protected against deletion and rebuild", hint: "Off by default." },
   isBackupActive: { name: "Daily backup", hint: "Off by default." },
-  BackupPeriod: { name: "Backups are kept, days", hint: "By default 7." },
+  BackupPeriod: { name: "Days that backups are kept", hint: "By default 7." },
   DCLocation: { name: "Location", hint: "By default that of the selected network, or the first one." },
-  NetworkBandwidth: { name: "Bandwidth, Mbit/s", hint: "Limit of the link to the network, in each direction." },
+  NetworkBandwidth: { name: "Bandwidth", unit: "Mbit/s", hint: "Limit of the link to the network, in each direction." },
   NetworkIP: { name: "Address", hint: "A free address of the network. By default the lowest one." },
   WaitFor: {
     name: "Complete when",
-    hint: "Power (the default): the server runs. Ssh: port 22 answers. Guest: the first boot has ended.",
+    hint: "By default, when the server runs.",
+    values: { Power: "The server runs", Ssh: "SSH answers on port 22", Guest: "The first boot has ended" },
   },
   IsDHCP: { name: "DHCP", hint: "Linked servers get their address by DHCP. On by default." },
-  Mtu: { name: "MTU", hint: "Largest packet inside the tunnel, in bytes. By default 1400." },
-  EncryptionType: { name: "Encryption", hint: "By default Aes256." },
+  Mtu: { name: "MTU", unit: "bytes", hint: "Largest packet inside the tunnel. By default 1400." },
+  EncryptionType: { name: "Encryption", hint: "By default AES-256.", values: algorithms.encryption },
   LocalNetwork: {
     name: "Networks on this side",
     hint: "Blocks of this network that the peer may reach. By default the whole network.",
   },
   LocalIdentificator: { name: "Identity of this side", hint: "By default the external address of the network." },
   IkeVersion: { name: "IKE version", hint: "By default 2. Version 1 uses main mode." },
-  DhGroup: { name: "Diffie-Hellman group", hint: "By default 14." },
-  Digest: { name: "Hash", hint: "By default Sha256, with TripleDes Sha1." },
+  DhGroup: {
+    name: "Diffie-Hellman group",
+    hint: "By default MODP-2048 (group 14).",
+    values: groupNames("group"),
+  },
+  Digest: { name: "Hash", hint: "By default SHA-256, with 3DES SHA-1.", values: algorithms.digest },
   PerfectForwardSecrecy: { name: "Perfect forward secrecy", hint: "On by default." },
-  KeepAlive: { name: "Keep-alive, seconds", hint: "0 is off. By default 25." },
+  KeepAlive: { name: "Keep-alive", unit: "seconds", hint: "0 is off. By default 25." },
   TechName: { name: "Technical name", hint: "By default the name, with hyphens in place of other characters." },
   RateLimit: { name: "Rate limit" },
   Requests: { name: "Requests", hint: "Requests that the token may send in this time." },
-  Seconds: { name: "Time, seconds", hint: "Time after which the token may send as many requests again." },
+  Seconds: { name: "Time", unit: "seconds", hint: "Time after which the token may send as many requests again." },
   Secret: {
     name: "Secret",
     hint: "Key of the signature. By default a generated one, which is shown once after the webhook is created.",

@@ -27,7 +27,7 @@ export const shell = {
     yes: "Yes",
     no: "No",
     default: "Default",
-    units: { MB: "MB", GB: "GB", "Mbit/s": "Mbit/s" },
+    units: { MB: "MB", GB: "GB", "Mbit/s": "Mbit/s", bytes: "bytes", seconds: "s" },
     typeToConfirm: (name: string) => `Type ${name} to confirm`,
     undo: "Undo",
     undone: "Undone",

@@ -127,6 +127,15 @@ export const access: Pick<Texts, "activity" | "access"> = {
     keyAdded: (name) => `Ключ ${name} добавлен`,
     fingerprint: "Отпечаток",
     keyType: "Тип",
+    keyTypes: {
+      "ssh-ed25519": "Ed25519",
+      "ssh-rsa": "RSA",
+      "ecdsa-sha2-nistp256": "ECDSA P-256",
+      "ecdsa-sha2-nistp384": "ECDSA P-384",
+      "ecdsa-sha2-nistp521": "ECDSA P-521",
+      "sk-ssh-ed25519@openssh.com": "Ed25519, аппаратный ключ",
+      "sk-ecdsa-sha2-nistp256@openssh.com": "ECDSA P-256, аппаратный ключ",
+    },
     keysEmpty: "Ключей SSH пока нет",
     keysEmptyAbout:
       "Добавьте открытую половину ключа; его создаёт ssh-keygen -t ed25519. Ключ выбирают при создании сервера.",

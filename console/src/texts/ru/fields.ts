@@ -1,5 +1,5 @@
 /** Тексты полей, которые форма берёт из контракта. */
-import type { FieldText } from "../en/fields.ts";
+import { algorithms, type FieldText, groupNames } from "../en/fields.ts";
 
 export const fields: Readonly<Record<string, FieldText>> = {
   Labels: { name: "Метки" },
@@ -14,31 +14,40 @@ export const fields: Readonly<Record<string, FieldText>> = {
   HDDType: { name: "Вид диска", hint: "Хранится для программ, которые его читают, и ни на что не влияет." },
   IsProtected: { name: "Защита от удаления и пересоздания", hint: "По умолчанию нет." },
   isBackupActive: { name: "Ежедневная копия", hint: "По умолчанию нет." },
-  BackupPeriod: { name: "Срок хранения копий, дни", hint: "По умолчанию 7." },
+  BackupPeriod: { name: "Сколько дней хранить копии", hint: "По умолчанию 7." },
   DCLocation: { name: "Расположение", hint: "По умолчанию как у выбранной сети или первое." },
-  NetworkBandwidth: { name: "Скорость, Мбит/с", hint: "Предел подключения к сети, в каждую сторону." },
+  NetworkBandwidth: { name: "Скорость", unit: "Mbit/s", hint: "Предел подключения к сети, в каждую сторону." },
   NetworkIP: { name: "Адрес", hint: "Свободный адрес сети. По умолчанию наименьший." },
   WaitFor: {
     name: "Завершить, когда",
-    hint: "Power (по умолчанию): сервер работает. Ssh: порт 22 отвечает. Guest: первая загрузка закончилась.",
+    hint: "По умолчанию, когда сервер работает.",
+    values: { Power: "Сервер работает", Ssh: "SSH отвечает на порту 22", Guest: "Первая загрузка закончилась" },
   },
   IsDHCP: { name: "DHCP", hint: "Подключённые серверы получают адрес по DHCP. По умолчанию да." },
-  Mtu: { name: "MTU", hint: "Наибольший пакет внутри туннеля, в байтах. По умолчанию 1400." },
-  EncryptionType: { name: "Шифрование", hint: "По умолчанию Aes256." },
+  Mtu: { name: "MTU", unit: "bytes", hint: "Наибольший пакет внутри туннеля. По умолчанию 1400." },
+  EncryptionType: { name: "Шифрование", hint: "По умолчанию AES-256.", values: algorithms.encryption },
   LocalNetwork: {
     name: "Сети с этой стороны",
     hint: "Блоки этой сети, доступные другой стороне. По умолчанию вся сеть.",
   },
   LocalIdentificator: { name: "Идентификатор этой стороны", hint: "По умолчанию внешний адрес сети." },
   IkeVersion: { name: "Версия IKE", hint: "По умолчанию 2. Версия 1 работает в режиме main." },
-  DhGroup: { name: "Группа Диффи — Хеллмана", hint: "По умолчанию 14." },
-  Digest: { name: "Хеш", hint: "По умолчанию Sha256, с TripleDes — Sha1." },
+  DhGroup: {
+    name: "Группа Диффи — Хеллмана",
+    hint: "По умолчанию MODP-2048 (группа 14).",
+    values: groupNames("группа"),
+  },
+  Digest: { name: "Хеш", hint: "По умолчанию SHA-256, с 3DES — SHA-1.", values: algorithms.digest },
   PerfectForwardSecrecy: { name: "Совершенная прямая секретность", hint: "По умолчанию да." },
-  KeepAlive: { name: "Keep-alive, секунды", hint: "0 — выключено. По умолчанию 25." },
+  KeepAlive: { name: "Keep-alive", unit: "seconds", hint: "0 — выключено. По умолчанию 25." },
   TechName: { name: "Техническое имя", hint: "По умолчанию имя, в котором другие знаки заменены дефисами." },
   RateLimit: { name: "Предел запросов" },
   Requests: { name: "Запросы", hint: "Сколько запросов токен может отправить за это время." },
-  Seconds: { name: "Время, секунды", hint: "Время, через которое токен снова может отправить столько же запросов." },
+  Seconds: {
+    name: "Время",
+    unit: "seconds",
+    hint: "Время, через которое токен снова может отправить столько же запросов.",
+  },
   Secret: {
     name: "Секрет",
     hint: "Ключ подписи. По умолчанию создаётся и показывается один раз, после создания вебхука.",

@@ -32,7 +32,7 @@ export const shell: Pick<
     yes: "Да",
     no: "Нет",
     default: "По умолчанию",
-    units: { MB: "МБ", GB: "ГБ", "Mbit/s": "Мбит/с" },
+    units: { MB: "МБ", GB: "ГБ", "Mbit/s": "Мбит/с", bytes: "байт", seconds: "с" },
     typeToConfirm: (name) => `Введите ${name} для подтверждения`,
     undo: "Отменить",
     undone: "Отменено",
