@@ -154,7 +154,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await dialog.getByText("brume reservation create brand.example").waitFor();
       await dialog.getByRole("button", { name: "Reserve name" }).click();
       await page.getByText("brand.example is reserved").waitFor();
-      await page.getByRole("row", { name: /^brand.example none/ }).waitFor();
+      await page.getByRole("row", { name: /^brand.example No project/ }).waitFor();
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByRole("row", { name: /^brand.example/ }).waitFor({ state: "detached" });
       await brume.client.createReservation({ body: { Name: "brand.example" } });

@@ -1,5 +1,6 @@
 /** The parts of a page: its head, panels, facts, meters, states and steps. */
 import { type ReactNode, useLayoutEffect } from "react";
+import { useTexts } from "../texts/texts.tsx";
 import { Copy } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -133,6 +134,17 @@ export function State({ tone, icon, children }: { tone: Tone; icon?: IconName; c
     <span className={`state ${tone}`}>
       <Icon name={icon ?? toneIcons[tone]} size={14} spins={tone === "busy"} />
       {children}
+    </span>
+  );
+}
+
+/** What a fact or a cell shows that has no value. */
+export function None() {
+  const t = useTexts();
+  return (
+    <span className="muted">
+      <span aria-hidden="true">–</span>
+      <span className="hidden-text">{t.common.none}</span>
     </span>
   );
 }

@@ -11,6 +11,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { SelectFilter, Tags } from "../../ui/filters.tsx";
+import { None } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { CreateToken } from "./createtoken.tsx";
 
@@ -53,7 +54,7 @@ export function Tokens() {
         name: t.access.restriction,
         width: "minmax(110px, 1.6fr)",
         cell: ({ DomainID, RecordPattern, RecordTypes, ProjectID }) => {
-          if (DomainID === null) return <span className="muted">–</span>;
+          if (DomainID === null) return <None />;
           const name = domains?.find(({ ID }) => ID === DomainID)?.Name;
           const isDeleted = name === undefined && domains !== undefined && ProjectID === ownProject;
           const domain = isDeleted ? t.access.deletedDomain : (name ?? `${t.access.domain} ${DomainID}`);

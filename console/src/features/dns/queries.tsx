@@ -9,7 +9,7 @@ import { useRates } from "../../data/rates.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Empty, ErrorBox, Skeleton } from "../../ui/feedback.tsx";
-import { Facts, Meter, Panel } from "../../ui/page.tsx";
+import { Facts, Meter, None, Panel } from "../../ui/page.tsx";
 import { Sparkline } from "../../ui/sparkline.tsx";
 
 export function Queries({ domain }: { domain: Domain }) {
@@ -38,7 +38,7 @@ export function Queries({ domain }: { domain: Domain }) {
                   { name: t.queries.now, value: <span className="number">{now}</span> },
                   {
                     name: t.queries.served,
-                    value: <span className="mono">{data.Serial ?? t.queries.notServed}</span>,
+                    value: data.Serial === null ? <None /> : <span className="mono">{data.Serial}</span>,
                   },
                 ]}
               />

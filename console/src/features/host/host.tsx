@@ -7,7 +7,7 @@ import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { ErrorBox, Note, Skeleton } from "../../ui/feedback.tsx";
-import { Facts, Meter, PageHead, Panel, State } from "../../ui/page.tsx";
+import { Facts, Meter, None, PageHead, Panel, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Backup } from "./diskcopies.tsx";
 import { Orphans } from "./orphans.tsx";
@@ -138,7 +138,10 @@ function Versions() {
       <div className="stack">
         <Facts
           facts={[
-            { name: t.host.version, value: <span className="number">{version ?? "–"}</span> },
+            {
+              name: t.host.version,
+              value: version === undefined ? <None /> : <span className="number">{version}</span>,
+            },
             { name: t.host.url, value: <span className="mono">{location.origin}</span>, copy: location.origin },
             {
               name: t.host.certificate,

@@ -115,7 +115,10 @@ export function CreateImage({ server, onClose }: { server?: number; onClose: () 
               label={t.images.from}
               error={error("/ServerID")}
               value={ServerID}
-              options={[["", "–"], ...servers.map(({ ID, Name: name }) => [String(ID), name] as const)]}
+              options={[
+                ["", t.images.selectServer],
+                ...servers.map(({ ID, Name: name }) => [String(ID), name] as const),
+              ]}
               onChange={({ target }) => set({ ServerID: target.value })}
             />
           )}

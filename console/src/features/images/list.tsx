@@ -12,7 +12,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
-import { PageHead, State, type Tone } from "../../ui/page.tsx";
+import { None, PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { CreateImage } from "./create.tsx";
@@ -82,7 +82,7 @@ export function ImageList() {
         width: "minmax(90px, 1fr)",
         cell: ({ ServerID }) =>
           ServerID === null ? (
-            <span className="muted">–</span>
+            <None />
           ) : (
             <Link to="/servers/$id" params={{ id: String(ServerID) }}>
               {servers?.find(({ ID }) => ID === ServerID)?.Name ?? t.images.server(ServerID)}

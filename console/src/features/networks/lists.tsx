@@ -10,7 +10,7 @@ import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
-import { State } from "../../ui/page.tsx";
+import { None, State } from "../../ui/page.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 
 interface NetworksProps<T> {
@@ -162,8 +162,7 @@ export function PrivateList({ button }: { button: ReactNode }) {
         id: "gateway",
         name: t.networks.gateway,
         width: "minmax(120px, 1fr)",
-        cell: ({ Gateway }) =>
-          Gateway === "" ? <span className="muted">–</span> : <span className="mono">{Gateway}</span>,
+        cell: ({ Gateway }) => (Gateway === "" ? <None /> : <span className="mono">{Gateway}</span>),
       },
       {
         id: "servers",

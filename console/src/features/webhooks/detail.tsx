@@ -16,7 +16,7 @@ import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, ErrorBox, Note, Skeleton } from "../../ui/feedback.tsx";
 import { SelectFilter } from "../../ui/filters.tsx";
-import { PageHead, State, type Tone } from "../../ui/page.tsx";
+import { None, PageHead, State, type Tone } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { WebhookState } from "./state.tsx";
@@ -119,7 +119,7 @@ function Deliveries({ id }: { id: number }) {
         isMain: true,
         cell: ({ State: one }) => <State tone={tones[one]}>{t.webhooks.deliveryStates[one]}</State>,
       },
-      { id: "status", name: "HTTP", width: "60px", isBelow: true, cell: ({ Status }) => Status ?? "–" },
+      { id: "status", name: "HTTP", width: "60px", isBelow: true, cell: ({ Status }) => Status ?? <None /> },
       {
         id: "attempts",
         name: t.webhooks.attempts,
@@ -134,7 +134,7 @@ function Deliveries({ id }: { id: number }) {
         isBelow: true,
         cell: ({ Error: failure, NextDate }) => (
           <span className="muted" title={failure ?? undefined}>
-            {failure ?? "–"}
+            {failure ?? <None />}
             {NextDate !== null && ` · ${t.webhooks.next(format.ago(NextDate))}`}
           </span>
         ),

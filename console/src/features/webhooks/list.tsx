@@ -11,6 +11,7 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
+import { None } from "../../ui/page.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { CreateWebhook } from "./create.tsx";
 import { WebhookState } from "./state.tsx";
@@ -53,7 +54,7 @@ export function WebhookList() {
         width: "minmax(170px, 3fr)",
         cell: ({ Error: failure }) => (
           <span className="muted" title={failure ?? undefined}>
-            {failure ?? "–"}
+            {failure ?? <None />}
           </span>
         ),
       },

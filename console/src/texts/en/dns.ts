@@ -85,7 +85,7 @@ export const dns = {
     noMatch: "No reserved name matches the filter.",
     name: "Reserved name",
     project: "For project",
-    none: "none",
+    none: "No project",
     created: (name: string) => `${name} is reserved`,
     release: "Release",
     released: (name: string) => `${name} is released`,
@@ -101,7 +101,6 @@ export const dns = {
     now: "Now",
     perSecond: (rate: string) => `${rate} per second`,
     served: "Served serial",
-    notServed: "none",
     answers: "Answers by code",
     codes: {
       NOERROR: "an answer",

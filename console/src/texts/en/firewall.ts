@@ -32,7 +32,7 @@ export const firewall = {
     hits: "Matches",
     packets: (n: number, text: string) => count(n, { one: `${text} packet`, other: `${text} packets` }),
     lastHit: (ago: string) => `last one ${ago}`,
-    noHit: "no match yet",
+    noHit: "No match yet",
     addressHint: "any, internal, external, addresses, blocks or ranges, separated by commas",
     portHint: "any, or ports and ranges such as 80,8000-8100",
     otherwise: "Default action",

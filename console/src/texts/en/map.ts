@@ -23,6 +23,6 @@ export const map = {
     rate: (received: string, sent: string) => `↓ ${received}  ↑ ${sent}`,
     spoken: (received: string, sent: string) => `${received} in, ${sent} out`,
     tunnel: "Tunnel",
-    noServers: "no server",
+    noServers: "No server",
   },
 };

@@ -72,7 +72,7 @@ export const networks = {
     unlinkAbout: "The server loses its NIC and its address in this network.",
     unlinked: (name: string) => `${name} is being unlinked`,
     full: "All addresses are in use.",
-    creating: "being linked",
+    creating: "Being linked",
     deleteTitle: (name: string) => `Delete ${name}`,
     deleteAbout: "The firewall and the tunnels are lost. The block returns to the pool.",
     deletePrivateAbout: "The block can be used again.",

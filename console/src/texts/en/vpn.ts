@@ -52,7 +52,7 @@ export const vpn = {
     },
     noKeyAbout: "Open the configuration and create the key pair of the peer.",
     peer: "Peer",
-    anyPeer: "the peer initiates",
+    anyPeer: "The peer initiates",
     behind: "Behind it",
     local: "May reach",
     traffic: "Traffic",

@@ -87,7 +87,7 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     noMatch: "Нет подходящих имён.",
     name: "Имя",
     project: "Для проекта",
-    none: "ни для кого",
+    none: "Ни для кого",
     created: (name) => `${name} зарезервировано`,
     release: "Освободить",
     released: (name) => `${name} освобождено`,
@@ -103,7 +103,6 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     now: "Сейчас",
     perSecond: (rate) => `${rate} в секунду`,
     served: "Обслуживаемая версия",
-    notServed: "нет",
     answers: "Ответы по кодам",
     codes: {
       NOERROR: "есть ответ",

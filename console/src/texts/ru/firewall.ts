@@ -39,7 +39,7 @@ export const firewall: Pick<Texts, "firewall"> = {
     hits: "Совпадения",
     packets: (n, text) => count(n, { one: `${text} пакет`, few: `${text} пакета`, other: `${text} пакетов` }),
     lastHit: (ago) => `последний ${ago}`,
-    noHit: "совпадений не было",
+    noHit: "Совпадений не было",
     addressHint: "any, internal, external, адреса, блоки или диапазоны через запятую",
     portHint: "any, порты и диапазоны, например 80,8000-8100",
     otherwise: "Действие по умолчанию",

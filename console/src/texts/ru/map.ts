@@ -25,6 +25,6 @@ export const map: Pick<Texts, "map"> = {
     rate: (received, sent) => `↓ ${received}  ↑ ${sent}`,
     spoken: (received, sent) => `принимает ${received}, отправляет ${sent}`,
     tunnel: "Туннель",
-    noServers: "нет серверов",
+    noServers: "Нет серверов",
   },
 };

@@ -73,7 +73,7 @@ export const networks: Pick<Texts, "networks" | "network" | "firewall" | "vpn" |
     unlinkAbout: "Сервер теряет интерфейс и адрес в этой сети.",
     unlinked: (name) => `${name} отключается`,
     full: "Все адреса заняты.",
-    creating: "подключается",
+    creating: "Подключается",
     deleteTitle: (name) => `Удалить ${name}`,
     deleteAbout: "Межсетевой экран и туннели теряются. Блок возвращается в пул.",
     deletePrivateAbout: "Блок можно использовать снова.",

@@ -16,7 +16,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     system: "Система",
     needs: "Нужно не меньше",
     from: "С сервера",
-    server: (id) => `сервер ${id}`,
+    server: (id) => `Сервер ${id}`,
     states: {
       Active: "Готов",
       Available: "Не скачан",
@@ -30,6 +30,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     noMatch: "Нет подходящих образов.",
     delete: (name) => `Удалить образ ${name}`,
     deleteAbout: "Серверы, созданные из него, не изменятся. Отменить это нельзя.",
+    selectServer: "Выберите сервер",
     source: "Откуда образ",
     sources: { upload: "С этого компьютера", url: "По адресу", server: "С сервера", file: "Файл на хосте" },
     sourceAbout: {
@@ -136,10 +137,10 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     insecure: "Нет",
     insecureAbout:
       "Пароли и токены передаются открыто. В сети задайте BRUME_TLS_DOMAIN либо BRUME_TLS_CERT и BRUME_TLS_KEY или используйте прокси с TLS.",
-    machine: "Серверы работают на",
-    router: "Сети работают на",
-    engines: { host: "этом хосте", sim: "имитации" },
-    open: "открыть",
+    machine: "Где работают серверы",
+    router: "Где работают сети",
+    engines: { host: "Этот хост", sim: "Имитация" },
+    open: "Открыть",
     backup: "Резервная копия установки",
     backupAbout:
       "От root на хосте эта команда сохраняет базу данных, образы и диски всех серверов без их остановки. Файл key она не сохраняет: держите его копию в другом месте.",
@@ -167,11 +168,11 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     noMatch: "Нет подходящих настроек.",
     noneSet: "Все настройки по умолчанию",
     noneSetAbout: "Для работы Brume ни одна не нужна.",
-    hidden: "задано, не показывается",
-    none: "не задано",
-    sources: { Default: "по умолчанию", File: "файл", Variable: "переменная" },
-    default: (value) => `по умолчанию ${value}`,
-    live: "изменение действует сразу",
+    hidden: "Задано, не показывается",
+    none: "Не задано",
+    sources: { Default: "По умолчанию", File: "Файл", Variable: "Переменная" },
+    default: (value) => `По умолчанию ${value}`,
+    live: "Изменение действует сразу",
     meanings: settingMeanings,
     change: "Изменить настройку",
     changeAbout:
