@@ -116,10 +116,15 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await brume.client.deleteServer({ path: { id: 999_999 } }).catch(() => undefined);
     await story(brume.token, async (page) => {
       await page.goto("/console/activity/audit?operation=deleteServer");
-      const row = page.getByRole("row", { name: /deleteServer 3 times/ });
+      const row = page.getByRole("row", { name: /Delete server 3 times/ });
       await row.getByText("404").waitFor();
-      await page.goto(`/console/activity/audit?resource=domain:${domain.ID}`);
-      await page.getByRole("button", { name: /Details: createDomain/ }).click();
+      await row.getByText("Server 999999").waitFor();
+      await page.getByRole("button", { name: "Clear filter" }).click();
+      await page.getByLabel("Object", { exact: true }).selectOption("Domain");
+      await page.getByLabel("ID of the object").fill(String(domain.ID));
+      const added = page.getByRole("row").filter({ hasText: `Domain ${domain.ID} · audited.example` });
+      await added.getByRole("button", { name: /Details: Add domain/ }).click();
+      await page.getByRole("dialog").getByText("createDomain", { exact: true }).waitFor();
       await page.getByRole("dialog").getByText('+ "audited.example"').first().waitFor();
       await page.keyboard.press("Escape");
       await page.getByLabel("Operation").selectOption("delete*");
@@ -127,7 +132,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await page.getByRole("button", { name: "Clear filter" }).click();
       await brume.client.deleteDomain({ path: { id: domain.ID } });
       await page
-        .getByRole("row", { name: /deleteDomain/ })
+        .getByRole("row", { name: /Delete domain/ })
         .first()
         .waitFor();
     });
@@ -350,7 +355,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
     const pages = [
       ["/console/images", "web-golden"],
       ["/console/images?create=1", "64 hexadecimal digits"],
-      ["/console/activity/audit", "createWebhook"],
+      ["/console/activity/audit", "Add webhook"],
       ["/console/activity/webhooks", "domain.*"],
       [`/console/activity/webhooks/${fixture.scene.webhook}`, "domain.created"],
       ["/console/access?tab=projects", "this project"],

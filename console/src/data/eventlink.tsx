@@ -5,7 +5,7 @@ import { Link, type LinkProps } from "@tanstack/react-router";
 import { useTexts } from "../texts/texts.tsx";
 import { useData, useMay } from "./data.tsx";
 import type { NamedEvent } from "./eventnames.ts";
-import { objectOf } from "./eventview.ts";
+import { kindAndId, objectOf } from "./eventview.ts";
 import { queriesOf } from "./queries.ts";
 
 export function EventObject({ event }: { event: NamedEvent }) {
@@ -13,6 +13,16 @@ export function EventObject({ event }: { event: NamedEvent }) {
   const name = event.Resource === "tunnel" ? <TunnelName event={event} /> : objectOf(event, t);
   const target = pageOf(event);
   return target === null ? name : <Link {...target}>{name}</Link>;
+}
+
+/** The object of an entry of the audit log: its kind and id, which the API has, and its name. */
+export function NumberedObject({ event }: { event: NamedEvent }) {
+  const t = useTexts();
+  const name = objectOf(event, t);
+  const kind = kindAndId(event, t);
+  const text = name === kind ? kind : `${kind} · ${name}`;
+  const target = pageOf(event);
+  return target === null ? text : <Link {...target}>{text}</Link>;
 }
 
 /** The status of a tunnel, which its events contain, has no name. */

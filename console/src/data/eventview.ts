@@ -43,13 +43,18 @@ export function useEvents(first: FirstEvents): LatestEvents {
 
 /** Returns the name of the object of an event, or its kind and id. */
 export function objectOf(event: NamedEvent, t: Texts): string {
-  const { Resource, ResourceID, Data, name } = event;
+  const { Resource, Data, name } = event;
   if (Resource === "action") {
-    const action = t.servers.actions[(Data as Partial<Action> | null)?.Type ?? "Create"];
-    return name === undefined ? action : `${action}: ${name}`;
+    const type = (Data as Partial<Action> | null)?.Type;
+    const action = type && t.servers.actions[type];
+    if (action !== undefined) return name === undefined ? action : `${action}: ${name}`;
   }
-  return nameOf(event) ?? name ?? `${t.activity.kinds[Resource] ?? Resource} ${ResourceID}`;
+  return nameOf(event) ?? name ?? kindAndId(event, t);
 }
+
+/** Returns kind and id of the object of an event: `Server 3`. */
+export const kindAndId = ({ Resource, ResourceID }: Event, t: Texts): string =>
+  `${t.activity.kinds[Resource] ?? Resource} ${ResourceID}`;
 
 /** Returns kind and verb of an event: `Server`, `created`. */
 export function wordsOf({ Type, Resource }: Event, t: Texts): { readonly kind: string; readonly verb: string } {

@@ -1,5 +1,5 @@
 /** Every change of the project, live, the newest first. The list can be paused and filtered; an event shows its object. */
-import type { Event } from "@brume/api/event.ts";
+import { type Event, eventResourceNames } from "@brume/api/event.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { EventObject, EventToken } from "../../data/eventlink.tsx";
@@ -119,7 +119,7 @@ export function Events() {
           label={t.activity.what}
           any={t.activity.anyKind}
           value={kind}
-          options={Object.entries(t.activity.kinds)}
+          options={eventResourceNames.map((name) => [name, t.activity.kinds[name] ?? name])}
           onChange={(next) => search({ kind: next })}
         />
       </div>

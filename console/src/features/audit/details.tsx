@@ -1,24 +1,38 @@
 /** One entry of the audit log: who, from where, and which fields the request has changed. */
 import type { AuditEntry } from "@brume/api/account.ts";
-import { fieldChanges } from "../../data/auditview.ts";
+import { fieldChanges, operationName } from "../../data/auditview.ts";
+import { NumberedObject } from "../../data/eventlink.tsx";
+import type { NamedEvent } from "../../data/eventnames.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
-import { Facts } from "../../ui/page.tsx";
+import { Facts, None } from "../../ui/page.tsx";
 
-export function AuditDetails({ entry, onClose }: { entry: AuditEntry; onClose: () => void }) {
+interface AuditDetailsProps {
+  readonly entry: AuditEntry;
+  readonly object: NamedEvent | undefined;
+  readonly onClose: () => void;
+}
+
+export function AuditDetails({ entry, object, onClose }: AuditDetailsProps) {
   const t = useTexts();
   const format = useFormat();
+  const title = operationName(entry.Operation, t);
   const changes = fieldChanges(entry.Before, entry.After);
   return (
-    <Dialog label={entry.Operation} kind="wide" onClose={onClose}>
+    <Dialog label={title} kind="wide" onClose={onClose}>
       <div className="inner">
-        <DialogHead title={entry.Operation} onClose={onClose} />
+        <DialogHead title={title} onClose={onClose} />
         <Facts
           facts={[
             { name: t.activity.time, value: format.time(entry.Date) },
+            { name: t.audit.operation, value: <code>{entry.Operation}</code>, copy: entry.Operation },
+            object !== undefined && { name: t.activity.object, value: <NumberedObject event={object} /> },
             { name: t.audit.status, value: entry.Status },
-            { name: t.activity.token, value: entry.TokenName || "–" },
-            { name: t.access.address, value: <span className="mono">{entry.Address || "–"}</span> },
+            { name: t.activity.token, value: entry.TokenName || <None /> },
+            {
+              name: t.access.address,
+              value: entry.Address === "" ? <None /> : <span className="mono">{entry.Address}</span>,
+            },
             { name: t.activity.request, value: <code>{entry.RequestID}</code>, copy: entry.RequestID },
             entry.Count > 1 && {
               name: t.audit.repeated,

@@ -4,8 +4,10 @@ import { routes } from "@brume/api/routes.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { objectsOf, operationName } from "../../data/auditview.ts";
 import { useData } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
+import { NumberedObject } from "../../data/eventlink.tsx";
 import { type AuditFilter, queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -13,7 +15,7 @@ import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
-import { State } from "../../ui/page.tsx";
+import { None, State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { AuditDetails } from "./details.tsx";
 
@@ -21,16 +23,12 @@ import { AuditDetails } from "./details.tsx";
 const step = 200;
 const most = 1000;
 
-/** Operations that change something, after the ones of each kind. */
-const operations = [
-  "create*",
-  "update*",
-  "delete*",
-  ...Object.entries(routes)
-    .filter(([, { method }]) => method !== "GET")
-    .map(([name]) => name)
-    .sort(),
-];
+/** Beginnings of operations, as the API filters them. */
+const families = ["create*", "update*", "delete*"] as const;
+/** Operations that change something. */
+const operations = Object.entries(routes)
+  .filter(([, { method }]) => method !== "GET")
+  .map(([name]) => name);
 
 export function AuditList() {
   const t = useTexts();
@@ -42,8 +40,10 @@ export function AuditList() {
   const { client } = useData();
   const reads = queriesOf(client);
   const tokens = useQuery(reads.tokens()).data ?? [];
+  const [kind = "", id = ""] = (search.resource ?? "").split(":");
   const filter = filterOf(search);
   const { data: entries, error, refetch } = useQuery(reads.audit(filter, limit));
+  const objects = useMemo(() => objectsOf(entries ?? []), [entries]);
   const columns = useMemo<Column<AuditEntry>[]>(
     () => [
       {
@@ -60,11 +60,11 @@ export function AuditList() {
       {
         id: "operation",
         name: t.audit.operation,
-        width: "minmax(130px, 1fr)",
+        width: "minmax(150px, 1.5fr)",
         isMain: true,
         cell: ({ Operation, Count }) => (
           <>
-            <code>{Operation}</code>{" "}
+            <span title={Operation}>{operationName(Operation, t)}</span>{" "}
             {Count > 1 && <span className="tag number">{t.audit.times(Count, format.number(Count))}</span>}
           </>
         ),
@@ -79,22 +79,41 @@ export function AuditList() {
       {
         id: "object",
         name: t.activity.object,
-        width: "minmax(110px, 1fr)",
-        cell: ({ Resource, ResourceID }) => <code>{objectOf(Resource, ResourceID)}</code>,
+        width: "minmax(150px, 2fr)",
+        isBelow: true,
+        cell: ({ ID, Resource }) => {
+          const object = objects.get(ID);
+          if (object !== undefined) return <NumberedObject event={object} />;
+          return Resource === null ? <None /> : (t.activity.kinds[Resource] ?? Resource);
+        },
       },
-      { id: "token", name: t.activity.token, width: "minmax(100px, 1fr)", cell: ({ TokenName }) => TokenName || "–" },
+      {
+        id: "token",
+        name: t.activity.token,
+        width: "minmax(100px, 1fr)",
+        cell: ({ TokenName }) => TokenName || <None />,
+      },
       {
         id: "address",
         name: t.access.address,
         width: "minmax(110px, 1fr)",
-        cell: ({ Address }) => <span className="mono">{Address || "–"}</span>,
+        cell: ({ Address }) => (Address === "" ? <None /> : <span className="mono">{Address}</span>),
       },
       rowButton<AuditEntry>({
         name: t.activity.details,
         icon: "info",
-        labelOf: ({ Operation, ID }) => `${t.activity.details}: ${Operation} ${ID}`,
+        labelOf: ({ Operation, ID }) => `${t.activity.details}: ${operationName(Operation, t)} ${ID}`,
         onPress: setShown,
       }),
+    ],
+    [t, format, objects],
+  );
+  const names = useMemo(
+    () => [
+      ...families.map((name) => [name, t.audit.all(name)] as const),
+      ...operations
+        .map((name) => [name, operationName(name, t)] as const)
+        .sort(([, a], [, b]) => a.localeCompare(b, format.locale)),
     ],
     [t, format],
   );
@@ -124,17 +143,28 @@ export function AuditList() {
           options={tokens.map(({ ID, Name }) => [String(ID), Name])}
           onChange={(token) => set({ token })}
         />
-        <SearchFilter
+        <SelectFilter
           label={t.activity.object}
-          placeholder={`${t.activity.object}, domain:3`}
-          value={search.resource ?? ""}
-          onChange={(resource) => set({ resource })}
+          any={t.audit.anyObject}
+          value={kind}
+          options={Object.entries(t.activity.kinds)}
+          onChange={(next) => set({ resource: next })}
         />
+        {kind !== "" && (
+          <SearchFilter
+            label={t.audit.id}
+            value={id}
+            onChange={(next) => {
+              const digits = next.replaceAll(/\D/g, "").slice(0, 10);
+              set({ resource: digits === "" ? kind : `${kind}:${digits}` });
+            }}
+          />
+        )}
         <SelectFilter
           label={t.audit.operation}
           any={t.audit.anyOperation}
           value={search.operation ?? ""}
-          options={operations.map((name) => [name, name])}
+          options={names}
           onChange={(operation) => set({ operation })}
         />
         {day("from", t.audit.from)}
@@ -156,7 +186,7 @@ export function AuditList() {
             columns={columns}
             rows={entries}
             idOf={({ ID }) => ID}
-            nameOf={({ Operation }) => Operation}
+            nameOf={({ Operation }) => operationName(Operation, t)}
             rowClass={({ Status }) => (Status < 400 ? "" : "rejected")}
             empty={<Empty icon="activity" title={isFiltered ? t.audit.noMatch : t.audit.empty} />}
           />
@@ -167,13 +197,10 @@ export function AuditList() {
           )}
         </>
       )}
-      {shown !== null && <AuditDetails entry={shown} onClose={() => setShown(null)} />}
+      {shown !== null && <AuditDetails entry={shown} object={objects.get(shown.ID)} onClose={() => setShown(null)} />}
     </>
   );
 }
-
-const objectOf = (resource: string | null, id: number | null): string =>
-  resource === null ? "–" : id === null ? resource : `${resource}:${id}`;
 
 /** Returns the filter of the API. Days are those of this browser. */
 function filterOf(search: {

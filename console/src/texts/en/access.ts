@@ -43,6 +43,9 @@ export const access = {
       disk: "Disk",
       certificate: "Certificate",
       webhook: "Webhook",
+      withdrawndomain: "Withdrawn domain",
+      reservation: "Reserved name",
+      delivery: "Delivery",
     } as Readonly<Record<string, string>>,
     verbs: {
       created: "created",

@@ -1,5 +1,6 @@
 /** Texts of images, the audit log, webhooks and the host in English. */
 import { plural } from "../plural.ts";
+import { operations } from "./operations.ts";
 
 const count = plural("en");
 
@@ -69,6 +70,11 @@ export const operate = {
     operation: "Operation",
     status: "Result",
     anyOperation: "Any operation",
+    operations,
+    /** `pattern`: how the names of the operations begin in the API. */
+    all: (pattern: string) => `All ${pattern}`,
+    anyObject: "Any object",
+    id: "ID of the object",
     anyToken: "Any token",
     from: "From",
     to: "To",

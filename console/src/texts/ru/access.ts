@@ -50,6 +50,9 @@ export const access: Pick<Texts, "activity" | "access"> = {
       disk: "Диск",
       certificate: "Сертификат",
       webhook: "Вебхук",
+      withdrawndomain: "Изъятый домен",
+      reservation: "Зарезервированное имя",
+      delivery: "Отправка",
     },
     verbs: {
       created: "— создание",

@@ -1,6 +1,7 @@
 /** Texts of images, the audit log, webhooks and the host in Russian. */
 import type { Texts } from "../en.ts";
 import { plural } from "../plural.ts";
+import { operations } from "./operations.ts";
 import { settingMeanings } from "./settings.ts";
 
 const count = plural("ru");
@@ -70,6 +71,10 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     operation: "Операция",
     status: "Итог",
     anyOperation: "Любая операция",
+    operations,
+    all: (pattern) => `Все ${pattern}`,
+    anyObject: "Любой объект",
+    id: "ID объекта",
     anyToken: "Любой токен",
     from: "С",
     to: "По",
