@@ -99,6 +99,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await dialog.getByText("brume claim create shop.wanted.example").waitFor();
       await dialog.getByRole("button", { name: "Claim domain" }).click();
       await dialog.getByRole("heading", { name: "Claim of shop.wanted.example" }).waitFor();
+      await dialog.getByText("Open the DNS records of shop.wanted.example", { exact: false }).waitFor();
       await dialog.getByText("_brume-challenge.shop.wanted.example.").waitFor();
       const text = (await dialog.getByText(/^brume-claim=[0-9a-f]{32}$/).textContent()) ?? "";
       await dialog.getByRole("button", { name: "Check now" }).click();
@@ -266,7 +267,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       fixture,
       [
         ["/console/dns?tab=claims", "No claims"],
-        ["/console/dns?tab=claims&create=1", "A TXT record proves"],
+        ["/console/dns?tab=claims&create=1", "You get a TXT record"],
         ["/console/dns?tab=withdrawn", "No withdrawn domains"],
         ["/console/dns?tab=reserved", "kept.example"],
         [`/console/dns/${fixture.scene.domain}?tab=settings`, "Labels"],

@@ -96,21 +96,26 @@ export function ClaimDialog({ claim, onDelete, onClose }: ClaimProps) {
         </div>
         {isPending && (
           <>
-            <p>{t.claims.publish}</p>
-            <Facts
-              facts={[
-                { name: t.claims.record, value: <code className="break">{RecordName}</code>, copy: RecordName },
-                { name: t.records.type, value: <code>TXT</code> },
-                { name: t.claims.text, value: <code className="break">{RecordText}</code>, copy: RecordText },
-              ]}
-            />
-            <p className="muted">{t.claims.where}</p>
+            <ol className="marked stack tight">
+              <li>{t.claims.where(Name)}</li>
+              <li>
+                {t.claims.publish}
+                <Facts
+                  facts={[
+                    { name: t.claims.record, value: <code className="break">{RecordName}</code>, copy: RecordName },
+                    { name: t.records.type, value: <code>TXT</code> },
+                    { name: t.claims.text, value: <code className="break">{RecordText}</code>, copy: RecordText },
+                  ]}
+                />
+              </li>
+              <li>{mayOwn ? t.claims.press(format.time(DateExpire)) : t.claims.wait(format.time(DateExpire))}</li>
+            </ol>
+            <p className="muted">{t.claims.moves}</p>
           </>
         )}
         <Facts
           facts={[
             { name: t.claims.checked, value: DateCheck === null ? t.common.never : format.ago(DateCheck) },
-            isPending && { name: t.claims.expires, value: format.time(DateExpire) },
             DomainID !== null && {
               name: t.access.domain,
               value: (

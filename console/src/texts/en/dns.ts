@@ -38,11 +38,11 @@ export const dns = {
     createTitle: "Claim a domain of another project",
     createAbout: (days: number) =>
       count(days, {
-        one: "A TXT record proves that the name is yours. The service looks for it during one day.",
-        other: `A TXT record proves that the name is yours. The service looks for it during ${days} days.`,
+        one: "You get a TXT record, which proves that the name is yours. Publish it within one day.",
+        other: `You get a TXT record, which proves that the name is yours. Publish it within ${days} days.`,
       }),
     about:
-      "A project gets a domain that another project has when it proves in the public DNS that the name is its own.",
+      "Another project has a domain that is yours? Claim it here, and prove with a TXT record that you manage its DNS.",
     emptyTitle: "No claims",
     emptyAbout: "Claim a name here if the service refuses to add it because another project has it.",
     noMatch: "No claim matches the filter.",
@@ -53,11 +53,13 @@ export const dns = {
     expires: "Ends",
     created: (name: string) => `${name} is claimed`,
     title: (name: string) => `Claim of ${name}`,
-    publish: "Publish this record where the name is served now:",
+    where: (name: string) => `Open the DNS records of ${name} at its present provider, or contact the other project.`,
+    publish: "Add this record:",
     record: "Name of the record",
     text: "Text",
-    where:
-      "That is on the present name servers of the name, or in the domain of the other project. When the service finds the record, the domain moves to this project without its old records.",
+    press: (until: string) => `Press “Check now”. The service also checks by itself until ${until}.`,
+    wait: (until: string) => `Wait: the service checks by itself until ${until}.`,
+    moves: "When the record is found, the domain moves to this project. Its old records stay with the other project.",
     check: "Check now",
     proven: (name: string) => `${name} belongs to this project`,
     notProven: "The record was not found yet",
