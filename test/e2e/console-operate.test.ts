@@ -343,6 +343,10 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await page.goto("/console/images");
       await page.getByText("Brume Tiny Linux").waitFor();
       assert.equal(await page.getByRole("button", { name: "Add image" }).count(), 0);
+      // The server calls its image by the name of the API.
+      await page.goto(`/console/servers/${fixture.scene.server}`);
+      await page.getByText("Brume Tiny Linux").waitFor();
+      assert.equal(await page.getByText("brume-tiny").count(), 0);
       await page.goto("/console/host");
       await page.getByText("Name server").waitFor();
       assert.equal(await page.getByText("Orphans", { exact: true }).count(), 0);

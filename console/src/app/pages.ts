@@ -21,6 +21,7 @@ export const pages = {
 };
 
 const servers: FirstRead = { address: "/server?limit=1000", scope: "server:read" };
+const images: FirstRead = { address: "/image", scope: "server:read" };
 const networks: FirstRead = { address: "/publicnetwork", scope: "network:read" };
 const domains: FirstRead = { address: "/dns?limit=1000&records=false", scope: "dns:read" };
 
@@ -32,7 +33,7 @@ const reads: Readonly<Record<string, (id: string) => readonly FirstRead[]>> = {
   "/networks/$id": (id) => [{ address: `/publicnetwork/${id}`, scope: "network:read" }],
   "/dns": () => [domains],
   "/dns/$id": (id) => [{ address: `/dns/${id}`, scope: "dns:read" }],
-  "/images": () => [{ address: "/image", scope: "server:read" }],
+  "/images": () => [images],
 };
 
 /** Returns the pattern of a path below `/console`, and the id in it. */

@@ -9,7 +9,7 @@ export interface NamedEvent extends Event {
 /** Returns the name of the object that an event shows; undefined: it shows none. */
 export function nameOf({ Data }: Event): string | undefined {
   const data = (typeof Data === "object" && Data !== null ? Data : {}) as Readonly<Record<string, unknown>>;
-  const names = ["CanonicalDescription", "Name", "Title"].map((field) => data[field]);
+  const names = ["CanonicalDescription", "DisplayName", "Name", "Title"].map((field) => data[field]);
   return names.find((value): value is string => typeof value === "string" && value !== "");
 }
 

@@ -6,6 +6,7 @@ import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
 import { FormDialog } from "../../data/formdialog.tsx";
+import { imageName } from "../../data/imagename.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import type { Column } from "../../ui/columns.ts";
@@ -156,7 +157,7 @@ function Adopt({ orphan, onClose }: { orphan: Orphan; onClose: () => void }) {
               value={ImageID}
               options={[
                 ["", t.orphans.sameImage],
-                ...images.map(({ ID, DisplayName, Name: name }) => [String(ID), DisplayName || name] as const),
+                ...images.map((image) => [String(image.ID), imageName(image)] as const),
               ]}
               onChange={({ target }) => set({ ImageID: target.value })}
             />

@@ -5,6 +5,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
+import { imageName } from "../../data/imagename.ts";
 import { labelTexts } from "../../data/label.ts";
 import { ObjectList } from "../../data/objectlist.tsx";
 import { queriesOf } from "../../data/queries.ts";
@@ -51,7 +52,7 @@ export function ImageList() {
         name: t.common.name,
         width: "minmax(150px, 2fr)",
         isMain: true,
-        cell: ({ Name, DisplayName }) => <strong>{DisplayName || Name}</strong>,
+        cell: (image) => <strong title={image.Name}>{imageName(image)}</strong>,
       },
       {
         id: "state",
@@ -95,7 +96,7 @@ export function ImageList() {
             rowButton<Image>({
               name: t.common.delete,
               icon: "trash",
-              labelOf: ({ Name }) => t.images.delete(Name),
+              labelOf: (image) => t.images.delete(imageName(image)),
               isAbsent: ({ Type }) => Type === "GoldServer",
               onPress: setDeleting,
             }),
@@ -122,7 +123,7 @@ export function ImageList() {
         query={query}
         columns={columns}
         idOf={({ ID }) => ID}
-        nameOf={({ Name }) => Name}
+        nameOf={imageName}
         filter={{
           name: t.images.filter,
           q,
@@ -140,12 +141,12 @@ export function ImageList() {
       {create !== undefined && mayWrite && <CreateImage onClose={() => setCreating(false)} />}
       {deleting !== null && (
         <ConfirmRequest
-          title={t.images.delete(deleting.Name)}
+          title={t.images.delete(imageName(deleting))}
           action={t.common.delete}
-          typed={deleting.Name}
+          typed={imageName(deleting)}
           request={{ operation: "deleteImage", path: { id: deleting.ID } }}
           send={() => client.deleteImage({ path: { id: deleting.ID } })}
-          done={() => t.access.deleted(deleting.Name)}
+          done={() => t.access.deleted(imageName(deleting))}
           onClose={() => setDeleting(null)}
         >
           <p>{t.images.deleteAbout}</p>

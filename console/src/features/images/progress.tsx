@@ -7,6 +7,7 @@ import type { ReactNode } from "react";
 import { useCell } from "../../data/cell.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
+import { imageName } from "../../data/imagename.ts";
 import { OtherFile } from "../../data/uploads.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button, FileButton } from "../../ui/button.tsx";
@@ -27,12 +28,17 @@ export function ImageProgress({ images }: { images: readonly Image[] }) {
               <Upload image={image} />
             ) : (
               <Row
-                name={image.Name}
+                name={imageName(image)}
                 text={image.State === "New" ? t.images.progress(format.number(image.Progress)) : t.images.states.Failed}
               />
             )}
             {image.State === "New" && (
-              <Meter label={`${t.images.states.New}: ${image.Name}`} value={image.Progress} limit={100} isProgress />
+              <Meter
+                label={`${t.images.states.New}: ${imageName(image)}`}
+                value={image.Progress}
+                limit={100}
+                isProgress
+              />
             )}
             {image.Error !== null && <p className="muted small break">{t.errors.detail(image.Error.detail)}</p>}
           </li>
@@ -59,7 +65,8 @@ function Upload({ image }: { image: Image }) {
   const format = useFormat();
   const { uploads } = useData();
   const mayWrite = useMay("server:write");
-  const { ID, Name, Upload: received } = image;
+  const { ID, Upload: received } = image;
+  const name = imageName(image);
   const upload = useCell(uploads.all).get(ID);
   const part = upload?.part ?? (received === null ? 0 : received.Received / received.Size);
   const state = upload?.state ?? "waiting";
@@ -68,9 +75,9 @@ function Upload({ image }: { image: Image }) {
   const text = state === "failed" && !isOther ? errorText(upload?.error, t) : null;
   return (
     <>
-      <Row name={Name} text={t.images.uploading[state](format.number(Math.floor(part * 100)))}>
+      <Row name={name} text={t.images.uploading[state](format.number(Math.floor(part * 100)))}>
         {mayWrite && isRunning && (
-          <Button size="small" icon="pause" aria-label={t.images.pauseOf(Name)} onClick={() => uploads.pause(ID)}>
+          <Button size="small" icon="pause" aria-label={t.images.pauseOf(name)} onClick={() => uploads.pause(ID)}>
             {t.images.pause}
           </Button>
         )}
@@ -78,14 +85,14 @@ function Upload({ image }: { image: Image }) {
           <Button
             size="small"
             icon="play"
-            aria-label={t.images.resumeOf(Name)}
+            aria-label={t.images.resumeOf(name)}
             onClick={() => uploads.start(image, upload.file, true)}
           >
             {t.images.resume}
           </Button>
         )}
       </Row>
-      <Meter label={`${t.images.states.Uploading}: ${Name}`} value={part * 100} limit={100} isProgress />
+      <Meter label={`${t.images.states.Uploading}: ${name}`} value={part * 100} limit={100} isProgress />
       {isOther && <p className="small">{t.images.otherFile}</p>}
       {text !== null && (
         <>

@@ -7,6 +7,7 @@ import { type SubmitEvent, useMemo, useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
+import { imageName } from "../../data/imagename.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { useTouched } from "../../data/touched.ts";
@@ -46,7 +47,7 @@ export function ServerBackups({ server }: { server: Server }) {
         name: t.common.name,
         width: "minmax(140px, 2fr)",
         isMain: true,
-        cell: ({ Name, DisplayName }) => <strong>{DisplayName || Name}</strong>,
+        cell: (image) => <strong>{imageName(image)}</strong>,
       },
       { id: "kind", name: t.images.type, width: "minmax(100px, 1fr)", cell: ({ Type }) => t.images.types[Type] },
       {
@@ -74,7 +75,7 @@ export function ServerBackups({ server }: { server: Server }) {
             rowButton<Image>({
               name: t.backups.restore,
               icon: "undo",
-              labelOf: ({ Name }) => `${t.backups.restore}: ${Name}`,
+              labelOf: (image) => `${t.backups.restore}: ${imageName(image)}`,
               isAbsent: ({ State: state }) => state !== "Active" || whyNoRebuild !== undefined,
               onPress: setRestoring,
             }),
@@ -114,13 +115,7 @@ export function ServerBackups({ server }: { server: Server }) {
             <p className="muted">
               {t.backups.about} {whyNoRebuild}
             </p>
-            <DataTable
-              label={t.backups.title}
-              columns={columns}
-              rows={rows}
-              idOf={({ ID }) => ID}
-              nameOf={({ Name }) => Name}
-            />
+            <DataTable label={t.backups.title} columns={columns} rows={rows} idOf={({ ID }) => ID} nameOf={imageName} />
             <Link to="/images">{t.backups.allImages}</Link>
           </div>
         )}
@@ -141,7 +136,7 @@ export function ServerBackups({ server }: { server: Server }) {
           done={() => t.server.rebuilding(server.Name)}
           onClose={() => setRestoring(null)}
         >
-          <p>{t.backups.restoreAbout(restoring.DisplayName || restoring.Name)}</p>
+          <p>{t.backups.restoreAbout(imageName(restoring))}</p>
           <p className="muted">{t.backups.restoreAdvice}</p>
         </ConfirmRequest>
       )}

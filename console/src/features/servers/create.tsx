@@ -12,6 +12,7 @@ import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorText, placeErrors } from "../../data/errortext.ts";
+import { imageName } from "../../data/imagename.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { OtherFields } from "../../data/schemafields.tsx";
@@ -165,11 +166,11 @@ export function ServerCreate() {
                 <Skeleton lines={3} />
               ) : (
                 <fieldset className="choices" aria-label={t.create.image}>
-                  {usable.map(({ ID, DisplayName, Name, OperatingSystemType, MinRAM, Hdd, State }) => (
+                  {usable.map(({ ID, Name, DisplayName, OperatingSystemType, MinRAM, Hdd, State }) => (
                     <Choice
                       key={ID}
                       name="image"
-                      title={DisplayName || Name}
+                      title={imageName({ Name, DisplayName })}
                       about={[
                         OperatingSystemType,
                         t.create.needs(format.megabytes(MinRAM), format.megabytes(Hdd * 1024)),

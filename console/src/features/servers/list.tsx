@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
+import { useImageName } from "../../data/imagename.ts";
 import { labelTexts } from "../../data/label.ts";
 import { hasLabels, labelColumn } from "../../data/labelcolumn.tsx";
 import { ObjectList } from "../../data/objectlist.tsx";
@@ -26,7 +27,7 @@ const stateNames = ["on", "off", "New", "Deleting", "Failed", "Blocked"] as cons
 const matchesState = ({ State: state, IsPowerOn }: Server, wanted: string): boolean =>
   wanted === "on" || wanted === "off" ? state === "Active" && IsPowerOn === (wanted === "on") : state === wanted;
 
-const textsOf = (server: Server): string[] => [
+const textsOfServer = (server: Server): string[] => [
   server.Name,
   server.Image,
   ...server.LinkedNetworks.flatMap(({ IP, NetworkName }) => [IP, NetworkName]),
@@ -47,13 +48,15 @@ export function ServerList() {
       (group === "" || String(server.BatchID) === group) && (state === "" || matchesState(server, state)),
     [state, group],
   );
+  const imageOf = useImageName();
+  const textsOf = useCallback((server: Server) => [imageOf(server), ...textsOfServer(server)], [imageOf]);
   const isLabelled = hasLabels(servers);
   const columns = useMemo<Column<Server>[]>(
     () => [
       {
         id: "name",
         name: t.common.name,
-        width: "minmax(200px, 3fr)",
+        width: "minmax(180px, 3fr)",
         isMain: true,
         cell: ({ ID, Name }) => (
           <Link to="/servers/$id" params={{ id: String(ID) }} className="whole" title={Name}>
@@ -86,7 +89,12 @@ export function ServerList() {
           <span className="number">{t.servers.sizeOf(CPU, format.megabytes(RAM), format.megabytes(HDD * 1024))}</span>
         ),
       },
-      { id: "image", name: t.servers.image, width: "minmax(90px, 1fr)", cell: ({ Image }) => Image },
+      {
+        id: "image",
+        name: t.servers.image,
+        width: "minmax(120px, 1fr)",
+        cell: (server) => <span title={imageOf(server)}>{imageOf(server)}</span>,
+      },
       ...labelColumn<Server>(isLabelled, t),
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       ...(mayWrite
@@ -103,7 +111,7 @@ export function ServerList() {
           ]
         : []),
     ],
-    [t, format, mayWrite, isLabelled],
+    [t, format, mayWrite, isLabelled, imageOf],
   );
   const search = (change: { q?: string; state?: string; group?: string; label?: string }): void => {
     void go({ search: (before) => ({ ...before, ...change }), replace: true });

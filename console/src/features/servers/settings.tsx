@@ -1,5 +1,4 @@
 /** Settings of a server: name, protection, size; and what destroys its data. */
-import type { Image } from "@brume/api/catalog.ts";
 import { ApiError } from "@brume/api/client.ts";
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { sizes } from "@brume/api/serverinput.ts";
@@ -10,6 +9,7 @@ import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import { placeErrors } from "../../data/errortext.ts";
+import { imageName } from "../../data/imagename.ts";
 import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
@@ -146,14 +146,13 @@ export function ServerSettings({ server }: { server: Server }) {
   );
 }
 
-const nameOf = (image: Image | undefined): string => image?.DisplayName || image?.Name || "";
-
 function Removal({ server }: { server: Server }) {
   const t = useTexts();
   const { client } = useData();
   const images = useQuery(queriesOf(client).images()).data ?? [];
   const [image, setImage] = useState(String(server.ImageID));
   const [open, setOpen] = useState<"rebuild" | "delete" | null>(null);
+  const selected = images.find(({ ID }) => String(ID) === image);
   const close = (): void => setOpen(null);
   return (
     <Panel title={t.server.danger} kind="danger">
@@ -164,7 +163,7 @@ function Removal({ server }: { server: Server }) {
           <SelectField
             label={t.servers.image}
             value={image}
-            options={images.map((one) => [String(one.ID), nameOf(one)])}
+            options={images.map((one) => [String(one.ID), imageName(one)])}
             onChange={(event) => setImage(event.target.value)}
           />
           <div className="line">
@@ -195,7 +194,7 @@ function Removal({ server }: { server: Server }) {
       {open === "delete" && <DeleteServer server={server} isOnPage onClose={close} />}
       {open === "rebuild" && (
         <ConfirmRequest
-          title={t.server.rebuildTitle(server.Name, nameOf(images.find(({ ID }) => String(ID) === image)))}
+          title={t.server.rebuildTitle(server.Name, selected === undefined ? "" : imageName(selected))}
           action={t.server.rebuild}
           typed={server.Name}
           request={{ operation: "rebuildServer", path: { id: server.ID }, body: { ImageId: image } }}

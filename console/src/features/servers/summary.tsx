@@ -1,6 +1,7 @@
 /** Facts of a server, how to connect to it, its networks, and its latest actions. */
 import type { Server } from "@brume/api/server.ts";
 import { Link } from "@tanstack/react-router";
+import { useImageName } from "../../data/imagename.ts";
 import { labelTexts } from "../../data/label.ts";
 import { addressOf } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
@@ -14,6 +15,7 @@ export function ServerSummary({ server }: { server: Server }) {
   const t = useTexts();
   const format = useFormat();
   const { AdminUserName, AdminPassword, CPU, RAM, HDD } = server;
+  const imageOf = useImageName();
   const address = addressOf(server);
   return (
     <div className="stack">
@@ -25,7 +27,7 @@ export function ServerSummary({ server }: { server: Server }) {
                 name: t.servers.size,
                 value: t.servers.sizeOf(CPU, format.megabytes(RAM), format.megabytes(HDD * 1024)),
               },
-              { name: t.servers.image, value: server.Image },
+              { name: t.servers.image, value: imageOf(server) },
               { name: t.server.location, value: server.DCLocation },
               { name: t.server.hostName, value: server.HostName, copy: server.HostName },
               {
