@@ -355,6 +355,22 @@ describeConsole("the console of an operator", {}, (fixture) => {
     });
   });
 
+  test("a token of one domain sees neither the host nor its capacity", async () => {
+    const { brume, scene } = fixture;
+    const { Token } = await brume.client.createToken({
+      body: { Name: "zone", Scopes: ["dns:write"], DomainID: scene.domain },
+    });
+    await story(Token, async (page) => {
+      await page.goto("/console/");
+      await page.getByText("Domains", { exact: true }).last().waitFor();
+      await page.getByText("Latest changes").waitFor();
+      assert.equal(await page.getByText("Memory allocated").count(), 0);
+      assert.equal(await page.getByRole("link", { name: "Host", exact: true }).count(), 0);
+      await page.goto("/console/host");
+      await page.getByText("Your token may not see this page").waitFor();
+    });
+  });
+
   test("axe finds nothing on any page, wide in light and narrow in dark", async () => {
     const pages = [
       ["/console/images", "web-golden"],

@@ -27,9 +27,9 @@ const domains: FirstRead = { address: "/dns?limit=1000&records=false", scope: "d
 
 /** What pages read when they open, by path. Without an entry here, a page reads it only after its script has arrived. */
 const reads: Readonly<Record<string, (id: string) => readonly FirstRead[]>> = {
-  "": () => [servers, domains, { address: "/dcLocation" }, { address: "/readyz" }],
-  "/servers": () => [servers],
-  "/servers/$id": (id) => [{ address: `/server/${id}`, scope: "server:read" }],
+  "": () => [servers, domains, { address: "/dcLocation", scope: "server:read" }, { address: "/readyz" }],
+  "/servers": () => [servers, images],
+  "/servers/$id": (id) => [{ address: `/server/${id}`, scope: "server:read" }, images],
   "/networks/$id": (id) => [{ address: `/publicnetwork/${id}`, scope: "network:read" }],
   "/dns": () => [domains],
   "/dns/$id": (id) => [{ address: `/dns/${id}`, scope: "dns:read" }],

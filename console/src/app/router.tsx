@@ -1,6 +1,7 @@
 /** All pages and their addresses. What a page selects (filter, tab, range) is in the query of its address. */
 import type { Scope } from "@brume/api/operation.ts";
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { hostScopes } from "../data/data.tsx";
 import { Overview } from "../features/overview/overview.tsx";
 import { Failure, NotFound } from "../shell/failure.tsx";
 import { Frame } from "../shell/frame.tsx";
@@ -119,6 +120,7 @@ const webhook = createRoute({
 const host = createRoute({
   getParentRoute: () => root,
   path: "/host",
+  staticData: { scope: hostScopes },
   validateSearch: texts("tab", "q", "show"),
   component: lazyRouteComponent(pages["/host"], "Host"),
 });
@@ -157,8 +159,8 @@ export const createAppRouter = () =>
 
 declare module "@tanstack/react-router" {
   interface StaticDataRouteOption {
-    /** What a token needs to see the page; absent: nothing. */
-    readonly scope?: Scope;
+    /** What a token needs to see the page, of several scopes one; absent: nothing. */
+    readonly scope?: Scope | readonly Scope[];
   }
   interface Register {
     router: ReturnType<typeof createAppRouter>;

@@ -178,10 +178,16 @@ export function useMay(scope: Scope | undefined): boolean {
   return useMays()(scope);
 }
 
-/** Returns the function that tells whether the signed-in token has a scope. */
-export function useMays(): (scope: Scope | undefined) => boolean {
+/** Scopes of tokens for which the host means something: those of servers, and those that watch or manage the installation. */
+export const hostScopes = ["server:read", "metrics:read"] as const satisfies readonly Scope[];
+
+/** Returns the function that checks whether the signed-in token has a scope, or one of several. */
+export function useMays(): (scope: Scope | readonly Scope[] | undefined) => boolean {
   const scopes = useAccount()?.Token.Scopes;
-  return useCallback((scope) => scope === undefined || grants(scopes ?? [], scope), [scopes]);
+  return useCallback(
+    (scope) => scope === undefined || [scope].flat().some((one) => grants(scopes ?? [], one)),
+    [scopes],
+  );
 }
 
 /** Returns whether the signed-in token sees only one domain; undefined: not known yet. */

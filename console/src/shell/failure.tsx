@@ -21,11 +21,11 @@ export function Unopened({ error, onRetry }: { error: unknown; onRetry: () => vo
   );
 }
 
-export function NotAllowed({ scope }: { scope: Scope }) {
+export function NotAllowed({ scope }: { scope: Scope | readonly Scope[] }) {
   const t = useTexts();
   return (
     <Empty isPage icon="lock" title={t.errors.notAllowed}>
-      {t.errors.needsScope(scope)}
+      {t.errors.needsScope([scope].flat().join(" / "))}
     </Empty>
   );
 }

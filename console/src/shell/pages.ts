@@ -2,7 +2,7 @@
 import type { Scope } from "@brume/api/operation.ts";
 import type { LinkProps } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { useMays } from "../data/data.tsx";
+import { hostScopes, useMays } from "../data/data.tsx";
 import { useTexts } from "../texts/texts.tsx";
 import type { IconName } from "../ui/icon.tsx";
 
@@ -10,8 +10,8 @@ interface PageEntry {
   readonly to: NonNullable<LinkProps["to"]>;
   readonly icon: IconName;
   readonly name: string;
-  /** Absent: each token may read it. */
-  readonly scope?: Scope;
+  /** Absent: each token may read it. Of several scopes one is enough. */
+  readonly scope?: Scope | readonly Scope[];
   /** It is a part of another page: only the palette has it. */
   readonly isPart?: boolean;
 }
@@ -30,7 +30,7 @@ export function usePages(): readonly PageEntry[] {
       { to: "/activity/audit", icon: "activity", name: activity.tabs.audit, scope: "account:admin", isPart: true },
       { to: "/activity/webhooks", icon: "webhook", name: activity.tabs.webhooks, scope: "account:admin", isPart: true },
       { to: "/access", icon: "access", name: nav.access },
-      { to: "/host", icon: "host", name: nav.host },
+      { to: "/host", icon: "host", name: nav.host, scope: hostScopes },
     ];
     return pages.filter(({ scope }) => may(scope));
   }, [nav, activity, may]);

@@ -1,4 +1,5 @@
 /** The first page: what runs, what needs attention and why, what happened last, and how much of the host is used. */
+import type { Location } from "@brume/api/catalog.ts";
 import type { Domain } from "@brume/api/dns.ts";
 import type { Server } from "@brume/api/server.ts";
 import { useQuery } from "@tanstack/react-query";
@@ -23,18 +24,22 @@ export function Overview() {
   const queries = queriesOf(useData().client);
   const mayServers = useMay("server:read");
   const mayDns = useMay("dns:read");
+  const mayNetworks = useMay("network:read");
   const mayCreate = useMay("server:write");
   const servers = useQuery({ ...queries.servers(), enabled: mayServers });
-  const networks = useQuery({ ...queries.publicNetworks(), enabled: useMay("network:read") });
+  const networks = useQuery({ ...queries.publicNetworks(), enabled: mayNetworks });
   const domains = useQuery({ ...queries.domains(), enabled: mayDns });
-  const locations = useQuery(queries.locations());
+  // What the host has means nothing to a token without servers and networks.
+  const mayHost = mayServers || mayNetworks;
+  const locations = useQuery({ ...queries.locations(), enabled: mayHost });
   // Read at once with the others, although they are shown after them.
   const readiness = useQuery(queries.readiness());
   const latest = useLatest();
   const project = account?.Projects.find(({ ID }) => ID === account.Token.ProjectID)?.Name;
   const isSimulated = locations.data?.[0]?.Engines.Machine === "sim";
   // Everything appears at once, so that nothing moves what is below.
-  const isPending = locations.isPending || (mayServers && servers.isPending) || (mayDns && domains.isPending);
+  const isPending =
+    (mayHost && locations.isPending) || (mayServers && servers.isPending) || (mayDns && domains.isPending);
   // The lists are below all else: they follow in a task of their own, which keeps the page responsive on a slow phone.
   const hasLists = useLater(!isPending);
   const isEmpty = servers.data?.length === 0 && domains.data?.length === 0;
@@ -58,7 +63,9 @@ export function Overview() {
       </PageHead>
       {isSimulated && !isPending && <Note>{t.overview.simulated}</Note>}
       <Unread of={judged} />
-      {!isPending && <Figures servers={servers.data} domains={domains.data} />}
+      {!isPending && (
+        <Figures servers={servers.data} domains={domains.data} locations={mayServers ? (locations.data ?? []) : []} />
+      )}
       {isPending ? (
         <Skeleton lines={8} />
       ) : !hasLists ? null : isEmpty ? (
@@ -79,14 +86,15 @@ export function Overview() {
 function Figures({
   servers,
   domains,
+  locations,
 }: {
   servers: readonly Server[] | undefined;
   domains: readonly Domain[] | undefined;
+  /** Empty: their capacity is not shown. */
+  locations: readonly Location[];
 }) {
   const t = useTexts();
   const format = useFormat();
-  const locations = useQuery(queriesOf(useData().client).locations()).data;
-  if (locations === undefined) return null;
   const sum = (name: "CPU" | "RAM" | "HDD" | "FreeCPU" | "FreeRAM" | "FreeHDD") =>
     locations.reduce((total, { Capacity }) => total + Capacity[name], 0);
   const share = (label: string, all: number, free: number, show: (value: number) => string) => (
@@ -105,9 +113,13 @@ function Figures({
         />
       )}
       {domains && <Figure label={t.overview.domains} value={format.number(domains.length)} />}
-      {share(t.overview.cpu, sum("CPU"), sum("FreeCPU"), format.number)}
-      {share(t.overview.memory, sum("RAM"), sum("FreeRAM"), format.megabytes)}
-      {share(t.overview.disk, sum("HDD"), sum("FreeHDD"), gigabytes)}
+      {locations.length > 0 && (
+        <>
+          {share(t.overview.cpu, sum("CPU"), sum("FreeCPU"), format.number)}
+          {share(t.overview.memory, sum("RAM"), sum("FreeRAM"), format.megabytes)}
+          {share(t.overview.disk, sum("HDD"), sum("FreeHDD"), gigabytes)}
+        </>
+      )}
     </div>
   );
 }
