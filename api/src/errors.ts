@@ -50,7 +50,7 @@ export const errorCodes = {
   scope_missing: { status: 403, message: "The token does not allow this operation." },
   token_restricted: { status: 403, message: "The token does not allow this record." },
   project_blocked: { status: 403, message: "The project is blocked." },
-  quota_exceeded: { status: 403, message: "The request exceeds the quota of the project." },
+  quota_exceeded: { status: 403, message: "The quota of the project is used up." },
   stock_image: { status: 403, message: "Stock images cannot be deleted." },
   domain_public_suffix: { status: 403, message: "The name is a public suffix." },
   domain_reserved: { status: 403, message: "The name is reserved." },

@@ -87,7 +87,10 @@ export const shell = {
   errors: {
     title: "This did not work",
     /** By code; without one the title of the service, which is English. */
-    titles: {} as Readonly<Record<string, string>>,
+    /** Titles that differ from those of the API, by code. */
+    titles: {
+      quota_exceeded: "The request exceeds the quota of the project.",
+    } as Readonly<Record<string, string>>,
     /** The detail of an error in the language of the user. In English it is shown as it came (`texts/detail.ts`). */
     detail: (detail: string): string => detail,
     noAnswer: "The service did not respond.",
