@@ -96,6 +96,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByRole("dialog").getByLabel("Domain name").fill("shop.wanted.example");
       await page.getByRole("link", { name: "Claim this name" }).click();
       const dialog = page.getByRole("dialog");
+      await dialog.getByText("This request").click();
       await dialog.getByText("brume claim create shop.wanted.example").waitFor();
       await dialog.getByRole("button", { name: "Claim domain" }).click();
       await dialog.getByRole("heading", { name: "Claim of shop.wanted.example" }).waitFor();
@@ -152,6 +153,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await dialog.getByLabel("Reserved name").fill("a b");
       await dialog.getByText(/^Must be a name /).waitFor();
       await dialog.getByLabel("Reserved name").fill("brand.example");
+      await dialog.getByText("This request").click();
       await dialog.getByText("brume reservation create brand.example").waitFor();
       await dialog.getByRole("button", { name: "Reserve name" }).click();
       await page.getByText("brand.example is reserved").waitFor();

@@ -40,6 +40,8 @@ describeConsole("the console of networks", {}, (fixture) => {
     await story(fixture.brume.token, async (page) => {
       await page.goto("/console/");
       await page.getByRole("heading", { name: "Overview" }).waitFor();
+      // Requests stay open, as the user has left them.
+      await page.evaluate("localStorage.setItem('brume-request', 'open')");
       await page.keyboard.press("Control+k");
       await page.keyboard.type("create a netw");
       await page.keyboard.press("Enter");
@@ -131,6 +133,7 @@ describeConsole("the console of networks", {}, (fixture) => {
         .first()
         .waitFor();
       await dialog.getByLabel("Networks behind the peer").fill("10.29.0.2/32");
+      await dialog.getByText("This request").click();
       await dialog.getByText(/^brume vpn set \d+ --tunnels '\[\{"Id":.*"PeerNetwork":"10\.29\.0\.2\/32"/).waitFor();
       await dialog.getByRole("button", { name: "Create", exact: true }).click();
       await dialog.getByText("<private key>", { exact: false }).waitFor();

@@ -21,6 +21,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await dialog.getByText("64 hexadecimal digits").first().waitFor();
       await dialog.getByRole("button", { name: "A server", exact: true }).click();
       await dialog.getByLabel("From server").selectOption("web-1");
+      await dialog.getByText("This request").click();
       await dialog.getByText("brume image create gold --server 1").waitFor();
       await dialog.getByRole("button", { name: "Add image" }).click();
       await page.getByText("gold is being added").waitFor();
@@ -42,6 +43,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       const dialog = page.getByRole("dialog");
       await dialog.getByRole("button", { name: "This computer" }).click();
       await dialog.getByLabel("Disk image").setInputFiles(fileOf(disk));
+      await dialog.getByText("This request").click();
       await dialog.getByText("brume image upload FILE --name mine").waitFor();
       const sum = createHash("sha256").update(disk).digest("hex");
       assert.equal(await dialog.getByLabel("SHA-256").inputValue(), sum);
@@ -309,7 +311,8 @@ describeConsole("the console of an operator", {}, (fixture) => {
         await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", ID).execute();
         await deleteServer(tx, ID);
       });
-      await page.getByRole("button", { name: "Adopt: Server precious" }).click();
+      await page.getByRole("button", { name: "Adopt Server precious" }).click();
+      await page.getByRole("dialog").getByText("This request").click();
       await page.getByRole("dialog").getByText("brume orphan adopt").waitFor();
       await page.getByRole("dialog").getByRole("button", { name: "Adopt", exact: true }).click();
       await page.getByText("precious is adopted").waitFor();

@@ -12,6 +12,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.goto("/console/servers/create");
       await page.getByLabel("Name", { exact: true }).fill("worker");
       await page.getByLabel("Number of servers").fill("3");
+      await page.getByText("This request").click();
       await page.getByText(/^brume group create.* --count 3/).waitFor();
       await page.getByText("The request is valid.").waitFor();
       await page.getByRole("button", { name: "Create server" }).click();
@@ -22,7 +23,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByRole("checkbox", { name: "Select all" }).check();
       const dialog = page.getByRole("dialog");
       await page.getByRole("toolbar").getByRole("button", { name: "Shut down" }).click();
-      await dialog.getByText("This request").click();
+      // It is open, as the one before.
       await dialog.getByText(/(brume server shutdown \d+\s*){3}/).waitFor();
       await dialog.getByRole("button", { name: "Shut down" }).click();
       await page.getByText("Done on 3 servers").waitFor();
@@ -126,6 +127,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await Promise.all(messages);
       await page.getByRole("button", { name: "More: web-1" }).click();
       await page.getByRole("menuitem", { name: "Copy" }).click();
+      await page.getByRole("dialog").getByText("This request").click();
       await page.getByText("brume server copy", { exact: false }).waitFor();
       await page.getByRole("dialog").getByRole("button", { name: "Copy", exact: true }).click();
       await page.getByRole("heading", { name: "web-1-copy" }).waitFor();

@@ -69,6 +69,8 @@ describeConsole("the console", {}, (fixture) => {
     await story(fixture.brume.token, async (page) => {
       await page.goto("/console/");
       await page.getByRole("heading", { name: "Overview" }).waitFor();
+      // Requests stay open, as the user has left them.
+      await page.evaluate("localStorage.setItem('brume-request', 'open')");
       await page.keyboard.press("Control+k");
       await page.keyboard.type("create a serv");
       await page.keyboard.press("Enter");

@@ -26,7 +26,7 @@ export function ConfirmRequest<Answer>(props: ConfirmRequestProps<Answer>) {
   return (
     <Confirm {...rest} onConfirm={() => run(undefined)}>
       {children}
-      <RequestPanel request={request} isFolded />
+      <RequestPanel request={request} />
     </Confirm>
   );
 }

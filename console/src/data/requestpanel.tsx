@@ -1,9 +1,14 @@
-/** Shows the request that a page is about to send as command line, curl and TypeScript. */
+/**
+ * Shows the request that a page, dialog or side panel is about to send as command line, curl and TypeScript, below one line that opens it. It
+ * is above the buttons. The browser keeps whether it is open, so who writes programs sees every request.
+ */
 import { useEffect, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Codes, Skeleton } from "../ui/feedback.tsx";
-import { Panel } from "../ui/page.tsx";
 import type { Equivalent, Request } from "./equivalent.ts";
+
+/** Name under which the browser keeps whether requests are shown. */
+const openName = "brume-request";
 
 /** Requests that are shown of a long list. */
 const mostShown = 20;
@@ -11,14 +16,15 @@ const mostShown = 20;
 interface RequestPanelProps {
   /** One, or those of several objects. */
   readonly request: Request | readonly Request[];
-  /** Only its title is shown until it is opened. */
-  readonly isFolded?: boolean;
+  /** It is what the dialog is for, so it is open at first. */
+  readonly isMain?: boolean;
   /** Default: this request. */
   readonly title?: string;
 }
 
-export function RequestPanel({ request, isFolded = false, title }: RequestPanelProps) {
+export function RequestPanel({ request, isMain = false, title }: RequestPanelProps) {
   const t = useTexts();
+  const [isOpen, setOpen] = useState(() => isMain || localStorage.getItem(openName) === "open");
   const [codes, setCodes] = useState<readonly Equivalent[]>();
   const text = JSON.stringify(request);
   useEffect(() => {
@@ -41,17 +47,20 @@ export function RequestPanel({ request, isFolded = false, title }: RequestPanelP
       isLeft = true;
     };
   }, [text]);
-  const shown = (
-    <div className="stack tight">
-      <p className="muted small">{t.create.requestAbout}</p>
-      {codes === undefined ? <Skeleton lines={3} /> : <Codes codes={codes} />}
-    </div>
-  );
-  if (!isFolded) return <Panel title={title ?? t.create.request}>{shown}</Panel>;
   return (
-    <details className="panel">
+    <details
+      className="panel"
+      open={isOpen}
+      onToggle={({ currentTarget: { open } }) => {
+        setOpen(open);
+        if (!isMain) localStorage.setItem(openName, open ? "open" : "folded");
+      }}
+    >
       <summary>{title ?? t.create.request}</summary>
-      <div className="body">{shown}</div>
+      <div className="body stack tight">
+        <p className="muted small">{t.create.requestAbout}</p>
+        {codes === undefined ? <Skeleton lines={3} /> : <Codes codes={codes} />}
+      </div>
     </details>
   );
 }

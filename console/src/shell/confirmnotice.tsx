@@ -78,7 +78,7 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
         <Dialog label={t.firewall.keep} kind="wide" onClose={() => setShown(false)}>
           <div className="inner">
             <DialogHead title={t.firewall.keep} onClose={() => setShown(false)} />
-            <RequestPanel request={{ operation: "configureFirewall", ...request }} />
+            <RequestPanel isMain request={{ operation: "configureFirewall", ...request }} />
           </div>
         </Dialog>
       )}

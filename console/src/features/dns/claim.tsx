@@ -126,7 +126,7 @@ export function ClaimDialog({ claim, onDelete, onClose }: ClaimProps) {
             },
           ]}
         />
-        {isPending && mayOwn && <RequestPanel request={{ operation: "createClaim", body }} isFolded />}
+        {isPending && mayOwn && <RequestPanel request={{ operation: "createClaim", body }} />}
         {mayOwn && (
           <div className="line end">
             <Button icon="trash" onClick={onDelete}>

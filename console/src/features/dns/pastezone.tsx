@@ -68,7 +68,6 @@ export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
         {isReady &&
           (preview.length === 0 ? <Note>{t.records.previewNone}</Note> : <Diff domain={domain} changes={preview} />)}
         <RequestPanel
-          isFolded
           request={{
             operation: "importZone",
             path: { id },

@@ -62,7 +62,7 @@ export function Queries({ domain }: { domain: Domain }) {
           </Panel>
         </div>
       )}
-      <RequestPanel isFolded request={{ operation: "readDomainMetrics", path: { id: domain.ID } }} />
+      <RequestPanel request={{ operation: "readDomainMetrics", path: { id: domain.ID } }} />
     </div>
   );
 }

@@ -54,7 +54,7 @@ export function DomainSettings({ domain }: { domain: Domain }) {
             onChange={(value) => set({ Labels: (value ?? {}) as Domain["Labels"] })}
           />
           {shown !== null && !errors.areTaken() && <ErrorBox text={errorText(shown, t)} />}
-          {hasChanged && <RequestPanel request={{ operation: "updateDomain", path, body }} isFolded />}
+          {hasChanged && <RequestPanel request={{ operation: "updateDomain", path, body }} />}
           <div className="line">
             <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>
               {t.common.save}

@@ -127,7 +127,7 @@ function ZoneDialog({ domain, onClose }: { domain: WithdrawnDomain; onClose: () 
         ) : (
           <Code text={data.ZoneFile} />
         )}
-        <RequestPanel isFolded request={{ operation: "readWithdrawnDomain", path: { id } }} />
+        <RequestPanel request={{ operation: "readWithdrawnDomain", path: { id } }} />
         <div className="line end">
           <Button
             kind="primary"

@@ -159,7 +159,7 @@ function Versions() {
             })),
           ]}
         />
-        {maySeeMetrics && <RequestPanel title={t.host.metrics} request={{ operation: "readMetrics" }} isFolded />}
+        {maySeeMetrics && <RequestPanel title={t.host.metrics} request={{ operation: "readMetrics" }} />}
         {!isSecure && (
           <Note kind="warn">
             <p>{t.host.insecureAbout}</p>

@@ -76,7 +76,7 @@ export function Settings() {
           <Code text="brume config check" />
         </div>
       </Panel>
-      <RequestPanel isFolded request={{ operation: "listSettings" }} />
+      <RequestPanel request={{ operation: "listSettings" }} />
     </div>
   );
 }

@@ -83,7 +83,7 @@ export function FirewallReview({ id, base, set, isCutOff, onClose, onDone }: Rev
           options={safetyNames.map((name) => [name, t.firewall.safeties[name]])}
           onChange={({ target }) => setSafety(target.value as Safety)}
         />
-        <RequestPanel request={{ operation: "configureFirewall", path, body }} isFolded />
+        <RequestPanel request={{ operation: "configureFirewall", path, body }} />
         <div className="line end">
           <Button onClick={onClose}>{t.common.cancel}</Button>
           <Button

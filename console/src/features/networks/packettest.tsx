@@ -122,9 +122,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           )}
         </div>
         {isComplete && error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
-        {isComplete && (
-          <RequestPanel request={{ operation: "checkFirewall", path, body: { ...packet, ...rules } }} isFolded />
-        )}
+        {isComplete && <RequestPanel request={{ operation: "checkFirewall", path, body: { ...packet, ...rules } }} />}
       </div>
     </Panel>
   );

@@ -79,7 +79,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
               onChange={(value) => set({ Labels: (value ?? {}) as Labels })}
             />
           </div>
-          {hasChanged && <RequestPanel request={{ operation, path, body }} isFolded />}
+          {hasChanged && <RequestPanel request={{ operation, path, body }} />}
           <div className="line">
             <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>
               {t.common.save}

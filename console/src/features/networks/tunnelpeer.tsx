@@ -80,7 +80,7 @@ export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) 
         {issued === null && mayWrite && (
           <>
             {Type === "WireGuard" && <Note>{t.vpn.issueAbout}</Note>}
-            <RequestPanel request={{ operation: "issueTunnelPeer", path: input.path }} isFolded />
+            <RequestPanel request={{ operation: "issueTunnelPeer", path: input.path }} />
           </>
         )}
         <div className="line end">

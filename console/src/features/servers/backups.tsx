@@ -173,7 +173,7 @@ function Daily({ server }: { server: Server }) {
             onChange={({ target }) => set({ BackupPeriod: Number(target.value) })}
           />
         </div>
-        {hasChanged && <RequestPanel isFolded request={{ operation: "updateServer", path, body }} />}
+        {hasChanged && <RequestPanel request={{ operation: "updateServer", path, body }} />}
         <div className="line">
           <Button type="submit" isBusy={isBusy} disabled={!hasChanged}>
             {t.common.save}

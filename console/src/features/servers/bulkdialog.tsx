@@ -151,7 +151,7 @@ export function BulkDialog({ kind, servers, onDone, onClose }: BulkDialogProps) 
             onChange={({ target }) => setTyped(target.value)}
           />
         )}
-        {!isStarted && isReady && <RequestPanel isFolded request={able.map(requestOf)} />}
+        {!isStarted && isReady && <RequestPanel request={able.map(requestOf)} />}
         <div className="line end">
           <Button
             onClick={() => {

@@ -302,12 +302,6 @@ export function ServerCreate() {
           </div>
           <aside className="stack">
             {error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
-            <Button type="submit" kind="primary" isBusy={create.isBusy} disabled={body.Name === ""}>
-              {t.create.action}
-            </Button>
-            <p className="muted small" role="status">
-              {body.Name === "" ? "" : check.isChecking ? t.create.checking : error === null ? t.create.valid : ""}
-            </p>
             <RequestPanel
               request={
                 isGroup
@@ -315,6 +309,12 @@ export function ServerCreate() {
                   : { operation: "createServer", body: { ...body, Name: shownName } }
               }
             />
+            <Button type="submit" kind="primary" isBusy={create.isBusy} disabled={body.Name === ""}>
+              {t.create.action}
+            </Button>
+            <p className="muted small" role="status">
+              {body.Name === "" ? "" : check.isChecking ? t.create.checking : error === null ? t.create.valid : ""}
+            </p>
           </aside>
         </div>
       </form>

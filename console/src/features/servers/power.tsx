@@ -129,7 +129,7 @@ function Commands({ server, onClose }: { server: Server; onClose: () => void }) 
           options={powerActions.map(([name]) => [name, t.servers.actions[name]])}
           onChange={({ target }) => setType(target.value as RequestType)}
         />
-        <RequestPanel request={{ operation: "startAction", path: { id: server.ID }, body: { Type: type } }} />
+        <RequestPanel isMain request={{ operation: "startAction", path: { id: server.ID }, body: { Type: type } }} />
       </div>
     </Dialog>
   );

@@ -78,7 +78,7 @@ export function GraphicalConsole({ server }: { server: Server }) {
         )}
       </Resizable>
       <p className="muted small">{t.terminal.screenHint}</p>
-      <RequestPanel isFolded request={{ operation: "openConsole", path: { id: server.ID }, body: { Type: "Vnc" } }} />
+      <RequestPanel request={{ operation: "openConsole", path: { id: server.ID }, body: { Type: "Vnc" } }} />
     </div>
   );
 }

@@ -86,7 +86,7 @@ export function ServerSettings({ server }: { server: Server }) {
               checked={named.form.IsProtected}
               onChange={({ target }) => named.set({ IsProtected: target.checked })}
             />
-            {named.hasChanged && <RequestPanel isFolded request={requestOf(named.changed)} />}
+            {named.hasChanged && <RequestPanel request={requestOf(named.changed)} />}
             <div className="line">
               <Button type="submit" kind="primary" isBusy={isBusy} disabled={!named.hasChanged}>
                 {t.common.save}
@@ -128,7 +128,7 @@ export function ServerSettings({ server }: { server: Server }) {
                     ? t.server.resizeLive
                     : ""}
             </p>
-            {size.hasChanged && <RequestPanel isFolded request={requestOf(size.changed)} />}
+            {size.hasChanged && <RequestPanel request={requestOf(size.changed)} />}
             <div className="line">
               <Button
                 type="submit"

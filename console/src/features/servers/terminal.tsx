@@ -109,10 +109,7 @@ export function SerialConsole({ server }: { server: Server }) {
         )}
       </Resizable>
       <p className="muted small">{t.terminal.hint}</p>
-      <RequestPanel
-        isFolded
-        request={{ operation: "openConsole", path: { id: server.ID }, body: { Type: "Serial" } }}
-      />
+      <RequestPanel request={{ operation: "openConsole", path: { id: server.ID }, body: { Type: "Serial" } }} />
     </div>
   );
 }

@@ -175,7 +175,6 @@ function Deliveries({ id }: { id: number }) {
       />
       {newest && (
         <RequestPanel
-          isFolded
           title={t.webhooks.resend}
           request={{ operation: "resendDelivery", path: { id, deliveryID: newest.ID } }}
         />
