@@ -366,7 +366,7 @@ describeConsole("the console", {}, (fixture) => {
       ["/console/servers", "web-1"],
       ["/console/servers/create", "Shared network"],
       [`/console/servers/${scene.server}`, "Bandwidth"],
-      [`/console/servers/${scene.server}?tab=settings`, "Rebuild or delete"],
+      [`/console/servers/${scene.server}?tab=settings`, "Rebuild from image"],
       ["/console/dns", "Not checked"],
       ["/console/dns?create=1", "Optional: paste"],
       [`/console/dns/${scene.domain}`, "Add record"],

@@ -1,7 +1,7 @@
 /** The labels of a domain, and its deletion. */
 import type { Domain } from "@brume/api/dns.ts";
 import { useNavigate } from "@tanstack/react-router";
-import { type SubmitEvent, useState } from "react";
+import type { SubmitEvent } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
@@ -15,6 +15,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
+import { Removal } from "../../ui/removal.tsx";
 
 export function DomainSettings({ domain }: { domain: Domain }) {
   const t = useTexts();
@@ -62,29 +63,21 @@ export function DomainSettings({ domain }: { domain: Domain }) {
           </div>
         </form>
       </Panel>
-      <Removal domain={domain} />
+      <DomainRemoval domain={domain} />
     </div>
   );
 }
 
-function Removal({ domain }: { domain: Domain }) {
+function DomainRemoval({ domain }: { domain: Domain }) {
   const t = useTexts();
   const go = useNavigate();
   const { client } = useData();
-  const [isOpen, setOpen] = useState(false);
   const path = { id: domain.ID };
   return (
-    <Panel title={t.common.delete} kind="danger">
-      <div className="stack tight">
-        <h3>{t.records.deleteTitle(domain.Name)}</h3>
-        <p className="muted">{t.records.deleteAbout}</p>
-        <div className="line">
-          <Button kind="danger" icon="trash" onClick={() => setOpen(true)}>
-            {t.common.delete}
-          </Button>
-        </div>
-      </div>
-      {isOpen && (
+    <Removal
+      title={t.records.deleteTitle(domain.Name)}
+      about={t.records.deleteAbout}
+      dialog={(onClose) => (
         <ConfirmRequest
           title={t.records.deleteTitle(domain.Name)}
           action={t.common.delete}
@@ -93,11 +86,11 @@ function Removal({ domain }: { domain: Domain }) {
           send={() => client.deleteDomain({ path })}
           done={() => t.domains.deleted(domain.Name)}
           onDone={() => void go({ to: "/dns" })}
-          onClose={() => setOpen(false)}
+          onClose={onClose}
         >
           <p>{t.records.deleteAbout}</p>
         </ConfirmRequest>
       )}
-    </Panel>
+    />
   );
 }

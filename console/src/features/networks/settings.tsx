@@ -1,7 +1,7 @@
 /** Name, bandwidth and labels of a network, and its deletion: of public and of private ones. */
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
 import { useNavigate } from "@tanstack/react-router";
-import { type SubmitEvent, useState } from "react";
+import type { SubmitEvent } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
@@ -16,6 +16,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
+import { Removal } from "../../ui/removal.tsx";
 import { BandwidthField } from "./create.tsx";
 
 interface Fields {
@@ -87,16 +88,15 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
           </div>
         </form>
       </Panel>
-      <Removal network={network} />
+      <NetworkRemoval network={network} />
     </div>
   );
 }
 
-function Removal({ network }: { network: PublicNetwork | Network }) {
+function NetworkRemoval({ network }: { network: PublicNetwork | Network }) {
   const t = useTexts();
   const go = useNavigate();
   const { client } = useData();
-  const [isOpen, setOpen] = useState(false);
   const { Name, LinkedServers } = network;
   const isPublic = "Id" in network;
   const path = { id: isPublic ? network.Id : network.ID };
@@ -104,22 +104,11 @@ function Removal({ network }: { network: PublicNetwork | Network }) {
   const about = isPublic ? t.network.deleteAbout : t.network.deletePrivateAbout;
   const isUsed = LinkedServers.length > 0;
   return (
-    <Panel title={t.common.delete} kind="danger">
-      <div className="stack tight">
-        <h3>{t.network.deleteTitle(Name)}</h3>
-        <p className="muted">{isUsed ? t.network.inUse : about}</p>
-        <div className="line">
-          <Button
-            kind="danger"
-            icon="trash"
-            disabled={isUsed || network.State === "Deleting"}
-            onClick={() => setOpen(true)}
-          >
-            {t.common.delete}
-          </Button>
-        </div>
-      </div>
-      {isOpen && (
+    <Removal
+      title={t.network.deleteTitle(Name)}
+      about={isUsed ? t.network.inUse : about}
+      isDisabled={isUsed || network.State === "Deleting"}
+      dialog={(onClose) => (
         <ConfirmRequest
           title={t.network.deleteTitle(Name)}
           action={t.common.delete}
@@ -128,11 +117,11 @@ function Removal({ network }: { network: PublicNetwork | Network }) {
           send={() => client[operation]({ path })}
           done={() => t.networks.deleted(Name)}
           onDone={() => void go({ to: "/networks", search: isPublic ? {} : { tab: "private" } })}
-          onClose={() => setOpen(false)}
+          onClose={onClose}
         >
           <p>{about}</p>
         </ConfirmRequest>
       )}
-    </Panel>
+    />
   );
 }

@@ -1,7 +1,6 @@
 /** The menu of power actions of a server. What the state table of the contract forbids is disabled, with the reason. */
 import type { RequestType } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
@@ -42,15 +41,13 @@ export function useStartAction() {
 
 interface DeleteServerProps {
   readonly server: Server;
-  /** The dialog is on the page of the server, which leads to the list afterwards. */
-  readonly isOnPage: boolean;
+  readonly onDone?: () => void;
   readonly onClose: () => void;
 }
 
 /** Deletes a server, after its name was typed. */
-export function DeleteServer({ server, isOnPage, onClose }: DeleteServerProps) {
+export function DeleteServer({ server, ...rest }: DeleteServerProps) {
   const t = useTexts();
-  const go = useNavigate();
   const { client } = useData();
   return (
     <ConfirmRequest
@@ -60,10 +57,7 @@ export function DeleteServer({ server, isOnPage, onClose }: DeleteServerProps) {
       request={{ operation: "deleteServer", path: { id: server.ID } }}
       send={() => client.deleteServer({ path: { id: server.ID } })}
       done={() => t.servers.deleted(server.Name)}
-      onDone={() => {
-        if (isOnPage) void go({ to: "/servers" });
-      }}
-      onClose={onClose}
+      {...rest}
     >
       <p>{t.server.deleteAbout}</p>
     </ConfirmRequest>
@@ -72,6 +66,7 @@ export function DeleteServer({ server, isOnPage, onClose }: DeleteServerProps) {
 
 type Open = "delete" | "copy" | "image" | "commands" | HardAction;
 
+/** `isLarge`: on the page of the server, which deletes it in its settings as the pages of other objects do. */
 export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge?: boolean }) {
   const t = useTexts();
   const [open, setOpen] = useState<Open | null>(null);
@@ -83,9 +78,9 @@ export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge
         icon="more"
         {...(isLarge ? {} : { kind: "quiet" as const, size: "small" as const })}
       >
-        <PowerItems server={server} onOpen={setOpen} />
+        <PowerItems server={server} hasDelete={!isLarge} onOpen={setOpen} />
       </Menu>
-      {open === "delete" && <DeleteServer server={server} isOnPage={isLarge} onClose={close} />}
+      {open === "delete" && <DeleteServer server={server} onClose={close} />}
       {open === "commands" && <Commands server={server} onClose={close} />}
       {(open === "PowerReboot" || open === "PowerOff") && <CutPower server={server} type={open} onClose={close} />}
       {open === "copy" && <CopyServer server={server} onClose={close} />}
@@ -135,8 +130,14 @@ function Commands({ server, onClose }: { server: Server; onClose: () => void }) 
   );
 }
 
+interface PowerItemsProps {
+  readonly server: Server;
+  readonly hasDelete: boolean;
+  readonly onOpen: (open: Open) => void;
+}
+
 /** The items, which exist only while the menu is open: a long list has a menu in each row. */
-function PowerItems({ server, onOpen }: { server: Server; onOpen: (open: Open) => void }) {
+function PowerItems({ server, hasDelete, onOpen }: PowerItemsProps) {
   const t = useTexts();
   const { run } = useStartAction();
   return (
@@ -161,10 +162,14 @@ function PowerItems({ server, onOpen }: { server: Server; onOpen: (open: Open) =
       <MenuItem icon="image" why={whyNot(server, "Copy", t)} onSelect={() => onOpen("image")}>
         {t.copies.image}
       </MenuItem>
-      <hr />
-      <MenuItem icon="trash" isDanger why={whyNot(server, "Delete", t)} onSelect={() => onOpen("delete")}>
-        {t.common.delete}
-      </MenuItem>
+      {hasDelete && (
+        <>
+          <hr />
+          <MenuItem icon="trash" isDanger why={whyNot(server, "Delete", t)} onSelect={() => onOpen("delete")}>
+            {t.common.delete}
+          </MenuItem>
+        </>
+      )}
     </>
   );
 }

@@ -3,6 +3,7 @@ import { ApiError } from "@brume/api/client.ts";
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { sizes } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
@@ -21,6 +22,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Check, SelectField, TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
+import { Removal } from "../../ui/removal.tsx";
 import { DeleteServer } from "./power.tsx";
 
 const numericSizes = [
@@ -31,6 +33,7 @@ const numericSizes = [
 
 export function ServerSettings({ server }: { server: Server }) {
   const t = useTexts();
+  const go = useNavigate();
   const { client } = useData();
   const { Name, IsProtected, Labels, CPU, RAM, HDD } = server;
   const named = useTouched({ Name, IsProtected, Labels });
@@ -141,58 +144,47 @@ export function ServerSettings({ server }: { server: Server }) {
           </form>
         </Panel>
       </div>
-      <Removal server={server} />
+      <Rebuild server={server} />
+      <Removal
+        title={t.server.deleteTitle(server.Name)}
+        about={server.IsProtected ? t.server.deleteProtected : t.server.deleteAbout}
+        isDisabled={whyNot(server, "Delete", t) !== undefined}
+        dialog={(onClose) => (
+          <DeleteServer server={server} onDone={() => void go({ to: "/servers" })} onClose={onClose} />
+        )}
+      />
     </div>
   );
 }
 
-function Removal({ server }: { server: Server }) {
+function Rebuild({ server }: { server: Server }) {
   const t = useTexts();
   const { client } = useData();
   const images = useQuery(queriesOf(client).images()).data ?? [];
   const [image, setImage] = useState(String(server.ImageID));
-  const [open, setOpen] = useState<"rebuild" | "delete" | null>(null);
+  const [isOpen, setOpen] = useState(false);
   const selected = images.find(({ ID }) => String(ID) === image);
-  const close = (): void => setOpen(null);
   return (
-    <Panel title={t.server.danger} kind="danger">
-      <div className="stack wide">
-        <div className="stack tight">
-          <h3>{t.server.rebuild}</h3>
-          <p className="muted">{t.server.rebuildAbout}</p>
-          <SelectField
-            label={t.servers.image}
-            value={image}
-            options={images.map((one) => [String(one.ID), imageName(one)])}
-            onChange={(event) => setImage(event.target.value)}
-          />
-          <div className="line">
-            <Button
-              kind="danger"
-              disabled={server.IsProtected || whyNot(server, "Rebuild", t) !== undefined}
-              onClick={() => setOpen("rebuild")}
-            >
-              {t.server.rebuild}
-            </Button>
-          </div>
-        </div>
-        <div className="stack tight">
-          <h3>{t.server.deleteTitle(server.Name)}</h3>
-          <p className="muted">{server.IsProtected ? t.server.deleteProtected : t.server.deleteAbout}</p>
-          <div className="line">
-            <Button
-              kind="danger"
-              icon="trash"
-              disabled={whyNot(server, "Delete", t) !== undefined}
-              onClick={() => setOpen("delete")}
-            >
-              {t.common.delete}
-            </Button>
-          </div>
+    <Panel title={t.server.rebuild} kind="danger">
+      <div className="stack tight">
+        <p className="muted">{t.server.rebuildAbout}</p>
+        <SelectField
+          label={t.servers.image}
+          value={image}
+          options={images.map((one) => [String(one.ID), imageName(one)])}
+          onChange={(event) => setImage(event.target.value)}
+        />
+        <div className="line">
+          <Button
+            kind="danger"
+            disabled={server.IsProtected || whyNot(server, "Rebuild", t) !== undefined}
+            onClick={() => setOpen(true)}
+          >
+            {t.server.rebuild}
+          </Button>
         </div>
       </div>
-      {open === "delete" && <DeleteServer server={server} isOnPage onClose={close} />}
-      {open === "rebuild" && (
+      {isOpen && (
         <ConfirmRequest
           title={t.server.rebuildTitle(server.Name, selected === undefined ? "" : imageName(selected))}
           action={t.server.rebuild}
@@ -200,7 +192,7 @@ function Removal({ server }: { server: Server }) {
           request={{ operation: "rebuildServer", path: { id: server.ID }, body: { ImageId: image } }}
           send={() => client.rebuildServer({ path: { id: server.ID }, body: { ImageId: image } })}
           done={() => t.server.rebuilding(server.Name)}
-          onClose={close}
+          onClose={() => setOpen(false)}
         >
           <p>{t.server.rebuildAbout}</p>
         </ConfirmRequest>

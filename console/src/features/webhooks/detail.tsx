@@ -2,7 +2,7 @@
 import { type Delivery, deliveryStates } from "@brume/api/webhook.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
@@ -11,12 +11,12 @@ import { Missing } from "../../data/missing.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
-import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, ErrorBox, Note, Skeleton } from "../../ui/feedback.tsx";
 import { SelectFilter } from "../../ui/filters.tsx";
 import { None, PageHead, State, type Tone } from "../../ui/page.tsx";
+import { Removal } from "../../ui/removal.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { WebhookState } from "./state.tsx";
@@ -29,7 +29,6 @@ export function WebhookDetail() {
   const id = Number(useParams({ from: "/activity/webhooks/$id" }).id);
   const { client } = useData();
   const { data: webhook, error, refetch } = useQuery(queriesOf(client).webhook(id));
-  const [isDeleting, setDeleting] = useState(false);
   const crumb = <Link to="/activity/webhooks">{t.activity.tabs.webhooks}</Link>;
   if (error && webhook === undefined)
     return (
@@ -55,11 +54,7 @@ export function WebhookDetail() {
           </>
         }
         about={Types.join(", ")}
-      >
-        <Button kind="danger" icon="trash" onClick={() => setDeleting(true)}>
-          {t.common.delete}
-        </Button>
-      </PageHead>
+      />
       <div className="stack">
         {failure !== null && (
           <Note kind="warn">
@@ -68,21 +63,25 @@ export function WebhookDetail() {
           </Note>
         )}
         <Deliveries id={id} />
-      </div>
-      {isDeleting && (
-        <ConfirmRequest
+        <Removal
           title={t.webhooks.deleteTitle}
-          action={t.common.delete}
-          request={{ operation: "deleteWebhook", path: { id } }}
-          send={() => client.deleteWebhook({ path: { id } })}
-          done={() => t.access.deleted(Url)}
-          onDone={() => void go({ to: "/activity/webhooks" })}
-          onClose={() => setDeleting(false)}
-        >
-          <p className="break">{Url}</p>
-          <p>{t.webhooks.deleteAbout}</p>
-        </ConfirmRequest>
-      )}
+          about={t.webhooks.deleteAbout}
+          dialog={(onClose) => (
+            <ConfirmRequest
+              title={t.webhooks.deleteTitle}
+              action={t.common.delete}
+              request={{ operation: "deleteWebhook", path: { id } }}
+              send={() => client.deleteWebhook({ path: { id } })}
+              done={() => t.access.deleted(Url)}
+              onDone={() => void go({ to: "/activity/webhooks" })}
+              onClose={onClose}
+            >
+              <p className="break">{Url}</p>
+              <p>{t.webhooks.deleteAbout}</p>
+            </ConfirmRequest>
+          )}
+        />
+      </div>
     </>
   );
 }

@@ -162,7 +162,6 @@ export const servers = {
     action: "Action",
     noActions: "No action has run yet.",
     cancelAction: "Cancel",
-    danger: "Rebuild or delete",
     deleteTitle: (name: string) => `Delete ${name}`,
     deleteAbout: "The disk and the address are lost. Backups are kept for 28 days. This cannot be undone.",
     deleteProtected: "The server is protected. Remove the protection first.",

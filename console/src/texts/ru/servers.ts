@@ -169,7 +169,6 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     action: "Действие",
     noActions: "Действий ещё не было.",
     cancelAction: "Отменить",
-    danger: "Пересоздание и удаление",
     deleteTitle: (name) => `Удалить ${name}`,
     deleteAbout: "Диск и адрес будут потеряны. Резервные копии хранятся 28 дней. Отменить это нельзя.",
     deleteProtected: "Сервер защищён. Сначала снимите защиту.",
