@@ -63,6 +63,7 @@ const privateNetwork = createRoute({
   getParentRoute: () => root,
   path: "/networks/private/$id",
   staticData: { scope: "network:read" },
+  validateSearch: texts("tab"),
   component: lazyRouteComponent(pages["/networks/private/$id"], "PrivateNetworkDetail"),
 });
 const domains = createRoute({

@@ -1,27 +1,23 @@
 /** One private network: its addresses, servers and settings. */
+import type { Network } from "@brume/api/network.ts";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
-import { useData, useMay } from "../../data/data.tsx";
+import { useParams, useSearch } from "@tanstack/react-router";
+import { useData } from "../../data/data.tsx";
 import { Missing } from "../../data/missing.tsx";
-import { networkState, serversOf } from "../../data/networkview.ts";
+import { serversOf } from "../../data/networkview.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Skeleton } from "../../ui/feedback.tsx";
-import { Facts, PageHead, Panel, State } from "../../ui/page.tsx";
+import { Facts, Panel } from "../../ui/page.tsx";
+import { NetworkFrame } from "./frame.tsx";
 import { LinkedServers } from "./linkedservers.tsx";
 import { NetworkSettings } from "./settings.tsx";
 
 export function PrivateNetworkDetail() {
   const t = useTexts();
-  const format = useFormat();
   const id = Number(useParams({ from: "/networks/private/$id" }).id);
-  const mayWrite = useMay("network:write");
+  const { tab } = useSearch({ from: "/networks/private/$id" });
   const { data: network, error, refetch } = useQuery(queriesOf(useData().client).network(id));
-  const crumb = (
-    <Link to="/networks" search={{ tab: "private" }}>
-      {t.networks.title}
-    </Link>
-  );
   if (error && network === undefined)
     return (
       <Missing
@@ -34,19 +30,24 @@ export function PrivateNetworkDetail() {
       />
     );
   if (network === undefined) return <Skeleton lines={8} />;
-  const { tone, word } = networkState(network, t);
-  const { Name, CIDR, Gateway, Bandwidth, LinkedServers: links } = network;
+  return (
+    <NetworkFrame
+      network={network}
+      tab={tab}
+      parts={{
+        overview: () => <Overview network={network} />,
+        settings: () => <NetworkSettings key={id} network={network} />,
+      }}
+    />
+  );
+}
+
+function Overview({ network }: { network: Network }) {
+  const t = useTexts();
+  const format = useFormat();
+  const { ID, Name, CIDR, Gateway, Bandwidth, LinkedServers: links } = network;
   return (
     <div className="stack">
-      <PageHead
-        crumb={crumb}
-        title={
-          <>
-            {Name}
-            <State tone={tone}>{word}</State>
-          </>
-        }
-      />
       <Panel title={t.network.facts}>
         <Facts
           facts={[
@@ -63,17 +64,16 @@ export function PrivateNetworkDetail() {
               name: t.common.created,
               value: <time dateTime={network.DateCreate}>{format.time(network.DateCreate)}</time>,
             },
-            { name: "ID", value: id, copy: String(id) },
+            { name: "ID", value: ID, copy: String(ID) },
           ]}
         />
       </Panel>
       <LinkedServers
-        id={id}
+        id={ID}
         name={Name}
         links={links}
         isFull={links.length >= serversOf(Number(network.NetworkCapacity))}
       />
-      {mayWrite && <NetworkSettings key={id} network={network} />}
     </div>
   );
 }
