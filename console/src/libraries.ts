@@ -25,4 +25,5 @@ export {
   useParams,
   useSearch,
 } from "@tanstack/react-router";
+export { createPortal } from "react-dom";
 export { createRoot } from "react-dom/client";

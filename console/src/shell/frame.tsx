@@ -6,7 +6,7 @@ import { useData, useMays } from "../data/data.tsx";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { useDrawn } from "../ui/page.tsx";
+import { HeadSlotProvider, useDrawn } from "../ui/page.tsx";
 import { AccountMenu } from "./account.tsx";
 import { ConfirmNotices } from "./confirmnotice.tsx";
 import { NotAllowed } from "./failure.tsx";
@@ -53,7 +53,9 @@ export function Frame() {
           <ConnectionNotice />
           <ConfirmNotices />
           <main className="main" id="main" tabIndex={-1}>
-            <Allowed />
+            <HeadSlotProvider>
+              <Allowed />
+            </HeadSlotProvider>
           </main>
         </div>
       </div>

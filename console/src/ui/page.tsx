@@ -1,10 +1,26 @@
 /** The parts of a page: its head, panels, facts, meters, states and steps. */
-import { type ReactNode, useLayoutEffect } from "react";
+
+import { createContext, type ReactNode, useContext, useLayoutEffect, useState } from "react";
+import { createPortal } from "react-dom";
 import { useTexts } from "../texts/texts.tsx";
 import { Copy } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
-/** Head of a page: title, what belongs to it, and its actions. */
+/** The element at the end of the head of the page, and the function that sets it. */
+const HeadSlot = createContext<readonly [HTMLElement | null, (slot: HTMLElement | null) => void]>([null, () => {}]);
+
+/** Connects the head of a page with the main action of its parts. */
+export function HeadSlotProvider({ children }: { children: ReactNode }) {
+  return <HeadSlot value={useState<HTMLElement | null>(null)}>{children}</HeadSlot>;
+}
+
+/** Shows the main action of a part of a page, such as of a tab, where all pages have theirs: at the end of the head. */
+export function HeadAction({ children }: { children: ReactNode }) {
+  const [slot] = useContext(HeadSlot);
+  return slot && createPortal(children, slot);
+}
+
+/** Head of a page: title, what belongs to it, and its actions, of which the main one is the last. */
 export function PageHead({
   title,
   count,
@@ -18,6 +34,7 @@ export function PageHead({
   crumb?: ReactNode;
   children?: ReactNode;
 }) {
+  const [, setSlot] = useContext(HeadSlot);
   return (
     <div className="page-head">
       <div className="title">
@@ -28,7 +45,10 @@ export function PageHead({
         </h1>
         {about !== undefined && <div className="muted">{about}</div>}
       </div>
-      <div className="line">{children}</div>
+      <div className="line">
+        {children}
+        <div className="slot" ref={setSlot} />
+      </div>
     </div>
   );
 }

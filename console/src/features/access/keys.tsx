@@ -11,6 +11,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
+import { HeadAction } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 
@@ -56,14 +57,14 @@ export function Keys() {
   );
   return (
     <>
-      <div className="line apart">
-        <p className="muted">{t.access.keysAbout}</p>
-        {mayWrite && (
+      {mayWrite && (
+        <HeadAction>
           <Button kind="primary" icon="plus" onClick={() => setAdding(true)}>
             {t.access.addKey}
           </Button>
-        )}
-      </div>
+        </HeadAction>
+      )}
+      <p className="muted">{t.access.keysAbout}</p>
       <ObjectList
         label={t.access.tabs.keys}
         columns={columns}

@@ -12,7 +12,7 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
-import { isScarce, Meter, Panel, State } from "../../ui/page.tsx";
+import { HeadAction, isScarce, Meter, Panel, State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { CreateProject, EditProject, quotaUnits } from "./editproject.tsx";
 
@@ -23,7 +23,7 @@ export function Projects() {
   const { client, queries } = useData();
   const { data: account, error, refetch } = useQuery(queriesOf(client).projects());
   const own = useAccount()?.Token.ProjectID;
-  const [open, setOpen] = useState<"create" | null>(null);
+  const [isCreating, setCreating] = useState(false);
   const [editing, setEditing] = useState<Summary | null>(null);
   const [deleting, setDeleting] = useState<Summary | null>(null);
   // A token receives no events of other projects.
@@ -72,12 +72,12 @@ export function Projects() {
   if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   return (
     <>
-      <div className="line apart">
-        <p className="muted">{t.access.projectsAbout}</p>
-        <Button kind="primary" icon="plus" onClick={() => setOpen("create")}>
+      <HeadAction>
+        <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
           {t.access.createProject}
         </Button>
-      </div>
+      </HeadAction>
+      <p className="muted">{t.access.projectsAbout}</p>
       {account === undefined ? (
         <Skeleton />
       ) : (
@@ -90,7 +90,7 @@ export function Projects() {
         />
       )}
       <Usage />
-      {open === "create" && <CreateProject onDone={refresh} onClose={() => setOpen(null)} />}
+      {isCreating && <CreateProject onDone={refresh} onClose={() => setCreating(false)} />}
       {editing !== null && <EditProject id={editing.ID} onDone={refresh} onClose={() => setEditing(null)} />}
       {deleting !== null && (
         <ConfirmRequest

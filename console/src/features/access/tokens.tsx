@@ -11,7 +11,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { SelectFilter, Tags } from "../../ui/filters.tsx";
-import { None } from "../../ui/page.tsx";
+import { HeadAction, None } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { CreateToken } from "./createtoken.tsx";
 
@@ -91,12 +91,12 @@ export function Tokens() {
   );
   return (
     <>
-      <div className="line apart">
-        <p className="muted">{t.access.tokensAbout}</p>
+      <HeadAction>
         <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
           {t.access.createToken}
         </Button>
-      </div>
+      </HeadAction>
+      <p className="muted">{t.access.tokensAbout}</p>
       {projects.length > 1 && (
         <div className="filters">
           <SelectFilter

@@ -37,6 +37,7 @@ import { Empty, ErrorBox, Note } from "../../ui/feedback.tsx";
 import { dropText } from "../../ui/filetext.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { useLater } from "../../ui/later.ts";
+import { HeadAction } from "../../ui/page.tsx";
 import { PasteZone } from "./pastezone.tsx";
 import { Review } from "./review.tsx";
 
@@ -214,6 +215,13 @@ export function Records({ domain }: { domain: Domain }) {
   return (
     <>
       <div ref={table} {...(mayWrite && dropText(setPasted))} onPaste={paste}>
+        {mayWrite && (
+          <HeadAction>
+            <Button kind="primary" icon="plus" onClick={add}>
+              {t.records.add}
+            </Button>
+          </HeadAction>
+        )}
         {isOfOneDomain && (
           <Note>
             <p>{t.records.restricted}</p>
@@ -228,18 +236,15 @@ export function Records({ domain }: { domain: Domain }) {
             options={types.map((name) => [name, name])}
             onChange={(next) => search({ type: next })}
           />
-          {mayWrite && (
-            <>
-              <Button icon="plus" onClick={add}>
-                {t.records.add}
-              </Button>
+          <span className="line">
+            {mayWrite && (
               <Button icon="file" title={t.records.pasteHint} onClick={() => setPasted("")}>
                 {t.records.paste}
               </Button>
-            </>
-          )}
-          <span className="muted number">
-            {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
+            )}
+            <span className="muted number">
+              {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
+            </span>
           </span>
         </div>
         {problem !== null && <ErrorBox text={{ ...problem, cause: causes || problem.cause }} />}

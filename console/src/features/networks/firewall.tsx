@@ -27,7 +27,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Note } from "../../ui/feedback.tsx";
 import { Check, SelectField } from "../../ui/field.tsx";
-import { State } from "../../ui/page.tsx";
+import { HeadAction, State } from "../../ui/page.tsx";
 import { FirewallReview } from "./firewallreview.tsx";
 import { PacketTest, type Verdict } from "./packettest.tsx";
 import { RuleDialog } from "./ruledialog.tsx";
@@ -116,9 +116,8 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const decidesLast = verdict?.rule === null && set.Enabled;
   return (
     <div className="stack">
-      <div className="line apart">
-        <p className="muted">{t.firewall.about}</p>
-        {mayWrite && (
+      {mayWrite && (
+        <HeadAction>
           <Button
             icon="plus"
             kind="primary"
@@ -129,8 +128,9 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
           >
             {t.firewall.add}
           </Button>
-        )}
-      </div>
+        </HeadAction>
+      )}
+      <p className="muted">{t.firewall.about}</p>
       {isOutdated && <Note kind="warn">{t.firewall.changedMeanwhile}</Note>}
       <div className="otherwise">
         <Check

@@ -11,7 +11,7 @@ import { changeTunnel, hasNoKey, tunnelState, tunnelsWith } from "../../data/tun
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty, Note } from "../../ui/feedback.tsx";
-import { Facts, Panel, State } from "../../ui/page.tsx";
+import { Facts, HeadAction, Panel, State } from "../../ui/page.tsx";
 import { TunnelForm } from "./tunnelform.tsx";
 import { TunnelPeerDialog } from "./tunnelpeer.tsx";
 
@@ -40,6 +40,7 @@ export function TunnelList({ network }: { network: PublicNetwork }) {
   };
   return (
     <div className="stack">
+      <HeadAction>{button}</HeadAction>
       {Tunnels.length === 0 ? (
         <div className="table">
           <Empty
@@ -53,10 +54,7 @@ export function TunnelList({ network }: { network: PublicNetwork }) {
         </div>
       ) : (
         <>
-          <div className="line apart">
-            <p className="muted">{t.vpn.about}</p>
-            {button}
-          </div>
+          <p className="muted">{t.vpn.about}</p>
           {Tunnels.map((tunnel) => (
             <TunnelPanel
               key={tunnel.Id}

@@ -11,7 +11,7 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
-import { None } from "../../ui/page.tsx";
+import { HeadAction, None } from "../../ui/page.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { CreateWebhook } from "./create.tsx";
 import { WebhookState } from "./state.tsx";
@@ -69,10 +69,8 @@ export function WebhookList() {
   );
   return (
     <>
-      <div className="line apart">
-        <p className="muted">{t.webhooks.about}</p>
-        {(query.data?.length ?? 0) > 0 && button}
-      </div>
+      <HeadAction>{button}</HeadAction>
+      <p className="muted">{t.webhooks.about}</p>
       <ObjectList
         label={t.activity.tabs.webhooks}
         query={query}
