@@ -154,7 +154,7 @@ const moments: Readonly<Record<string, Moment>> = {
   "claim-delete": { at: "claims", steps: (page) => openDialog(page, t.claims.delete("brand.example")) },
   "reservation-release": {
     at: "reserved",
-    steps: (page) => openDialog(page, `${t.reserved.release}: internal.example`),
+    steps: (page) => openDialog(page, t.reserved.releaseTitle("internal.example")),
   },
   "image-upload": {
     at: "images",

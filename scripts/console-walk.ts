@@ -39,7 +39,7 @@ async function walk(page: Page, server: number, domain: number): Promise<void> {
   await show(page, 1600);
   await page.keyboard.press("Control+k");
   await show(page, 400);
-  await type(page, "create a serv");
+  await type(page, "create serv");
   await show(page, 500);
   await page.keyboard.press("Enter");
   await page.getByText("Shared network").waitFor();

@@ -162,8 +162,8 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByRole("row", { name: /^brand.example/ }).waitFor({ state: "detached" });
       await brume.client.createReservation({ body: { Name: "brand.example" } });
       await page.reload();
-      await page.getByRole("button", { name: "Release: brand.example" }).click();
-      await dialog.getByRole("button", { name: "Release" }).click();
+      await page.getByRole("button", { name: "Release brand.example" }).click();
+      await dialog.getByRole("button", { name: "Release", exact: true }).click();
       await page.getByText("brand.example is released").waitFor();
       await page.getByRole("row", { name: /^brand.example/ }).waitFor({ state: "detached" });
     });

@@ -107,7 +107,7 @@ describeConsole("every page of the console", {}, (fixture) => {
     ["network-firewall", "Add rule"],
     ["records", "Add record"],
     ["records", "Import zone file"],
-    ["server-backups", "Make an image"],
+    ["server-backups", "Create image"],
   ];
 
   /** Fills all fields of the page, as a user would, and returns their number. */

@@ -192,7 +192,7 @@ describeConsole("failures in the console", {}, (fixture) => {
       }
       await page.route(`**/project/${project.ID}`, reject);
       await followLink(page, "/console/access?tab=projects");
-      await page.getByRole("button", { name: "Change project: unread" }).click();
+      await page.getByRole("button", { name: "Edit project: unread" }).click();
       await page.getByRole("dialog").getByRole("alert").waitFor();
     });
   });

@@ -43,9 +43,9 @@ describeConsole("the console of networks", {}, (fixture) => {
       // Requests stay open, as the user has left them.
       await page.evaluate("localStorage.setItem('brume-request', 'open')");
       await page.keyboard.press("Control+k");
-      await page.keyboard.type("create a netw");
+      await page.keyboard.type("create netw");
       await page.keyboard.press("Enter");
-      await page.getByRole("dialog").getByRole("heading", { name: "Create a public network" }).waitFor();
+      await page.getByRole("dialog").getByRole("heading", { name: "Create public network" }).waitFor();
       await page.keyboard.type("dmz<");
       await page.getByText("no < and no >", { exact: false }).first().waitFor();
       await page.keyboard.press("Backspace");
@@ -91,7 +91,7 @@ describeConsole("the console of networks", {}, (fixture) => {
     await story(token, async (page) => {
       await page.goto("/console/networks?create=private");
       await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("passing");
-      await page.getByRole("dialog").getByRole("button", { name: "Create", exact: true }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Create private network" }).click();
       await page.getByRole("heading", { name: "passing", level: 1 }).waitFor();
       await page.getByRole("button", { name: "Undo" }).click();
       await page.waitForURL("**/console/networks?tab=private");
@@ -135,7 +135,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       await dialog.getByLabel("Networks behind the peer").fill("10.29.0.2/32");
       await dialog.getByText("This request").click();
       await dialog.getByText(/^brume vpn set \d+ --tunnels '\[\{"Id":.*"PeerNetwork":"10\.29\.0\.2\/32"/).waitFor();
-      await dialog.getByRole("button", { name: "Create", exact: true }).click();
+      await dialog.getByRole("button", { name: "Create tunnel" }).click();
       await dialog.getByText("<private key>", { exact: false }).waitFor();
       await dialog.getByRole("button", { name: "Create keys and show" }).click();
       await dialog.getByRole("img", { name: "Configuration as QR code" }).waitFor();

@@ -156,7 +156,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
         .waitFor();
       await page.getByRole("dialog").getByLabel("Name").fill("team 'x'");
       await page.keyboard.press("Enter");
-      await page.getByRole("button", { name: "Change project: team 'x'" }).click();
+      await page.getByRole("button", { name: "Edit project: team 'x'" }).click();
       await page.getByRole("spinbutton", { name: "Servers" }).fill("2");
       await page.getByLabel("Block the project").check();
       await page.getByRole("button", { name: "Save" }).click();
@@ -165,7 +165,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
         .getByText("Blocked")
         .waitFor();
       const id = (await brume.client.readAccount()).Projects.find(({ Name }) => Name === "team 'x'")?.ID ?? 0;
-      await page.getByRole("button", { name: "Change project: team 'x'" }).click();
+      await page.getByRole("button", { name: "Edit project: team 'x'" }).click();
       await page.getByRole("spinbutton", { name: "Servers" }).fill("3");
       await page.getByRole("dialog").getByLabel("Labels").fill("unit=north");
       await page.getByRole("button", { name: "Save" }).click();
@@ -283,12 +283,12 @@ describeConsole("the console of an operator", {}, (fixture) => {
     const { brume, scene } = fixture;
     await story(brume.token, async (page) => {
       await page.goto("/console/host");
-      await page.getByRole("button", { name: "Copy the disks of a server" }).click();
+      await page.getByRole("button", { name: "Copy server disks" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByLabel("Id of the server").fill("999999");
       await dialog.getByText("999999", { exact: false }).first().waitFor();
       await dialog.getByLabel("Id of the server").fill(String(scene.server));
-      await dialog.getByRole("button", { name: "Copy the disks" }).click();
+      await dialog.getByRole("button", { name: "Copy server disks" }).click();
       await page.getByText("The server is simulated, so there is no folder").waitFor();
       await page.getByRole("button", { name: "Delete all disk copies" }).click();
       await dialog.getByRole("button", { name: "Delete", exact: true }).click();

@@ -112,9 +112,9 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByText("Saved").waitFor();
       const { isBackupActive, BackupPeriod } = await client.readServer({ path });
       assert.deepEqual([isBackupActive, BackupPeriod], [true, 14]);
-      await page.getByRole("button", { name: "Make an image" }).click();
+      await page.getByRole("button", { name: "Create image" }).click();
       await page.getByLabel("Name", { exact: true }).fill("before-upgrade");
-      await page.getByRole("dialog").getByRole("button", { name: "Make an image" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Create image" }).click();
       await page.getByRole("row", { name: /before-upgrade.*Ready/ }).waitFor();
       await page.getByRole("button", { name: "Restore: before-upgrade" }).click();
       await page.getByText("The disk is replaced by before-upgrade.", { exact: false }).waitFor();

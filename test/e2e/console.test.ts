@@ -72,7 +72,7 @@ describeConsole("the console", {}, (fixture) => {
       // Requests stay open, as the user has left them.
       await page.evaluate("localStorage.setItem('brume-request', 'open')");
       await page.keyboard.press("Control+k");
-      await page.keyboard.type("create a serv");
+      await page.keyboard.type("create serv");
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "Create server" }).waitFor();
       await page.keyboard.type("shop<1");

@@ -53,7 +53,7 @@ function useEntries(): readonly Entry[] {
             page(
               "create-network",
               "plus",
-              t.palette.createNetwork,
+              t.networks.create,
               () => void go({ to: "/networks", search: { create: "public" } }),
               t.palette.action,
             ),
@@ -64,14 +64,14 @@ function useEntries(): readonly Entry[] {
             page(
               "create-domain",
               "plus",
-              t.palette.createDomain,
+              t.domains.create,
               () => void go({ to: "/dns", search: { create: "1" } }),
               t.palette.action,
             ),
           ]
         : []),
       ...(mayCreate
-        ? [page("create", "plus", t.palette.createServer, () => void go({ to: "/servers/create" }), t.palette.action)]
+        ? [page("create", "plus", t.servers.create, () => void go({ to: "/servers/create" }), t.palette.action)]
         : []),
       ...servers.map((server: Server) => ({
         key: `server-${server.ID}`,

@@ -62,7 +62,7 @@ export function Projects() {
       rowButton<Summary>({
         name: t.common.delete,
         icon: "trash",
-        labelOf: ({ Name }) => `${t.common.delete}: ${Name}`,
+        labelOf: ({ Name }) => t.access.deleteProject(Name),
         isAbsent: ({ ID }) => ID === own,
         onPress: setDeleting,
       }),
@@ -94,7 +94,7 @@ export function Projects() {
       {editing !== null && <EditProject id={editing.ID} onDone={refresh} onClose={() => setEditing(null)} />}
       {deleting !== null && (
         <ConfirmRequest
-          title={`${t.common.delete}: ${deleting.Name}`}
+          title={t.access.deleteProject(deleting.Name)}
           action={t.common.delete}
           typed={deleting.Name}
           request={{ operation: "deleteProject", path: { id: deleting.ID } }}

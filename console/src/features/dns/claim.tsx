@@ -32,7 +32,7 @@ export function CreateClaim({ onClose }: { onClose: () => void }) {
   const body = form;
   return (
     <FormDialog
-      title={t.claims.createTitle}
+      title={t.claims.create}
       about={t.claims.createAbout(claimLimits.days)}
       action={t.claims.create}
       request={{ operation: "createClaim", body }}

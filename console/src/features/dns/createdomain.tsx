@@ -28,7 +28,7 @@ export function CreateDomain({ onClose }: { onClose: () => void }) {
   };
   return (
     <FormDialog
-      title={t.domains.createTitle}
+      title={t.domains.create}
       action={t.domains.create}
       request={{ operation: "createDomain", body, files: { ZoneFile: `${Name}.zone` } }}
       isComplete={Name !== ""}

@@ -50,9 +50,9 @@ export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
   const shown = error ?? check.error;
   const isReady = ZoneFile.trim() !== "" && !check.isChecking && check.error === null && preview !== undefined;
   return (
-    <Dialog label={t.records.pasteTitle} kind="wide" onClose={onClose}>
+    <Dialog label={t.records.paste} kind="wide" onClose={onClose}>
       <div className="inner">
-        <DialogHead title={t.records.pasteTitle} onClose={onClose} />
+        <DialogHead title={t.records.paste} onClose={onClose} />
         <p className="muted">{t.records.pasteAbout}</p>
         <FileTextField label={t.domains.zone} rows={8} autoFocus value={ZoneFile} onText={setZoneFile} />
         <SelectField

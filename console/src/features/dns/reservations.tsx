@@ -56,7 +56,7 @@ export function ReservationList({ button }: { button: ReactNode }) {
       rowButton<Reservation>({
         name: t.reserved.release,
         icon: "trash",
-        labelOf: ({ Name }) => `${t.reserved.release}: ${Name}`,
+        labelOf: ({ Name }) => t.reserved.releaseTitle(Name),
         onPress: setDeleting,
       }),
     ],
@@ -85,7 +85,7 @@ export function ReservationList({ button }: { button: ReactNode }) {
       />
       {deleting !== null && (
         <ConfirmRequest
-          title={`${t.reserved.release}: ${deleting.Name}`}
+          title={t.reserved.releaseTitle(deleting.Name)}
           action={t.reserved.release}
           request={{ operation: "deleteReservation", path: { id: deleting.ID } }}
           send={() => client.deleteReservation({ path: { id: deleting.ID } })}

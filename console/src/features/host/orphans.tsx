@@ -57,14 +57,14 @@ export function Orphans() {
       rowButton<Orphan>({
         name: t.orphans.adopt,
         icon: "download",
-        labelOf: (orphan) => `${t.orphans.adopt}: ${nameOf(orphan)}`,
+        labelOf: (orphan) => t.orphans.adoptTitle(nameOf(orphan)),
         isAbsent: ({ Kind, State: state }) => Kind === "Snapshot" || state !== "Held",
         onPress: setAdopting,
       }),
       rowButton<Orphan>({
         name: t.common.delete,
         icon: "trash",
-        labelOf: (orphan) => `${t.common.delete}: ${nameOf(orphan)}`,
+        labelOf: (orphan) => t.orphans.deleteTitle(nameOf(orphan)),
         isAbsent: ({ State: state }) => state !== "Held",
         onPress: setDeleting,
       }),
@@ -90,7 +90,7 @@ export function Orphans() {
           )
         )}
       </div>
-      {adopting !== null && <Adopt orphan={adopting} onClose={() => setAdopting(null)} />}
+      {adopting !== null && <Adopt orphan={adopting} name={nameOf(adopting)} onClose={() => setAdopting(null)} />}
       {deleting !== null && (
         <ConfirmRequest
           title={t.orphans.deleteTitle(nameOf(deleting))}
@@ -108,7 +108,7 @@ export function Orphans() {
   );
 }
 
-function Adopt({ orphan, onClose }: { orphan: Orphan; onClose: () => void }) {
+function Adopt({ orphan, name, onClose }: { orphan: Orphan; name: string; onClose: () => void }) {
   const t = useTexts();
   const { client } = useData();
   const reads = queriesOf(client);
@@ -125,7 +125,7 @@ function Adopt({ orphan, onClose }: { orphan: Orphan; onClose: () => void }) {
   };
   return (
     <FormDialog
-      title={t.orphans.adoptTitle}
+      title={t.orphans.adoptTitle(name)}
       about={orphan.Kind === "Server" ? t.orphans.adoptServer : t.orphans.adoptImage}
       action={t.orphans.adopt}
       request={{ operation: "adoptOrphan", path, body }}

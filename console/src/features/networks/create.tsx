@@ -51,7 +51,7 @@ function CreateNetwork({ operation, title, about, first, placed, fields, onClose
     <FormDialog<PublicNetwork | Network>
       title={title}
       about={about}
-      action={t.common.create}
+      action={title}
       request={{ operation, body }}
       isComplete={form.Name !== ""}
       send={(options) => client[operation]({ body }, options)}

@@ -25,7 +25,7 @@ export function RuleDialog({ set, ruleKey, isNew, errors, onEdit, onDone, onCanc
   const rule = set.Rules[index];
   if (rule === undefined) return null;
   const hasPorts = rule.Protocol !== "Any" && rule.Protocol !== "Icmp";
-  const title = isNew ? t.firewall.add : t.firewall.editTitle(index + 1);
+  const title = isNew ? t.firewall.add : t.firewall.edit(index + 1);
   const change = (part: Partial<Rule>): void => onEdit((all) => editRule(all, ruleKey, part));
   const field = (
     name: "Name" | "Source" | "SourcePort" | "Destination" | "DestinationPort",

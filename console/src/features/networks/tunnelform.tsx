@@ -71,8 +71,8 @@ export function TunnelForm({ network, tunnel, onDone, onClose }: TunnelFormProps
     name !== "" && textOf("PeerNetwork") !== "" && (type === "WireGuard" || textOf("PeerEndpoint") !== "");
   return (
     <FormDialog
-      title={tunnel === null ? t.vpn.createTitle : t.vpn.editTitle(tunnel.Name)}
-      action={tunnel === null ? t.common.create : t.common.save}
+      title={tunnel === null ? t.vpn.create : t.vpn.edit(tunnel.Name)}
+      action={tunnel === null ? t.vpn.create : t.common.save}
       kind="wide"
       request={{ operation: "configureVpn", path, body: { Tunnels } }}
       isComplete={isComplete && Object.keys(change).length > 0}

@@ -138,7 +138,7 @@ export const access = {
       "Add the public half of your key; ssh-keygen -t ed25519 makes one. You select it when you create a server.",
     deleteKey: (name: string) => `Delete key ${name}`,
     deleteKeyAbout: "Servers that already have it keep it.",
-    endTitle: (name: string) => `End the session ${name}`,
+    endTitle: (name: string) => `End session ${name}`,
     endAbout: "Its browser is signed out with its next request. The token stays valid.",
     endSession: "End",
     address: "Address",
@@ -149,7 +149,8 @@ export const access = {
     blocked: "Blocked",
     project: "Project",
     ownProject: "This project",
-    editProject: "Change project",
+    editProject: "Edit project",
+    deleteProject: (name: string) => `Delete project ${name}`,
     deleteProjectAbout:
       "It must not own servers, networks, domains, SSH keys, images or webhooks. Its tokens are deleted with it.",
     block: "Block the project",

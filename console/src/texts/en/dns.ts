@@ -21,7 +21,6 @@ export const dns = {
       NotDelegated: "Not delegated",
       Unknown: "Not checked",
     },
-    createTitle: "Add a domain",
     name: "Domain name",
     nameHint: "For example example.com. International names are accepted.",
     ip: "Address",
@@ -35,7 +34,6 @@ export const dns = {
   },
   claims: {
     create: "Claim domain",
-    createTitle: "Claim a domain of another project",
     createAbout: (days: number) =>
       count(days, {
         one: "You get a TXT record, which proves that the name is yours. Publish it within one day.",
@@ -64,7 +62,7 @@ export const dns = {
     proven: (name: string) => `${name} belongs to this project`,
     notProven: "The record was not found yet",
     cancel: "Delete claim",
-    delete: (name: string) => `Delete the claim of ${name}`,
+    delete: (name: string) => `Delete claim of ${name}`,
     deleteAbout: "The service no longer looks for the record. A new claim needs another record.",
     deleteEndedAbout: "A domain that came from the claim is kept.",
   },
@@ -90,6 +88,7 @@ export const dns = {
     none: "No project",
     created: (name: string) => `${name} is reserved`,
     release: "Release",
+    releaseTitle: (name: string) => `Release ${name}`,
     released: (name: string) => `${name} is released`,
     releaseAbout: "Every project may then add the name as a domain. Existing domains are kept.",
   },
@@ -144,7 +143,6 @@ export const dns = {
     empty: "No records besides the name servers. Add the first one.",
     emptyRestricted: "Your token sees no records here.",
     noMatch: "No record matches the filter.",
-    pasteTitle: "Import a zone file",
     pasteAbout: "Paste, drop or select a file. What it would change is shown first; nothing is applied yet.",
     pasteMode: "Existing records",
     merge: "Keep all other records",

@@ -156,7 +156,7 @@ export const operate = {
     metrics: "Metrics for Prometheus",
     copiesAbout:
       "A disk copy is a folder on the host with the disks of one server as they are now. It uses space until all copies are deleted or the service starts.",
-    copyDisks: "Copy the disks of a server",
+    copyDisks: "Copy server disks",
     copyAbout: "The server may belong to any project and keeps running.",
     serverId: "Id of the server",
     copied: "The disks are copied",
@@ -195,7 +195,7 @@ export const operate = {
     used: "Used",
     found: "Found",
     adopt: "Adopt",
-    adoptTitle: "Adopt",
+    adoptTitle: (name: string) => `Adopt ${name}`,
     adoptServer: "The server returns powered off, with its disk, a new address and a new password.",
     adoptImage: "The image becomes an image of the project.",
     adopted: (name: string) => `${name} is adopted`,

@@ -24,12 +24,12 @@ export const servers = {
       PowerOn: "Power on",
       ShutDownGuestOS: "Shut down",
       PowerReboot: "Reset",
-      Labels: "Labels",
+      Labels: "Edit labels",
       titles: {
         PowerOn: (n: number) => count(n, { one: `Power on ${n} server`, other: `Power on ${n} servers` }),
         ShutDownGuestOS: (n: number) => count(n, { one: `Shut down ${n} server`, other: `Shut down ${n} servers` }),
         PowerReboot: (n: number) => count(n, { one: `Reset ${n} server`, other: `Reset ${n} servers` }),
-        Labels: (n: number) => count(n, { one: `Labels of ${n} server`, other: `Labels of ${n} servers` }),
+        Labels: (n: number) => count(n, { one: `Edit labels of ${n} server`, other: `Edit labels of ${n} servers` }),
         Delete: (n: number) => count(n, { one: `Delete ${n} server`, other: `Delete ${n} servers` }),
       },
       addLabels: "Labels to set",
@@ -61,7 +61,7 @@ export const servers = {
       IoError: "Disk error",
       Paused: "Paused",
     },
-    cutTitle: (action: string, name: string) => `${action}: ${name}`,
+    cutTitle: (action: string, name: string) => `${action} ${name}`,
     cutAbout: {
       PowerReboot:
         "The power is cut, and the server starts again. What its programs have not written to the disk is lost. Reboot lets the guest end them first.",
@@ -165,7 +165,7 @@ export const servers = {
     deleteTitle: (name: string) => `Delete ${name}`,
     deleteAbout: "The disk and the address are lost. Backups are kept for 28 days. This cannot be undone.",
     deleteProtected: "The server is protected. Remove the protection first.",
-    rebuild: "Rebuild from an image",
+    rebuild: "Rebuild from image",
     rebuildTitle: (name: string, image: string) => `Rebuild ${name} from ${image}`,
     rebuildAbout:
       "The disk is replaced by a new one from the image. Name, address and size are kept; all data on the disk is lost.",
@@ -187,7 +187,7 @@ export const servers = {
     title: "Backups and images",
     about: "A restore replaces the disk.",
     none: "No backup yet",
-    noneAbout: "Turn on the daily backup, or make an image of the disk as it is now.",
+    noneAbout: "Turn on the daily backup, or create an image of the disk as it is now.",
     restore: "Restore",
     restoreTitle: (name: string) => `Restore ${name}`,
     restoreAbout: (image: string) => `The disk is replaced by ${image}. Everything written since then is lost.`,
@@ -204,8 +204,8 @@ export const servers = {
     copyTitle: (name: string) => `Copy ${name}`,
     copyAbout: "A new server with a copy of the disk, its own address, SSH host keys and password.",
     networkHint: "The copy gets one address there. Other links of the server are not copied.",
-    image: "Make an image",
-    imageTitle: (name: string) => `Image of ${name}`,
+    image: "Create image",
+    imageTitle: (name: string) => `Create image of ${name}`,
   },
   metrics: {
     actions: "Actions in this time, as dashed lines:",

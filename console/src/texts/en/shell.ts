@@ -14,7 +14,6 @@ export const shell = {
     close: "Close",
     cancel: "Cancel",
     delete: "Delete",
-    create: "Create",
     save: "Save",
     name: "Name",
     labels: "Labels",
@@ -68,9 +67,6 @@ export const shell = {
     server: "Server",
     domain: "Domain",
     action: "Action",
-    createServer: "Create a server",
-    createNetwork: "Create a network",
-    createDomain: "Create a domain",
   },
   connection: {
     lost: "Live updates are interrupted. What you see may be outdated.",

@@ -6,8 +6,6 @@ export const vpn = {
       "A tunnel connects this network with another site or a device: WireGuard for laptops and phones, IPsec for routers of offices.",
     about: "The firewall also filters the traffic of tunnels. The networks behind the peers are external.",
     create: "Create tunnel",
-    createTitle: "Create a tunnel",
-    editTitle: (name: string) => `Edit ${name}`,
     type: "Type",
     types: { WireGuard: "WireGuard", IPsec: "IPsec" },
     typeAbout: {

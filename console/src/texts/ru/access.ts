@@ -156,6 +156,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
     project: "Проект",
     ownProject: "Этот проект",
     editProject: "Изменить проект",
+    deleteProject: (name) => `Удалить проект ${name}`,
     deleteProjectAbout:
       "В нём не должно быть серверов, сетей, доменов, ключей SSH, образов и вебхуков. Его токены удаляются вместе с ним.",
     block: "Заблокировать проект",

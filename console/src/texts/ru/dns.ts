@@ -22,7 +22,6 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
       NotDelegated: "Не делегирован",
       Unknown: "Не проверен",
     },
-    createTitle: "Добавить домен",
     name: "Имя домена",
     nameHint: "Например, example.com. Можно на национальном языке.",
     ip: "Адрес",
@@ -36,7 +35,6 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
   },
   claims: {
     create: "Заявить права на домен",
-    createTitle: "Заявить права на домен другого проекта",
     createAbout: (days) =>
       count(days, {
         one: `Вы получите запись TXT, которая доказывает, что имя ваше. Опубликуйте её за ${days} день.`,
@@ -64,7 +62,7 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     check: "Проверить сейчас",
     proven: (name) => `${name} принадлежит этому проекту`,
     notProven: "Запись пока не найдена",
-    cancel: "Отозвать заявку",
+    cancel: "Удалить заявку",
     delete: (name) => `Удалить заявку на ${name}`,
     deleteAbout: "Сервис больше не ищет запись. Для новой заявки нужна другая запись.",
     deleteEndedAbout: "Домен, полученный по заявке, остаётся.",
@@ -92,6 +90,7 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     none: "Ни для кого",
     created: (name) => `${name} зарезервировано`,
     release: "Освободить",
+    releaseTitle: (name) => `Освободить ${name}`,
     released: (name) => `${name} освобождено`,
     releaseAbout: "Домен с этим именем сможет добавить любой проект. Имеющиеся домены остаются.",
   },
@@ -123,7 +122,7 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     ttl: "TTL",
     value: "Значение",
     add: "Добавить запись",
-    paste: "Импорт файла зоны",
+    paste: "Импортировать файл зоны",
     pasteHint: "Несколько строк, вставленных в таблицу, и перетащенный на неё файл тоже импортируются.",
     export: "Экспорт файла зоны",
     skipped: (n) =>
@@ -155,7 +154,6 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     empty: "Кроме серверов имён записей нет. Добавьте первую.",
     emptyRestricted: "Ваш токен не видит здесь записей.",
     noMatch: "Нет подходящих записей.",
-    pasteTitle: "Импорт файла зоны",
     pasteAbout:
       "Вставьте, перетащите или выберите файл. Сначала показывается, что изменится; ничего ещё не применяется.",
     pasteMode: "Имеющиеся записи",

@@ -192,7 +192,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     used: "Занято",
     found: "Найден",
     adopt: "Принять",
-    adoptTitle: "Принять",
+    adoptTitle: (name) => `Принять ${name}`,
     adoptServer: "Сервер вернётся выключенным: со своим диском, новым адресом и новым паролем.",
     adoptImage: "Образ станет образом проекта.",
     adopted: (name) => `${name}: принято`,

@@ -25,7 +25,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
       PowerOn: "Включить",
       ShutDownGuestOS: "Завершить работу",
       PowerReboot: "Сбросить",
-      Labels: "Метки",
+      Labels: "Изменить метки",
       titles: {
         PowerOn: (n) =>
           count(n, { one: `Включить ${n} сервер`, few: `Включить ${n} сервера`, other: `Включить ${n} серверов` }),
@@ -36,7 +36,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
           }),
         PowerReboot: (n) =>
           count(n, { one: `Сбросить ${n} сервер`, few: `Сбросить ${n} сервера`, other: `Сбросить ${n} серверов` }),
-        Labels: (n) => count(n, { one: `Метки ${n} сервера`, other: `Метки ${n} серверов` }),
+        Labels: (n) => count(n, { one: `Изменить метки ${n} сервера`, other: `Изменить метки ${n} серверов` }),
         Delete: (n) =>
           count(n, { one: `Удалить ${n} сервер`, few: `Удалить ${n} сервера`, other: `Удалить ${n} серверов` }),
       },
@@ -69,7 +69,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
       IoError: "Ошибка диска",
       Paused: "Приостановлен",
     },
-    cutTitle: (action, name) => `${action}: ${name}`,
+    cutTitle: (action, name) => `${action} ${name}`,
     cutAbout: {
       PowerReboot:
         "Питание отключается, и сервер запускается снова. Всё, что программы не записали на диск, теряется. При перезагрузке гость сначала завершает их.",
@@ -193,7 +193,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     title: "Копии и образы",
     about: "Восстановление заменяет диск.",
     none: "Копий пока нет",
-    noneAbout: "Включите ежедневную копию или сделайте образ диска сейчас.",
+    noneAbout: "Включите ежедневную копию или создайте образ диска.",
     restore: "Восстановить",
     restoreTitle: (name) => `Восстановить ${name}`,
     restoreAbout: (image) => `Диск заменяется на ${image}. Всё записанное позже будет потеряно.`,
@@ -210,8 +210,8 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     copyTitle: (name) => `Копировать ${name}`,
     copyAbout: "Новый сервер с копией диска, своим адресом, ключами хоста SSH и паролем.",
     networkHint: "Копия получит там один адрес. Другие подключения сервера не копируются.",
-    image: "Сделать образ",
-    imageTitle: (name) => `Образ ${name}`,
+    image: "Создать образ",
+    imageTitle: (name) => `Создать образ ${name}`,
   },
   metrics: {
     actions: "Действия за это время, пунктиром:",

@@ -19,7 +19,6 @@ export const shell: Pick<
     close: "Закрыть",
     cancel: "Отмена",
     delete: "Удалить",
-    create: "Создать",
     save: "Сохранить",
     name: "Имя",
     labels: "Метки",
@@ -73,9 +72,6 @@ export const shell: Pick<
     server: "Сервер",
     domain: "Домен",
     action: "Действие",
-    createServer: "Создать сервер",
-    createNetwork: "Создать сеть",
-    createDomain: "Добавить домен",
   },
   connection: {
     lost: "Обновления прерваны. Данные на странице могли устареть.",

@@ -8,8 +8,6 @@ export const vpn: Pick<Texts, "vpn"> = {
       "Туннель связывает сеть с другой площадкой или устройством: WireGuard для ноутбуков и телефонов, IPsec для маршрутизаторов офисов.",
     about: "Межсетевой экран фильтрует и трафик туннелей. Сети за туннелями для него внешние.",
     create: "Создать туннель",
-    createTitle: "Создать туннель",
-    editTitle: (name) => `Изменить ${name}`,
     type: "Тип",
     types: { WireGuard: "WireGuard", IPsec: "IPsec" },
     typeAbout: {
