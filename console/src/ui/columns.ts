@@ -13,6 +13,10 @@ export interface Column<T> {
   readonly isMain?: boolean;
   /** Is on a second line of the row on a narrow screen, where a column of its own would be too narrow. */
   readonly isBelow?: boolean;
+  /** On the second line its name is before the value, which does not show what it is. */
+  readonly isNamed?: boolean;
+  /** Whether the row has no value: on the second line nothing is shown. */
+  readonly isAbsent?: (row: T) => boolean;
   /** The content may be larger than the cell, as menus and inputs. */
   readonly isLoose?: boolean;
   readonly cell: (row: T) => ReactNode;

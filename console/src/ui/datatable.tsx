@@ -31,6 +31,8 @@ interface TableProps<T> {
   readonly idOf: (row: T) => number;
   readonly nameOf: (row: T) => string;
   readonly rowClass?: (row: T) => string;
+  /** Whether the second line of a row is one line for each value: for rows that one fills in. */
+  readonly isStacked?: (row: T) => boolean;
   readonly selection?: Selection | undefined;
   /** Shown instead of rows if there are none. */
   readonly empty?: ReactNode;
@@ -40,6 +42,8 @@ interface TableProps<T> {
 const plainRows = 60;
 /** Pixels that a second line adds to a row. */
 const secondLine = 24;
+/** Pixels below each field of a stacked row. */
+const stackedGap = 8;
 
 /**
  * Returns the width of the element in pixels, also after it has changed; null: it is not in the page yet. Sets `--above` to its distance from the top of the page, so that
@@ -77,6 +81,7 @@ interface RowProps<T> {
   readonly grid: CSSProperties;
   /** Absent: rows cannot be selected. */
   readonly isSelected: boolean | undefined;
+  readonly isStacked: boolean;
   readonly label: string;
   readonly look: string;
   readonly onToggle: (id: number) => void;
@@ -84,12 +89,12 @@ interface RowProps<T> {
 
 /** A row, which is rendered again only if one of its properties has changed: not while one scrolls. */
 const Row = memo(function Row<T>(props: RowProps<T>) {
-  const { id, row, index, start, columns, below, grid, isSelected, label, look, onToggle } = props;
+  const { id, row, index, start, columns, below, grid, isSelected, isStacked, label, look, onToggle } = props;
   return (
     <div
       role="row"
       aria-rowindex={index + 2}
-      className={`row ${isSelected ? "selected" : ""} ${look} ${below.length > 0 ? "double" : ""}`}
+      className={`row ${isSelected ? "selected" : ""} ${look} ${below.length === 0 ? "" : isStacked ? "stacked" : "double"}`}
       style={start === undefined ? grid : { ...grid, transform: `translateY(${start}px)` }}
     >
       {isSelected !== undefined && (
@@ -112,7 +117,16 @@ const Row = memo(function Row<T>(props: RowProps<T>) {
         <div role="none" className={isSelected === undefined ? "below" : "below indented"}>
           {below.map((column) => (
             <div key={column.id} role="cell" className="cell">
-              {column.cell(row)}
+              {column.isAbsent?.(row) !== true && (
+                <>
+                  {(column.isNamed === true || isStacked) && (
+                    <span className="name-of" aria-hidden="true">
+                      {column.name}
+                    </span>
+                  )}
+                  {column.cell(row)}
+                </>
+              )}
             </div>
           ))}
         </div>
@@ -122,7 +136,7 @@ const Row = memo(function Row<T>(props: RowProps<T>) {
 }) as <T>(props: RowProps<T>) => ReactNode;
 
 export function DataTable<T>(props: TableProps<T>) {
-  const { label, rows, idOf, nameOf, rowClass, selection, empty } = props;
+  const { label, rows, idOf, nameOf, rowClass, isStacked, selection, empty } = props;
   const t = useTexts();
   const scroll = useRef<HTMLDivElement>(null);
   const outer = useRef<HTMLDivElement>(null);
@@ -135,11 +149,19 @@ export function DataTable<T>(props: TableProps<T>) {
   const [held, setHeld] = useState<number | null>(null);
   const hold = ({ target }: FocusEvent): void =>
     setHeld(Number(target.closest("[aria-rowindex]")?.getAttribute("aria-rowindex")) - 2);
-  const rowHeight = (matchMedia("(pointer: coarse)").matches ? 48 : 40) + (below.length > 0 ? secondLine : 0);
+  const isCoarse = matchMedia("(pointer: coarse)").matches;
+  const rowHeight = (isCoarse ? 48 : 40) + (below.length > 0 ? secondLine : 0);
+  const stackedHeight = (isCoarse ? 52 : 44) + below.length * ((isCoarse ? 40 : 32) + stackedGap);
+  const isNarrow = below.length > 0;
+  const stackedOf = (row: T | undefined): boolean => isNarrow && row !== undefined && isStacked?.(row) === true;
+  const stackedCount = useMemo(
+    () => (isNarrow && isStacked ? rows.filter(isStacked).length : 0),
+    [rows, isNarrow, isStacked],
+  );
   const virtual = useVirtualizer({
     count: isVirtual ? rows.length : 0,
     getScrollElement: () => scroll.current,
-    estimateSize: () => rowHeight,
+    estimateSize: (index) => (stackedOf(rows[index]) ? stackedHeight : rowHeight),
     overscan: 8,
     // Otherwise the focus is lost when its row is scrolled out of view.
     rangeExtractor: useCallback(
@@ -154,8 +176,8 @@ export function DataTable<T>(props: TableProps<T>) {
   });
   const measure = useRef(virtual.measure);
   measure.current = virtual.measure;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: sizes that are known are of the other height
-  useLayoutEffect(() => measure.current(), [rowHeight]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: sizes that are known are of other rows
+  useLayoutEffect(() => measure.current(), [rowHeight, stackedCount]);
   const hasSelection = selection !== undefined;
   const grid = useMemo(() => gridOf(fit, hasSelection), [fit, hasSelection]);
   const isWide = Number.parseFloat(String(grid.minWidth)) > width + (hasSelection ? 36 : 0);
@@ -183,6 +205,7 @@ export function DataTable<T>(props: TableProps<T>) {
         below={below}
         grid={grid}
         isSelected={selection?.selected.has(id)}
+        isStacked={stackedOf(row)}
         label={selection ? t.table.select(nameOf(row)) : ""}
         look={rowClass?.(row) ?? ""}
         onToggle={toggle}

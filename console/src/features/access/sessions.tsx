@@ -35,6 +35,7 @@ export function Sessions() {
         name: t.activity.token,
         width: "minmax(100px, 1fr)",
         isBelow: true,
+        isNamed: true,
         cell: ({ TokenName }) => TokenName,
       },
       {

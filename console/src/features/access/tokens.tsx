@@ -53,6 +53,9 @@ export function Tokens() {
         id: "restriction",
         name: t.access.restriction,
         width: "minmax(110px, 1.6fr)",
+        isBelow: true,
+        isNamed: true,
+        isAbsent: ({ DomainID }) => DomainID === null,
         cell: ({ DomainID, RecordPattern, RecordTypes, ProjectID }) => {
           if (DomainID === null) return <None />;
           const name = domains?.find(({ ID }) => ID === DomainID)?.Name;

@@ -42,7 +42,7 @@ export function Events() {
         id: "time",
         name: t.activity.time,
         width: "92px",
-        isMain: true,
+        isBelow: true,
         cell: (event) => (
           <time dateTime={event.Date} title={format.time(event.Date)} className="muted number">
             {format.clock(event.Date)}
@@ -53,7 +53,6 @@ export function Events() {
         id: "what",
         name: t.activity.what,
         width: "minmax(206px, 1fr)",
-        isBelow: true,
         isMain: true,
         cell: (event) => {
           const { kind: what, verb } = wordsOf(event, t);
@@ -64,7 +63,7 @@ export function Events() {
         id: "object",
         name: t.activity.object,
         width: "minmax(140px, 2fr)",
-        isMain: true,
+        isBelow: true,
         cell: (event) => <EventObject event={event} />,
       },
       {

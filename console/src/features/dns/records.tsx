@@ -41,6 +41,9 @@ import { HeadAction } from "../../ui/page.tsx";
 import { PasteZone } from "./pastezone.tsx";
 import { Review } from "./review.tsx";
 
+/** Whether the row is not stored yet. */
+const isNew = ({ id }: Row): boolean => id < 0;
+
 export function Records({ domain }: { domain: Domain }) {
   const t = useTexts();
   const format = useFormat();
@@ -145,7 +148,7 @@ export function Records({ domain }: { domain: Domain }) {
         width: "88px",
         isMain: true,
         cell: (row) =>
-          row.id < 0 ? (
+          isNew(row) ? (
             <select
               className="input"
               aria-label={t.records.type}
@@ -165,6 +168,7 @@ export function Records({ domain }: { domain: Domain }) {
         name: t.records.ttl,
         width: "84px",
         isBelow: true,
+        isNamed: true,
         cell: (row) => input(row, "ttl", (ttl) => ({ ttl: Number(ttl.replaceAll(/\D/g, "")) })),
       },
       {
@@ -257,6 +261,7 @@ export function Records({ domain }: { domain: Domain }) {
           rowClass={({ id: row }) =>
             row < 0 ? "new" : edits.removed.has(row) ? "removed" : edits.changed.has(row) ? "changed" : ""
           }
+          isStacked={isNew}
           empty={
             <Empty
               icon="dns"

@@ -73,6 +73,7 @@ export function ImageList() {
         name: t.images.needs,
         width: "minmax(150px, 1fr)",
         isBelow: true,
+        isNamed: true,
         cell: ({ MinRAM, Hdd }) => (
           <span className="number">{`${format.megabytes(MinRAM)} · ${format.megabytes(Hdd * 1024)}`}</span>
         ),

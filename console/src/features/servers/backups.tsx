@@ -64,6 +64,7 @@ export function ServerBackups({ server }: { server: Server }) {
         name: t.common.created,
         width: "150px",
         isBelow: true,
+        isNamed: true,
         cell: ({ DateCreate }) => (
           <time dateTime={DateCreate} title={format.time(DateCreate)} className="muted">
             {format.ago(DateCreate)}

@@ -118,7 +118,15 @@ function Deliveries({ id }: { id: number }) {
         isMain: true,
         cell: ({ State: one }) => <State tone={tones[one]}>{t.webhooks.deliveryStates[one]}</State>,
       },
-      { id: "status", name: "HTTP", width: "60px", isBelow: true, cell: ({ Status }) => Status ?? <None /> },
+      {
+        id: "status",
+        name: "HTTP",
+        width: "60px",
+        isBelow: true,
+        isNamed: true,
+        isAbsent: ({ Status }) => Status === null,
+        cell: ({ Status }) => Status ?? <None />,
+      },
       {
         id: "attempts",
         name: t.webhooks.attempts,
@@ -131,6 +139,7 @@ function Deliveries({ id }: { id: number }) {
         name: t.webhooks.error,
         width: "minmax(140px, 2fr)",
         isBelow: true,
+        isAbsent: ({ Error: failure, NextDate }) => failure === null && NextDate === null,
         cell: ({ Error: failure, NextDate }) => (
           <span className="muted" title={failure ?? undefined}>
             {failure ?? <None />}
