@@ -121,6 +121,13 @@ const moments: Readonly<Record<string, Moment>> = {
       await page.waitForTimeout(300);
     },
   },
+  "records-invalid": {
+    at: "records",
+    steps: async (page) => {
+      await page.locator("[role=row] input").nth(2).fill("not an address");
+      await page.locator(".field-note:visible").waitFor();
+    },
+  },
   "token-create": { at: "tokens", steps: (page) => press(page, t.access.createToken) },
   "webhook-create": { at: "webhooks", steps: (page) => press(page, t.webhooks.create) },
   "key-create": { at: "keys", steps: (page) => press(page, t.access.addKey) },

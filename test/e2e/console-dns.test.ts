@@ -1,7 +1,12 @@
 /** Stories of the console about domains: long tables with the keyboard, labels, claims and reserved names. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Page } from "playwright-core";
 import { checkPages, describeConsole, isDesktop, widths } from "../support/consolefixture.ts";
+
+/** Returns the distance of the table from the top of the page in pixels. */
+const top = (page: Page): Promise<number> =>
+  page.evaluate<number>("document.querySelector('[role=table]').getBoundingClientRect().top + scrollY");
 
 describeConsole("domains in the console", {}, (fixture) => {
   const { story } = fixture;
@@ -183,14 +188,19 @@ describeConsole("domains in the console", {}, (fixture) => {
     const path = { id: domain.ID };
     await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/dns/${domain.ID}?q=192`);
+      await page.getByLabel("Value: @ A").waitFor();
+      const before = await top(page);
       await page.getByLabel("Value: @ A").fill("not an address");
-      await page.getByRole("alert").waitFor();
+      const bar = page.getByRole("toolbar").getByRole("status");
+      await bar.getByText("1 error: @ A, Value: must be an IPv4 address", { exact: false }).waitFor();
       assert.equal(await page.getByLabel("Value: @ A").getAttribute("aria-invalid"), "true");
       assert.equal(await page.getByLabel("Name: @ A").getAttribute("aria-invalid"), null);
-      await page.getByText("@ A, Value: must be an IPv4 address", { exact: false }).waitFor();
+      // The error is at the field that has the focus, and no row has moved for it.
+      await page.getByRole("row").getByText("Must be an IPv4 address", { exact: false }).waitFor();
+      assert.equal(await top(page), before);
       assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
       await page.getByLabel("Value: @ A").fill("192.0.2.99");
-      await page.getByRole("alert").waitFor({ state: "detached" });
+      await bar.getByText("1 error").waitFor({ state: "detached" });
       // A visit to another page keeps the edits, and closing the page is warned about.
       await page.getByRole("link", { name: "History" }).click();
       await page.getByText("Every version of the zone", { exact: false }).waitFor();

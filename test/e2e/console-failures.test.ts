@@ -205,7 +205,7 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.route(`**/dns/${ID}/{changeset,zonefile}*`, (route) => (isDown ? refuse(route) : route.continue()));
       await page.goto(`/console/dns/${ID}`);
       await page.getByLabel("Value: @ A").fill("192.0.2.2");
-      await page.getByRole("alert").waitFor();
+      await page.getByRole("toolbar").getByRole("status").getByText("The service did not respond.").waitFor();
       assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
       isDown = false;
       await page.getByRole("button", { name: "Review", disabled: false }).waitFor();

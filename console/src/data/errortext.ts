@@ -45,7 +45,7 @@ export function placeErrors(error: unknown, t: Texts): PlacedErrors {
   };
 }
 
-const withCapital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
+export const withCapital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** Returns the errors of fields by pointer: `/Name`, `/Labels/a`. */
 export function errorsOf(error: unknown, t: Texts): Readonly<Record<string, string>> {

@@ -8,7 +8,7 @@ import { type ClipboardEvent, useMemo, useRef, useState } from "react";
 import { useData, useIsOfOneDomain, useMay } from "../../data/data.tsx";
 import { useDraft } from "../../data/draft.ts";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorsOf, errorText } from "../../data/errortext.ts";
+import { errorsOf, errorText, withCapital } from "../../data/errortext.ts";
 import {
   addRow,
   changesetOf,
@@ -33,7 +33,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
-import { Empty, ErrorBox, Note } from "../../ui/feedback.tsx";
+import { Empty, Note } from "../../ui/feedback.tsx";
 import { dropText } from "../../ui/filetext.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { useLater } from "../../ui/later.ts";
@@ -81,8 +81,8 @@ export function Records({ domain }: { domain: Domain }) {
   const check = useDryRun(count > 0 && areComplete ? changes : null, (Changes, signal) =>
     client.changeRecords({ path: { id }, body: { Changes } }, { dryRun: true, signal }),
   );
-  // By row and part; an error of the whole row has no part.
-  const { errors, causes } = useMemo(() => {
+  // By row and part; an error of the whole row has no part. `first`: what the bar shows of them.
+  const { errors, first } = useMemo(() => {
     const found = new Map<string, string>();
     const sentences: string[] = [];
     for (const [pointer, detail] of Object.entries(errorsOf(check.error, t))) {
@@ -91,13 +91,18 @@ export function Records({ domain }: { domain: Domain }) {
       const row = edits.added.find((one) => one.id === id) ?? before.get(id ?? 0);
       if (row === undefined) continue;
       const part = partOf(row.type, field);
-      found.set(`${row.id}/${part ?? ""}`, detail);
-      if (part !== undefined)
-        sentences.push(`${row.owner || "@"} ${row.type}, ${t.records[part]}: ${withoutField(pointer, detail)}`);
+      const sentence = part === undefined ? detail : withoutField(pointer, detail);
+      found.set(`${row.id}/${part ?? ""}`, withCapital(sentence));
+      sentences.push(`${row.owner || "@"} ${row.type}${part === undefined ? "" : `, ${t.records[part]}`}: ${sentence}`);
     }
-    return { errors: found, causes: sentences.length === found.size ? sentences.join(" ") : "" };
+    return { errors: found, first: sentences[0] ?? "" };
   }, [t, check.error, changedRows, edits.added, before]);
-  const problem = check.error === null ? null : errorText(check.error, t);
+  const problem =
+    check.error === null
+      ? ""
+      : errors.size > 0
+        ? t.records.errors(errors.size, first)
+        : errorText(check.error, t).cause || errorText(check.error, t).title;
   const add = (): void => {
     // A restricted token may have the types that it sees.
     const type = isOfOneDomain ? stored.find((row) => isEditable(row.type))?.type : undefined;
@@ -119,19 +124,27 @@ export function Records({ domain }: { domain: Domain }) {
     const input = (row: Row, part: Part & keyof typeof t.records, set: (text: string) => Partial<Row>, hint = "") => {
       if (!mayWrite || !isEditable(row.type)) return <span className="mono">{row[part]}</span>;
       const error = errors.get(`${row.id}/${part}`) ?? errors.get(`${row.id}/`);
+      const note = `error-${row.id}-${part}`;
       return (
-        <input
-          className="input mono"
-          ref={part === "owner" && row.id === opened.current ? focusNew : null}
-          aria-label={`${t.records[part]}: ${row.owner} ${row.type}`}
-          aria-invalid={error !== undefined || undefined}
-          title={error}
-          placeholder={hint}
-          spellCheck={false}
-          disabled={edits.removed.has(row.id)}
-          value={row[part]}
-          onChange={({ target }) => change(row, set(target.value))}
-        />
+        <>
+          <input
+            className="input mono"
+            ref={part === "owner" && row.id === opened.current ? focusNew : null}
+            aria-label={`${t.records[part]}: ${row.owner} ${row.type}`}
+            aria-invalid={error !== undefined || undefined}
+            aria-describedby={error === undefined ? undefined : note}
+            placeholder={hint}
+            spellCheck={false}
+            disabled={edits.removed.has(row.id)}
+            value={row[part]}
+            onChange={({ target }) => change(row, set(target.value))}
+          />
+          {error !== undefined && (
+            <span className="field-note" id={note}>
+              {error}
+            </span>
+          )}
+        </>
       );
     };
     return [
@@ -251,7 +264,6 @@ export function Records({ domain }: { domain: Domain }) {
             </span>
           </span>
         </div>
-        {problem !== null && <ErrorBox text={{ ...problem, cause: causes || problem.cause }} />}
         <DataTable
           label={t.records.tabs.records}
           columns={columns}
@@ -274,17 +286,16 @@ export function Records({ domain }: { domain: Domain }) {
         {count > 0 && (
           <div className="bulk" role="toolbar" aria-label={t.records.pending(count)}>
             <strong className="number">{t.records.pending(count)}</strong>
-            {!areComplete && <span className="muted small">{t.records.incomplete}</span>}
-            {areComplete && problem !== null && errors.size > 0 && (
-              <span className="muted small">{t.records.invalid}</span>
-            )}
+            <span className="muted small truncate" role="status" title={problem}>
+              {areComplete ? problem : t.records.incomplete}
+            </span>
             <Button size="small" onClick={() => setEdits(noEdits)}>
               {t.records.discard}
             </Button>
             <Button
               size="small"
               kind="primary"
-              disabled={problem !== null || !areComplete}
+              disabled={problem !== "" || !areComplete}
               onClick={() => setReviewing(true)}
             >
               {t.records.review}

@@ -7,7 +7,7 @@ import { useMemo, useRef, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDraft } from "../../data/draft.ts";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorsOf, errorText } from "../../data/errortext.ts";
+import { errorsOf, errorText, withCapital } from "../../data/errortext.ts";
 import {
   addRule,
   countChanges,
@@ -86,7 +86,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
       if (rule === undefined) continue;
       // The name of the field in the API is not shown: the label is.
       const detail = whole.startsWith(`${field} `) ? whole.slice(field.length + 1) : whole;
-      found.set(`${rule.key}/${field}`, detail.slice(0, 1).toUpperCase() + detail.slice(1));
+      found.set(`${rule.key}/${field}`, withCapital(detail));
       sentences.push(t.firewall.problem(Number(index) + 1, labels[field] ?? field, detail));
     }
     return { errors: found, causes: sentences.join(" ") };

@@ -133,7 +133,8 @@ export const dns = {
     restricted:
       "Your token is limited to this domain. If it is limited to some names or types, other records are not shown.",
     incomplete: "Write a value in each new row.",
-    invalid: "Correct the marked fields.",
+    errors: (n: number, first: string) =>
+      count(n, { one: `${n} error: ${first}`, other: `${n} errors. The first: ${first}` }),
     discard: "Discard",
     review: "Review",
     reviewTitle: (n: number) => count(n, { one: `Apply ${n} change`, other: `Apply ${n} changes` }),
