@@ -132,22 +132,24 @@ export function Code({ text }: { text: string }) {
 /** The same request in several languages: one is shown at a time. */
 export function Codes({ codes }: { codes: readonly { readonly name: string; readonly text: string }[] }) {
   const t = useTexts();
-  const [at, setAt] = useState(0);
+  const [shown, setShown] = useState(codes[0]?.name ?? "");
   return (
     <div className="stack tight">
-      <div className="segments" role="group" aria-label={t.common.language}>
-        {codes.map(({ name }, index) => (
-          <button key={name} type="button" aria-pressed={index === at} onClick={() => setAt(index)}>
-            {name}
-          </button>
-        ))}
-      </div>
-      <Code text={codes[at]?.text ?? ""} />
+      <Segments
+        label={t.common.language}
+        value={shown}
+        options={codes.map(({ name }) => [name, name])}
+        onChange={setShown}
+      />
+      <Code text={codes.find(({ name }) => name === shown)?.text ?? ""} />
     </div>
   );
 }
 
-/** One of several values, as buttons in a row. */
+/** Letters of all options that fit into one row of a phone. */
+const mostLetters = 44;
+
+/** One of several values, as buttons in a row. On a phone they fill the width, long ones two to a row. */
 export function Segments<V extends string>({
   label,
   value,
@@ -159,8 +161,9 @@ export function Segments<V extends string>({
   options: readonly (readonly [value: V, text: string])[];
   onChange: (value: V) => void;
 }) {
+  const letters = Math.max(...options.map(([, text]) => text.length)) * options.length;
   return (
-    <div className="segments" role="group" aria-label={label}>
+    <div className={letters > mostLetters ? "segments pairs" : "segments"} role="group" aria-label={label}>
       {options.map(([option, text]) => (
         <button key={option} type="button" aria-pressed={option === value} onClick={() => onChange(option)}>
           {text}

@@ -79,7 +79,7 @@ export function SerialConsole({ server }: { server: Server }) {
         )}
       </div>
       <div className="line">
-        <span className="muted">{t.server.user}</span>
+        <span className="muted hidden-narrow">{t.server.user}</span>
         <span className="mono">{AdminUserName}</span>
         {AdminPassword !== "" && (
           <>
@@ -87,13 +87,14 @@ export function SerialConsole({ server }: { server: Server }) {
             <Password text={AdminPassword} />
             <Button
               size="small"
+              icon="access"
               disabled={phase !== "connected"}
               onClick={() => {
                 send(AdminPassword);
                 terminal.current?.focus();
               }}
             >
-              {t.terminal.pastePassword}
+              <span className="hidden-narrow">{t.terminal.pastePassword}</span>
             </Button>
           </>
         )}
