@@ -176,7 +176,17 @@ describeConsole("the console of an operator", {}, (fixture) => {
       assert.deepEqual((await brume.client.readProject({ path: { id } })).Labels, {});
       const { Quotas, IsBlocked } = await brume.client.readProject({ path: { id } });
       assert.deepEqual([Quotas.Servers, IsBlocked], [2, true]);
-      await page.getByRole("button", { name: "Delete: team 'x'" }).click();
+      // Each row has it at the same place, also the one of the project of the token, which cannot be deleted.
+      const edits = await page.getByRole("button", { name: /^Edit project: / }).all();
+      const places = await Promise.all(edits.map(async (edit) => (await edit.boundingBox())?.x));
+      const rows = await Promise.all(
+        (await page.getByRole("row").all()).map(async (row) => {
+          const box = await row.boundingBox();
+          return box === null ? 0 : box.x + box.width;
+        }),
+      );
+      assert.ok(places.every((x) => x !== undefined && Math.max(...rows) - x < 60));
+      await page.getByRole("button", { name: "Delete project team 'x'" }).click();
       await page.getByLabel("Type team 'x' to confirm").fill("team 'x'");
       await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByRole("row", { name: /team 'x'/ }).waitFor({ state: "detached" });

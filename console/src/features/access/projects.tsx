@@ -54,17 +54,18 @@ export function Projects() {
         ),
       },
       rowButton<Summary>({
-        name: t.access.editProject,
-        icon: "edit",
-        labelOf: ({ Name }) => `${t.access.editProject}: ${Name}`,
-        onPress: setEditing,
-      }),
-      rowButton<Summary>({
         name: t.common.delete,
         icon: "trash",
         labelOf: ({ Name }) => t.access.deleteProject(Name),
         isAbsent: ({ ID }) => ID === own,
         onPress: setDeleting,
+      }),
+      // Each row has it, so it is at the end.
+      rowButton<Summary>({
+        name: t.access.editProject,
+        icon: "edit",
+        labelOf: ({ Name }) => `${t.access.editProject}: ${Name}`,
+        onPress: setEditing,
       }),
     ],
     [t, own],
