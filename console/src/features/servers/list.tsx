@@ -34,6 +34,20 @@ const textsOfServer = (server: Server): string[] => [
   ...labelTexts(server.Labels),
 ];
 
+/** Pixels that a letter of a name needs, and limits of the column. */
+const letter = 7.5;
+const least = 200;
+const most = 320;
+
+/** Returns the pixels of the longest name: long ones are whole, and the last columns are left out for them where the screen is narrow. */
+const widthOfNames = (servers: readonly Server[] | undefined): number =>
+  Math.ceil(
+    Math.min(
+      most,
+      (servers ?? []).reduce((width, { Name }) => Math.max(width, Name.length * letter), least),
+    ),
+  );
+
 export function ServerList() {
   const t = useTexts();
   const format = useFormat();
@@ -51,12 +65,13 @@ export function ServerList() {
   const imageOf = useImageName();
   const textsOf = useCallback((server: Server) => [imageOf(server), ...textsOfServer(server)], [imageOf]);
   const isLabelled = hasLabels(servers);
+  const longest = useMemo(() => widthOfNames(servers), [servers]);
   const columns = useMemo<Column<Server>[]>(
     () => [
       {
         id: "name",
         name: t.common.name,
-        width: "minmax(180px, 3fr)",
+        width: `minmax(${longest}px, 3fr)`,
         isMain: true,
         cell: ({ ID, Name }) => (
           <Link to="/servers/$id" params={{ id: String(ID) }} className="whole" title={Name}>
@@ -111,7 +126,7 @@ export function ServerList() {
           ]
         : []),
     ],
-    [t, format, mayWrite, isLabelled, imageOf],
+    [t, format, mayWrite, isLabelled, imageOf, longest],
   );
   const search = (change: { q?: string; state?: string; group?: string; label?: string }): void => {
     void go({ search: (before) => ({ ...before, ...change }), replace: true });
