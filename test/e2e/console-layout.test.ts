@@ -1,0 +1,190 @@
+/** Where the console places things: the main action of a page, and what a phone shows of tables, choices and tools. */
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import type { Locator } from "playwright-core";
+import { describeConsole, followLink } from "../support/consolefixture.ts";
+import { consolePages } from "../support/consolepages.ts";
+import { fillNetworks, type NetworkScene } from "../support/networkscene.ts";
+
+describeConsole("the layout of the console", {}, (fixture) => {
+  const { story } = fixture;
+  let networks: NetworkScene;
+  before(async () => {
+    networks = await fillNetworks(fixture.brume.client);
+  });
+  const phone = { width: 390 };
+
+  const boxOf = async (element: Locator) => {
+    const box = await element.boundingBox();
+    assert.ok(box, String(element));
+    return box;
+  };
+  const rowsOf = async (elements: Locator): Promise<number> =>
+    new Set((await Promise.all((await elements.all()).map(boxOf))).map(({ y }) => Math.round(y))).size;
+
+  test("the main action of each page is at the end of its head", async () => {
+    const { scene, brume } = fixture;
+    const pages = consolePages({
+      server: scene.server,
+      network: networks.network,
+      privateNetwork: networks.privateNetwork,
+      domain: scene.domain,
+      webhook: scene.webhook,
+    });
+    const elsewhere: string[] = [];
+    const heads = new Map<string, string>();
+    await story(
+      brume.token,
+      async (page) => {
+        await page.goto("/console/");
+        for (const [name, address] of Object.entries(pages)) {
+          if (address.includes("create=")) continue;
+          await followLink(page, address);
+          await page.locator("main h1").first().waitFor();
+          await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+          // Forms, empty states and starting points have their own button beside it.
+          const stray = page.locator(
+            "main .button.primary:not(.page-head *, form *, .empty *, .start *, .over *, aside *)",
+          );
+          elsewhere.push(...(await stray.allTextContents()).map((text) => `${name}: ${text}`));
+          const last = page.locator(".page-head > .line .button").last();
+          if ((await page.locator(".page-head .button.primary").count()) > 0) {
+            assert.match((await last.getAttribute("class")) ?? "", /primary/, name);
+            heads.set(name, (await last.textContent()) ?? "");
+          }
+        }
+      },
+      { width: 1440 },
+    );
+    assert.deepEqual(elsewhere, []);
+    assert.deepEqual(
+      ["servers", "records", "network-firewall", "network-vpn", "tokens", "keys", "projects", "webhooks"].map((name) =>
+        heads.get(name),
+      ),
+      [
+        "Create server",
+        "Add record",
+        "Add rule",
+        "Create tunnel",
+        "Create token",
+        "Add SSH key",
+        "Create project",
+        "Add webhook",
+      ],
+    );
+  });
+
+  test("an object is deleted in the last section of its page or settings", async () => {
+    const { scene, brume } = fixture;
+    const places = [
+      `/console/servers/${scene.server}?tab=settings`,
+      `/console/networks/${networks.network}?tab=settings`,
+      `/console/networks/private/${networks.privateNetwork}?tab=settings`,
+      `/console/dns/${scene.domain}?tab=settings`,
+      `/console/activity/webhooks/${scene.webhook}`,
+    ];
+    await story(brume.token, async (page) => {
+      for (const place of places) {
+        await page.goto(place);
+        await page.locator("main .panel").last().getByRole("button", { name: "Delete", exact: true }).waitFor();
+        assert.equal(await page.getByRole("button", { name: "Delete", exact: true }).count(), 1, place);
+      }
+      await page.goto(`/console/servers/${scene.server}`);
+      await page.getByRole("button", { name: "More: web-1" }).click();
+      await page.getByRole("menuitem", { name: "Copy" }).waitFor();
+      assert.equal(await page.getByRole("menuitem", { name: "Delete" }).count(), 0);
+    });
+  });
+
+  test("a phone shows what a figure on the second line of a row is", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto("/console/access");
+        const row = page.getByRole("row", { name: /^certificates/ });
+        await row.getByText("Restriction").waitFor();
+        await row.getByText("example.com, _acme-challenge*").waitFor();
+        assert.equal(
+          await page
+            .getByRole("row", { name: /^monitoring/ })
+            .getByText("Restriction")
+            .count(),
+          0,
+        );
+        await page.goto(`/console/dns/${fixture.scene.domain}`);
+        await page.getByRole("row", { name: /AAAA/ }).getByText("TTL").waitFor();
+        await page.goto("/console/activity");
+        const event = page.getByRole("row").nth(1);
+        const [what, time] = [event.getByRole("cell").first(), event.locator("time")];
+        assert.match((await what.textContent()) ?? "", /^[A-Z][A-Za-z ]+ [a-z]+$/);
+        assert.ok((await boxOf(what)).y < (await boxOf(time)).y);
+      },
+      phone,
+    );
+  });
+
+  test("on a phone each field of a new record has a line, and the name and type are above", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto(`/console/dns/${fixture.scene.domain}`);
+        await page.getByRole("button", { name: "Add record" }).click();
+        const fields = await Promise.all(
+          ["Name:  A", "TTL:  A", "Value:  A"].map((name) => boxOf(page.getByLabel(name, { exact: true }))),
+        );
+        for (const [index, { y, width, height }] of fields.entries()) {
+          assert.ok(width > 180 && height >= 32, `field ${index}: ${width} × ${height}`);
+          const above = fields[index - 1];
+          assert.ok(above === undefined || y >= above.y + above.height, `field ${index} is below the one before`);
+        }
+        const next = await boxOf(page.getByRole("row").nth(2));
+        const last = fields.at(-1);
+        assert.ok(last && next.y >= last.y + last.height);
+      },
+      phone,
+    );
+  });
+
+  test("on a phone choices fill the width in even rows, and the tools of a console take two rows", async () => {
+    const { server } = fixture.scene;
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        for (const [address, rows] of [
+          [`/console/servers/${server}?tab=metrics`, 1],
+          [`/console/servers/${server}?tab=log`, 1],
+          ["/console/images?create=1", 2],
+        ] as const) {
+          await page.goto(address);
+          const group = page.locator(".segments").first();
+          await group.waitFor();
+          const buttons = group.getByRole("button");
+          assert.equal(await rowsOf(buttons), rows, address);
+          const [{ x, width }, last] = await Promise.all([boxOf(group), boxOf(buttons.last())]);
+          assert.ok(Math.abs(x + width - last.x - last.width) < 4, `${address} fills the width`);
+        }
+        await page.goto(`/console/servers/${server}?tab=console`);
+        const state = await boxOf(page.getByText("Not connected"));
+        await page.getByRole("button", { name: "Paste password" }).waitFor();
+        const pane = await boxOf(page.locator(".resizable"));
+        assert.ok(pane.y - state.y < 90, `${pane.y - state.y} pixels`);
+      },
+      phone,
+    );
+  });
+
+  test("a wide list of servers with labels shows a long name whole", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto("/console/servers");
+        const name = page.getByRole("link", { name: "build-runner-with-a-rather-long-name" });
+        await name.waitFor();
+        await page.getByRole("columnheader", { name: "Labels" }).waitFor();
+        const isCut = `[...document.querySelectorAll("a.whole")].some((link) => link.scrollWidth > link.clientWidth)`;
+        assert.equal(await page.evaluate(isCut), false);
+      },
+      { width: 1440 },
+    );
+  });
+});
