@@ -93,7 +93,7 @@ describeConsole("two clients", {}, (fixture) => {
       await page.getByRole("button", { name: "Undo" }).waitFor();
       assert.deepEqual(await labels(), { ...before, other: "kept", team: "web" });
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone", { exact: true }).waitFor();
+      await page.getByText("Labels restored on 1 server", { exact: true }).waitFor();
       assert.deepEqual(await labels(), { ...before, other: "kept" });
       await page.getByRole("checkbox", { name: "Select all" }).check();
       await page.getByRole("toolbar").getByRole("button", { name: "Labels" }).click();

@@ -77,7 +77,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await field.fill("stage=live");
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone").waitFor();
+      await page.getByText("labelled.example: change undone").waitFor();
       assert.deepEqual(await labels(), { stage: "test", team: "" });
       await field.fill("stage=live");
       await page.getByRole("button", { name: "Save" }).click();

@@ -238,7 +238,7 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Review" }).click();
       await page.getByRole("button", { name: "Apply" }).click();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone", { exact: true }).waitFor();
+      await page.getByText("Changed record @ A restored", { exact: true }).waitFor();
       assert.deepEqual(await addresses(), ["192.0.2.1", "192.0.2.8"]);
     });
   });

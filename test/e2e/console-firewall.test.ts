@@ -75,7 +75,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         await page.getByRole("button", { name: "Review" }).click();
         await page.getByText('+ 3. Allow TCP from any to internal port 8080 (a"proxy)').waitFor();
         await page.getByRole("button", { name: "Apply" }).click();
-        await page.getByText("The rules are applied. Confirm them to keep them.").waitFor();
+        await page.getByRole("timer").waitFor();
         assert.notEqual((await stored()).Firewall.ConfirmBy, null);
         await page.goto("/console/dns");
         await page.getByRole("timer").getByText("Roll-back in 0:").waitFor();
@@ -147,7 +147,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         await page.getByText("The rules are applied", { exact: true }).waitFor();
         assert.deepEqual(await names(), [before[0], "phone", ...before.slice(1)]);
         await page.getByRole("button", { name: "Undo" }).tap();
-        await page.getByText("Undone").waitFor();
+        await page.getByText(/^The previous firewall rules of .* are in effect again$/).waitFor();
       },
       { width: widths[0] },
     );
@@ -341,7 +341,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         await apply();
         assert.deepEqual(await texts(), before.slice(1));
         await page.getByRole("button", { name: "Undo" }).click();
-        await page.getByText("Undone").waitFor();
+        await page.getByText(/^The previous firewall rules of .* are in effect again$/).waitFor();
         assert.deepEqual(await texts(), before);
         await firstIs(page, before[0] ?? "");
         await apply();

@@ -95,7 +95,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByRole("heading", { name: "passing", level: 1 }).waitFor();
       await page.getByRole("button", { name: "Undo" }).click();
       await page.waitForURL("**/console/networks?tab=private");
-      await page.getByText("Undone").waitFor();
+      await page.getByText("passing is being deleted").waitFor();
       assert.deepEqual(await client.listNetworks({ query: { name: "passing" } }), []);
       const { Bandwidth, Labels } = await stored();
       await page.goto(`/console/networks/${scene.network}?tab=settings`);
@@ -105,7 +105,7 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByRole("button", { name: "Undo" }).waitFor();
       assert.deepEqual([(await stored()).Bandwidth, (await stored()).Labels], [77, { stage: "test" }]);
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone").waitFor();
+      await page.getByText(/: change undone$/).waitFor();
       assert.deepEqual([(await stored()).Bandwidth, (await stored()).Labels], [Bandwidth, Labels]);
     });
   });

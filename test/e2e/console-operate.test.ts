@@ -172,7 +172,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       // The message of the creation offers to undo it, too.
       const saved = page.locator(".toast").filter({ hasText: "Saved" });
       await saved.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone").waitFor();
+      await page.getByText("team 'x': change undone").waitFor();
       assert.deepEqual((await brume.client.readProject({ path: { id } })).Labels, {});
       const { Quotas, IsBlocked } = await brume.client.readProject({ path: { id } });
       assert.deepEqual([Quotas.Servers, IsBlocked], [2, true]);

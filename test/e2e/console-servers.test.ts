@@ -47,7 +47,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       const labels = async () => (await client.listServers({ query: { name: "worker-3" } }))[0]?.Labels;
       assert.deepEqual(await labels(), { stage: "test", team: "" });
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone", { exact: true }).waitFor();
+      await page.getByText("Labels restored on 3 servers", { exact: true }).waitFor();
       assert.deepEqual(await labels(), {});
       await page.getByRole("row", { name: /worker-3.*stage=test/ }).waitFor({ state: "detached" });
       await page.getByRole("checkbox", { name: "Select all" }).check();
@@ -232,7 +232,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByRole("menuitem", { name: "Reset" }).click();
       await page.getByRole("dialog").getByText("What its programs have not written to the disk is lost.").waitFor();
       await page.getByRole("dialog").getByRole("button", { name: "Reset" }).click();
-      await page.getByText("Reset completed").waitFor();
+      await page.getByText("web-1: Reset", { exact: true }).waitFor();
     });
     assert.deepEqual((await fixture.brume.client.readServer({ path })).Labels, { stage: "production", team: "web" });
   });
@@ -247,7 +247,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByLabel("Name").fill("after");
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone", { exact: true }).waitFor();
+      await page.getByText("before: change undone", { exact: true }).waitFor();
       assert.equal(await name(), "before");
       await page.reload();
       await page.getByLabel("Name").fill("again");
@@ -259,6 +259,29 @@ describeConsole("servers in the console", {}, (fixture) => {
       assert.equal(await name(), "other");
     });
     await client.deleteServer({ path }, { wait: 60 });
+  });
+
+  test("an offer to undo ends with its page and with its object", async () => {
+    const { client, token } = fixture.brume;
+    const { ID: id } = await client.createServer({ body: { Name: "passing" } }, { wait: 60 });
+    await story(token, async (page) => {
+      const save = async (name: string) => {
+        await page.getByLabel("Name").fill(name);
+        await page.getByRole("button", { name: "Save" }).click();
+        await page.getByRole("button", { name: "Undo" }).waitFor();
+      };
+      const ended = () => page.getByRole("button", { name: "Undo" }).waitFor({ state: "detached", timeout: 5000 });
+      await page.goto(`/console/servers/${id}?tab=settings`);
+      await save("left");
+      await page.getByRole("link", { name: "Summary", exact: true }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      await page.locator("main").getByRole("link", { name: "Servers", exact: true }).click();
+      await ended();
+      await page.goto(`/console/servers/${id}?tab=settings`);
+      await save("gone");
+      await client.deleteServer({ path: { id } }, { wait: 60 });
+      await ended();
+    });
   });
 
   test("the page shows the action that runs, and whether another size restarts the server", async () => {
@@ -277,8 +300,12 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Shut down" }).click();
       await head.getByText("Shut down", { exact: true }).waitFor();
       await head.getByText("Running", { exact: true }).waitFor();
+      const messages = page.locator(".toast strong");
+      await messages.getByText("worker: Shutting down…", { exact: true }).waitFor();
       assert.equal(await page.getByRole("button", { name: "Shut down" }).isDisabled(), true);
       release();
+      await messages.getByText("worker: Shut down", { exact: true }).waitFor();
+      assert.deepEqual(await messages.allTextContents(), ["worker: Shut down"]);
       await page.getByRole("button", { name: "Power on" }).waitFor();
       await head.getByText("Shut down", { exact: true }).waitFor({ state: "detached" });
     });

@@ -184,7 +184,7 @@ describeConsole("the console", {}, (fixture) => {
       await dialog.getByRole("button", { name: "Import" }).click();
       await page.getByLabel("Value: www A").waitFor();
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.getByText("Undone").waitFor();
+      await page.getByText("Added record www A removed").waitFor();
       await page.getByLabel("Value: www A").waitFor({ state: "detached" });
       // Several lines in the clipboard are a zone file too.
       await page.evaluate(`

@@ -1,6 +1,7 @@
 /** A dialog before a request that cannot be undone: what it does, and the request as command, curl and TypeScript. */
 import type { ReactNode } from "react";
 import { Confirm } from "../ui/dialog.tsx";
+import type { Toast } from "../ui/toast.tsx";
 import { useChange } from "./change.ts";
 import type { Request } from "./equivalent.ts";
 import { RequestPanel } from "./requestpanel.tsx";
@@ -14,7 +15,7 @@ interface ConfirmRequestProps<Answer> {
   readonly request: Request;
   readonly send: () => Promise<Answer>;
   /** Message of the success. */
-  readonly done: (answer: Answer) => string;
+  readonly done: (answer: Answer) => string | Toast | undefined;
   readonly onDone?: () => void;
   readonly onClose: () => void;
   readonly children: ReactNode;

@@ -8,7 +8,7 @@ import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
 import { ErrorBox } from "../ui/feedback.tsx";
-import { useChange } from "./change.ts";
+import { type Undo, useChange } from "./change.ts";
 import { useDryRun } from "./dryrun.ts";
 import type { Request } from "./equivalent.ts";
 import { errorText, placeErrors } from "./errortext.ts";
@@ -30,7 +30,7 @@ interface FormDialogProps<Answer> {
   /** Returns what else one can do after an error with this code. */
   readonly remedy?: (code: string) => ReactNode;
   /** Returns what undoes the change; it is offered with the message of the success. */
-  readonly undo?: (answer: Answer) => (() => Promise<unknown>) | undefined;
+  readonly undo?: (answer: Answer) => Undo | undefined;
   readonly onDone?: (answer: Answer) => void;
   readonly onClose: () => void;
   /** The fields. `error` returns the error at a pointer, or of an element below it. */

@@ -1,5 +1,5 @@
 /** The frame around all pages: navigation, top bar, and the notice of an interrupted connection. */
-import { Outlet, useMatches } from "@tanstack/react-router";
+import { Outlet, useLocation, useMatches } from "@tanstack/react-router";
 import { useEffect, useLayoutEffect, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { useData, useMays } from "../data/data.tsx";
@@ -7,6 +7,7 @@ import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { HeadSlotProvider, useDrawn } from "../ui/page.tsx";
+import { useDropToasts } from "../ui/toast.tsx";
 import { AccountMenu } from "./account.tsx";
 import { ConfirmNotices } from "./confirmnotice.tsx";
 import { NotAllowed } from "./failure.tsx";
@@ -20,6 +21,7 @@ const patience = 5000;
 export function Frame() {
   const t = useTexts();
   useDrawn();
+  useUndoEnd();
   const [isSearching, setSearching] = useState(false);
   // Before the page is drawn: what a user presses then is not lost.
   useLayoutEffect(() => {
@@ -62,6 +64,29 @@ export function Frame() {
       <BottomBar />
       {isSearching && <Palette onClose={() => setSearching(false)} />}
     </>
+  );
+}
+
+/** Ends each offer to undo a change when the user leaves its page, or when its object is deleted. */
+function useUndoEnd(): void {
+  const drop = useDropToasts();
+  const { arrived } = useData();
+  const { pathname } = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the page
+  useEffect(() => drop(({ undo }) => undo !== undefined && !location.pathname.endsWith(undo.page)), [drop, pathname]);
+  useEffect(
+    () =>
+      arrived.subscribe(() => {
+        const deleted = new Set(
+          arrived
+            .get()
+            .flatMap(({ Type, Resource, ResourceID }) =>
+              Type === `${Resource}.deleted` ? [`${Resource}:${ResourceID}`] : [],
+            ),
+        );
+        if (deleted.size > 0) drop(({ undo }) => undo !== undefined && deleted.has(undo.of));
+      }),
+    [arrived, drop],
   );
 }
 

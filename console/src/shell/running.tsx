@@ -13,7 +13,7 @@ import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
 import { Meter, State, Steps } from "../ui/page.tsx";
-import { useToast } from "../ui/toast.tsx";
+import { useDropToasts, useToast } from "../ui/toast.tsx";
 
 /** Ended actions that stay in the list. */
 const mostShown = 30;
@@ -34,6 +34,7 @@ export function RunningActions() {
   const recent = useCell(cell);
   const actions = useActions(recent);
   const toast = useToast();
+  const drop = useDropToasts();
   const [isOpen, setOpen] = useState(false);
   const running = actions.filter(actionIsRunning);
   const nameOf = (id: number): string =>
@@ -42,6 +43,11 @@ export function RunningActions() {
     namesOf(recent).get(`server ${id}`) ??
     `#${id}`;
 
+  // After a gap in the events the end of an action may never be shown.
+  useEffect(() => {
+    if (recent.length === 0) drop(({ kind }) => kind === "busy");
+  }, [recent, drop]);
+
   // Each end is announced once.
   const known = useRef(new Map<number, boolean>());
   useEffect(() => {
@@ -49,17 +55,17 @@ export function RunningActions() {
       const isRunning = actionIsRunning(action);
       // A short action may have ended before its start was drawn.
       if (known.current.get(action.ID) !== false && !isRunning && action.Type !== "Delete") {
-        const isGood = action.State === "Completed";
-        const text = t.servers[isGood ? "ended" : "endedBadly"](
-          t.servers.actions[action.Type],
-          nameOf(action.ServerID),
-        );
-        const kind = isGood ? "good" : "bad";
-        if (action.Error === null) toast({ kind, text });
-        else {
-          const { detail } = action.Error;
-          void loadDetails().then(() => toast({ kind, text, detail: t.errors.detail(detail) }));
-        }
+        const { ID, Type, State: state, Error: error } = action;
+        const name = nameOf(action.ServerID);
+        const isGood = state === "Completed";
+        const text = !isGood
+          ? t.servers.endedBadly(t.servers.actions[Type], name)
+          : Type in t.servers.finished
+            ? t.servers.finished[Type as keyof typeof t.servers.finished](name)
+            : t.servers.ended(t.servers.actions[Type], name);
+        const message = { kind: isGood ? "good" : "bad", text, key: `action:${ID}` } as const;
+        if (error === null) toast(message);
+        else void loadDetails().then(() => toast({ ...message, detail: t.errors.detail(error.detail) }));
       }
       known.current.set(action.ID, isRunning);
     }

@@ -1,68 +1,95 @@
-/** Short messages about what has ended. A screen reader announces each once. */
+/** Short messages about what runs or has ended. A screen reader announces each once. */
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useRef, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
 
 export interface Toast {
-  readonly kind: "good" | "bad";
+  /** `busy`: about what runs. It stays until another one takes its place. */
+  readonly kind: "good" | "bad" | "busy";
   readonly text: string;
   readonly detail?: string | undefined;
-  /** A button, such as the one that undoes the change. */
-  readonly action?: { readonly text: string; readonly run: () => void } | undefined;
+  /** What the message is about: it takes the place of the one with the same key. */
+  readonly key?: string;
+  /** The button that undoes the change. */
+  readonly undo?: Undo | undefined;
 }
 
-type Show = (toast: Toast) => void;
+interface Undo {
+  readonly text: string;
+  readonly run: () => void;
+  /** End of the address of the page whose change it undoes. */
+  readonly page: string;
+  /** Kind and id of the object that it changes: `server:3`. */
+  readonly of: string;
+}
 
-const ToastContext = createContext<Show>(() => {});
+interface Messages {
+  readonly show: (toast: Toast) => void;
+  /** Removes the messages that a function selects. */
+  readonly drop: (isOver: (toast: Toast) => boolean) => void;
+}
+
+const ToastContext = createContext<Messages>({ show() {}, drop() {} });
 
 /** Returns the function that shows a message. */
-export const useToast = (): Show => useContext(ToastContext);
+export const useToast = (): Messages["show"] => useContext(ToastContext).show;
+
+/** Returns the function that removes messages. */
+export const useDropToasts = (): Messages["drop"] => useContext(ToastContext).drop;
+
+const icons = { good: "check", bad: "error", busy: "busy" } as const;
 
 const most = 4;
 /** Milliseconds that a message of a success is shown. Errors stay until they are closed. */
 const shown = 5000;
 /** The same of one with a button. */
-const shownWithAction = 15_000;
+const shownWithUndo = 15_000;
 
 export function Toasts({ children }: { children: ReactNode }) {
   const t = useTexts();
   const [toasts, setToasts] = useState<readonly (Toast & { readonly id: number })[]>([]);
   const count = useRef(0);
-  const drop = useCallback((id: number) => setToasts((all) => all.filter((one) => one.id !== id)), []);
-  const show = useCallback<Show>(
+  const close = useCallback((id: number) => setToasts((all) => all.filter((one) => one.id !== id)), []);
+  const show = useCallback<Messages["show"]>(
     (toast) => {
       const id = ++count.current;
-      setToasts((all) => [...all, { ...toast, id }].slice(-most));
-      if (toast.kind === "good") setTimeout(() => drop(id), toast.action ? shownWithAction : shown);
+      setToasts((all) => {
+        const place = toast.key === undefined ? -1 : all.findIndex(({ key }) => key === toast.key);
+        return place < 0 ? [...all, { ...toast, id }].slice(-most) : all.with(place, { ...toast, id });
+      });
+      if (toast.kind === "good") setTimeout(() => close(id), toast.undo ? shownWithUndo : shown);
     },
-    [drop],
+    [close],
   );
-  const value = useMemo(() => show, [show]);
+  const drop = useCallback<Messages["drop"]>((isOver) => {
+    setToasts((all) => (all.some(isOver) ? all.filter((one) => !isOver(one)) : all));
+  }, []);
+  const value = useMemo(() => ({ show, drop }), [show, drop]);
   return (
     <ToastContext value={value}>
       {children}
       <div className="toasts" role="status" aria-live="polite" aria-relevant="additions">
-        {toasts.map(({ id, kind, text, detail, action }) => (
+        {toasts.map(({ id, kind, text, detail, undo }) => (
           <div key={id} className={`toast ${kind}`}>
-            <Icon name={kind === "good" ? "check" : "error"} />
+            <Icon name={icons[kind]} spins={kind === "busy"} />
             <div className="grow break">
               <strong>{text}</strong>
               {detail !== undefined && <div className="muted small">{detail}</div>}
             </div>
-            {action && (
+            {undo && (
               <Button
                 size="small"
                 icon="undo"
                 onClick={() => {
-                  drop(id);
-                  action.run();
+                  close(id);
+                  undo.run();
                 }}
               >
-                {action.text}
+                {undo.text}
               </Button>
             )}
-            <Button kind="quiet" size="small" icon="close" aria-label={t.common.close} onClick={() => drop(id)} />
+            <Button kind="quiet" size="small" icon="close" aria-label={t.common.close} onClick={() => close(id)} />
           </div>
         ))}
       </div>

@@ -67,7 +67,9 @@ function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project 
   /** Returns what undoes the change: none after a block, because its servers were on or off before. */
   const undoOf = ({ ID: id }: Project) => {
     const path = { id };
-    if (project === null) return () => client.deleteProject({ path }).then(onDone);
+    const of = `project:${id}`;
+    if (project === null)
+      return { run: () => client.deleteProject({ path }).then(onDone), done: t.access.deleted(Name), of };
     if ("IsBlocked" in named) return undefined;
     const before = { ...pickFields<Partial<Project>>(project, named), Quotas: pickFields(project.Quotas, Quotas) };
     const restore = undo({
@@ -75,7 +77,7 @@ function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project 
       isSame: ({ Quotas: now, ...rest }) => hasFields(rest, named) && hasFields(now, Quotas),
       write: (options) => client.updateProject({ path, body: before }, options),
     });
-    return () => restore().then(onDone);
+    return { run: () => restore().then(onDone), done: t.common.undone(stored.Name), of };
   };
   return (
     <FormDialog<Project>

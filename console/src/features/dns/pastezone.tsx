@@ -43,7 +43,7 @@ export function PasteZone({ domain, text, onClose }: PasteZoneProps) {
       void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
       onClose();
     },
-    undo: useUndoVersion(id),
+    undo: useUndoVersion(domain),
     isQuiet: true,
     request: body,
   });

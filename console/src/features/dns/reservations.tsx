@@ -120,10 +120,11 @@ export function CreateReservation({ onClose }: { onClose: () => void }) {
       isComplete={Name !== ""}
       send={(options) => client.createReservation({ body }, options)}
       done={() => t.reserved.created(Name)}
-      undo={({ ID: id }) =>
-        () =>
-          client.deleteReservation({ path: { id } }).then(refresh)
-        }
+      undo={({ ID: id, Name: name }) => ({
+        run: () => client.deleteReservation({ path: { id } }).then(refresh),
+        done: t.reserved.released(name),
+        of: `reservation:${id}`,
+      })}
       onDone={() => {
         refresh();
         onClose();

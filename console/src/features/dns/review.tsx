@@ -87,7 +87,7 @@ function PreviewDialog({ title, about, action, request, send, domain, onDone, on
       void queries.invalidateQueries({ queryKey: ["domain", "one", domain.ID] });
       onDone();
     },
-    undo: useUndoVersion(domain.ID),
+    undo: useUndoVersion(domain),
     isQuiet: true,
   });
   const shown = error ?? preview.error;

@@ -29,12 +29,15 @@ export function DomainSettings({ domain }: { domain: Domain }) {
   const before = domain.Labels;
   const { run, isBusy, error } = useChange(() => client.updateDomain({ path, body }), {
     done: () => t.networks.saved(domain.Name),
-    undo: () =>
-      undo({
+    undo: () => ({
+      run: undo({
         read: () => client.raw.readDomain({ path }),
         isSame: (now) => hasFields(now, body),
         write: (options) => client.updateDomain({ path, body: { Labels: before } }, options),
       }),
+      done: t.common.undone(domain.Name),
+      of: `domain:${path.id}`,
+    }),
     isQuiet: true,
     request: body,
   });

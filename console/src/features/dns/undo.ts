@@ -1,26 +1,41 @@
 /** Undoes a change of a zone: restores the version before it. */
-import type { ChangesetResult } from "@brume/api/dns.ts";
+import type { AppliedChange, ChangesetResult, Domain } from "@brume/api/dns.ts";
+import type { Undo } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
 import { Conflict } from "../../data/errortext.ts";
+import { rowOf } from "../../data/record.ts";
 import { useTexts } from "../../texts/texts.tsx";
 
 /**
  * Returns what undoes a change of this domain: the version before it, which the page may not have known, is restored. A change that came
  * after it is not undone: the history shows both.
  */
-export function useUndoVersion(id: number) {
+export function useUndoVersion(domain: Domain) {
   const t = useTexts();
   const { client, queries } = useData();
-  const path = { id };
-  return ({ Serial, Records }: ChangesetResult) => {
+  const path = { id: domain.ID };
+  /** A single record is named, several are counted. */
+  const doneOf = (changes: readonly AppliedChange[]): string => {
+    const { Before = null, After = null } = changes[0] ?? {};
+    const record = Before ?? After;
+    if (changes.length > 1 || record === null) return t.records.undone(changes.length, domain.Name);
+    const { owner, type } = rowOf(record, domain.NamePunyCode);
+    const kind = After === null ? "deleted" : Before === null ? "added" : "changed";
+    return t.records.undoneOne[kind](`${owner} ${type}`);
+  };
+  return ({ Serial, Records }: ChangesetResult): Undo | undefined => {
     // Another client may have made the same change before: then there is no version of this one.
     if (Records.length === 0) return undefined;
-    return async (): Promise<void> => {
-      const { etag } = await client.raw.readDomain({ path });
-      const [last, before] = await client.listVersions({ path, query: { limit: 2 } });
-      if (last?.Serial !== Serial || before === undefined) throw new Conflict(t.records.changedSince);
-      await client.restoreVersion({ path, body: { Serial: before.Serial } }, etag === null ? {} : { ifMatch: etag });
-      void queries.invalidateQueries({ queryKey: ["domain", "one", id] });
+    return {
+      done: doneOf(Records),
+      of: `domain:${domain.ID}`,
+      async run() {
+        const { etag } = await client.raw.readDomain({ path });
+        const [last, before] = await client.listVersions({ path, query: { limit: 2 } });
+        if (last?.Serial !== Serial || before === undefined) throw new Conflict(t.records.changedSince);
+        await client.restoreVersion({ path, body: { Serial: before.Serial } }, etag === null ? {} : { ifMatch: etag });
+        void queries.invalidateQueries({ queryKey: ["domain", "one", domain.ID] });
+      },
     };
   };
 }

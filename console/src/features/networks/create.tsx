@@ -56,12 +56,17 @@ function CreateNetwork({ operation, title, about, first, placed, fields, onClose
       isComplete={form.Name !== ""}
       send={(options) => client[operation]({ body }, options)}
       done={({ Name }) => t.networks.created(Name)}
-      undo={(network) => async () => {
-        await remove(client, network);
-        // The message is shown on all pages.
-        if (router.state.location.pathname.endsWith(pageOf(network)))
-          await go({ to: "/networks", search: "Id" in network ? {} : { tab: "private" } });
-      }}
+      undo={(network) => ({
+        run: async () => {
+          await remove(client, network);
+          // The user may have left the page meanwhile.
+          if (router.state.location.pathname.endsWith(pageOf(network)))
+            await go({ to: "/networks", search: "Id" in network ? {} : { tab: "private" } });
+        },
+        done: t.networks.deleted(network.Name),
+        of: "Id" in network ? `publicnetwork:${network.Id}` : `network:${network.ID}`,
+        page: pageOf(network),
+      })}
       onDone={(network) => void go({ to: pageOf(network) })}
       onClose={onClose}
     >

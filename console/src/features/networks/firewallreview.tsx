@@ -52,16 +52,21 @@ export function FirewallReview({ id, base, set, isCutOff, onClose, onDone }: Rev
       return client.configureFirewall({ path, body }, { wait: 5, ...(etag !== null && { ifMatch: etag }) });
     },
     {
-      done: (made) => (made === null ? undefined : within === null ? t.firewall.applied : t.firewall.appliedOnTrial),
+      // The notice of rules on trial is on every page until they are confirmed or rolled back.
+      done: (made) => (made === null || within !== null ? undefined : t.firewall.applied),
       // Rules on trial are restored by the service.
       undo: (made) =>
         made === null || within !== null
           ? undefined
-          : undo({
-              read: () => client.raw.readPublicNetwork({ path }),
-              isSame: (now) => setText(ruleSetOf(now.Firewall)) === setText(ruleSetOf(made.Firewall)),
-              write: (options) => client.configureFirewall({ path, body: requestOf(base) }, options),
-            }),
+          : {
+              run: undo({
+                read: () => client.raw.readPublicNetwork({ path }),
+                isSame: (now) => setText(ruleSetOf(now.Firewall)) === setText(ruleSetOf(made.Firewall)),
+                write: (options) => client.configureFirewall({ path, body: requestOf(base) }, options),
+              }),
+              done: t.firewall.restored(made.Name),
+              of: `publicnetwork:${id}`,
+            },
       onDone: (made) => made !== null && onDone(),
       isQuiet: true,
     },

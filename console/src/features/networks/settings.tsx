@@ -41,12 +41,15 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
   const before = pickFields<{ Name?: string; Bandwidth?: number; Labels?: Labels }>(network, body);
   const { run, isBusy, error } = useChange((): Promise<unknown> => client[operation]({ path, body }), {
     done: () => t.networks.saved(form.Name),
-    undo: () =>
-      undo<PublicNetwork | Network>({
+    undo: () => ({
+      run: undo<PublicNetwork | Network>({
         read: () => client.raw[isPublic ? "readPublicNetwork" : "readNetwork"]({ path }),
         isSame: (now) => hasFields(now, body),
         write: (options) => client[operation]({ path, body: before }, options),
       }),
+      done: t.common.undone(Name),
+      of: `${isPublic ? "publicnetwork" : "network"}:${path.id}`,
+    }),
   });
   const errors = placeErrors(error ?? check.error, t);
   const submit = (event: SubmitEvent): void => {

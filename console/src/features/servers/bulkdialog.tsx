@@ -86,7 +86,7 @@ export function BulkDialog({ kind, servers, onDone, onClose }: BulkDialogProps) 
       });
       await restoreOne().catch((error: unknown) => errors.push(error));
     });
-    if (errors.length === 0) toast({ kind: "good", text: t.common.undone });
+    if (errors.length === 0) toast({ kind: "good", text: words.undone(labels.current.size) });
     else toast({ kind: "bad", text: words.notUndone(errors.length), detail: reasonOf(errors[0], t) });
   };
   const count = (phase: Phase): number => [...progress.values()].filter((one) => one.phase === phase).length;
@@ -95,8 +95,14 @@ export function BulkDialog({ kind, servers, onDone, onClose }: BulkDialogProps) 
   const isOver = isStarted && done + failed === progress.size;
   useEffect(() => {
     if (!isOver || failed > 0) return;
-    const offer = { text: t.common.undo, run: () => void restore() };
-    toast({ kind: "good", text: words.done(done), action: kind === "Labels" ? offer : undefined });
+    const [only] = labels.current.keys();
+    const offer = {
+      text: t.common.undo,
+      run: () => void restore(),
+      page: location.pathname,
+      of: labels.current.size === 1 ? `server:${only}` : "",
+    };
+    toast({ kind: "good", text: words.done(done), undo: kind === "Labels" ? offer : undefined });
     onDone();
     onClose();
   }, [isOver, failed]);

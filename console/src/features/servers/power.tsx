@@ -1,17 +1,19 @@
 /** The menu of power actions of a server. What the state table of the contract forbids is disabled, with the reason. */
-import type { RequestType } from "@brume/api/action.ts";
+import type { Action, RequestType } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { RequestPanel } from "../../data/requestpanel.tsx";
+import { actionIsRunning } from "../../data/serverview.ts";
 import { whyNot } from "../../data/whynot.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { SelectField } from "../../ui/field.tsx";
 import type { IconName } from "../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
+import type { Toast } from "../../ui/toast.tsx";
 import { CopyServer, TakeImage } from "./copies.tsx";
 
 /** Power actions in the order of the menu. */
@@ -22,20 +24,33 @@ export const powerActions = [
   ["PowerReboot", "refresh"],
   ["PowerOff", "off"],
 ] as const satisfies readonly (readonly [RequestType, IconName])[];
+type PowerAction = (typeof powerActions)[number][0];
 
 /** Actions that cut the power of a guest. */
 const hardActions = ["PowerReboot", "PowerOff"] as const;
 type HardAction = (typeof hardActions)[number];
 const isHard = (type: RequestType): type is HardAction => (hardActions as readonly RequestType[]).includes(type);
 
+/** Returns the function that makes the message of an action that was started. The message of its end takes its place. */
+function useStarted() {
+  const t = useTexts();
+  const { recent } = useData();
+  return ({ ID }: Action, type: PowerAction, { Name }: Server): Toast | undefined => {
+    const last = recent.get().find(({ Resource, ResourceID }) => Resource === "action" && ResourceID === ID);
+    // The event of the end may come before the response.
+    if (last !== undefined && !actionIsRunning(last.Data as Action)) return undefined;
+    return { kind: "busy", text: t.servers.starting[type](Name), key: `action:${ID}` };
+  };
+}
+
 /** Returns the function that starts an action of a server. */
 export function useStartAction() {
-  const t = useTexts();
   const { client } = useData();
+  const started = useStarted();
   return useChange(
-    ({ server, type }: { server: Server; type: RequestType }) =>
+    ({ server, type }: { server: Server; type: PowerAction }) =>
       client.startAction({ path: { id: server.ID }, body: { Type: type } }),
-    { done: (_, { server, type }) => t.servers.accepted(t.servers.actions[type], server.Name) },
+    { done: (action, { server, type }) => started(action, type, server) },
   );
 }
 
@@ -93,6 +108,7 @@ export function PowerMenu({ server, isLarge = false }: { server: Server; isLarge
 function CutPower({ server, type, onClose }: { server: Server; type: HardAction; onClose: () => void }) {
   const t = useTexts();
   const { client } = useData();
+  const started = useStarted();
   const request = { path: { id: server.ID }, body: { Type: type } };
   const action = t.servers.actions[type];
   return (
@@ -101,7 +117,7 @@ function CutPower({ server, type, onClose }: { server: Server; type: HardAction;
       action={action}
       request={{ operation: "startAction", ...request }}
       send={() => client.startAction(request)}
-      done={() => t.servers.accepted(action, server.Name)}
+      done={(made) => started(made, type, server)}
       onClose={onClose}
     >
       <p>{t.servers.cutAbout[type]}</p>

@@ -46,11 +46,15 @@ export function ServerSettings({ server }: { server: Server }) {
     undo: (_, body) =>
       numericSizes.some(([name]) => name in body)
         ? undefined
-        : undo({
-            read: () => client.raw.readServer({ path }),
-            isSame: (now) => hasFields(now, body),
-            write: (sure) => client.updateServer({ path, body: pickFields(server, body) }, sure),
-          }),
+        : {
+            run: undo({
+              read: () => client.raw.readServer({ path }),
+              isSame: (now) => hasFields(now, body),
+              write: (sure) => client.updateServer({ path, body: pickFields(server, body) }, sure),
+            }),
+            done: t.common.undone(Name),
+            of: `server:${path.id}`,
+          },
   });
   // Whether the change needs a restart: a check of the same request that rejects one.
   const probe = useDryRun(size.hasChanged ? { ...size.changed, AllowRestart: false } : null, (body, signal) =>

@@ -22,10 +22,11 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
   // The message comes after the secret, which covers it.
   const { run: announce } = useChange(async (made: Webhook) => made, {
     done: (made) => t.access.created(made.Url),
-    undo:
-      ({ ID: id }) =>
-      () =>
-        client.deleteWebhook({ path: { id } }),
+    undo: ({ ID: id, Url }) => ({
+      run: () => client.deleteWebhook({ path: { id } }),
+      done: t.access.deleted(Url),
+      of: `webhook:${id}`,
+    }),
   });
   const close = (made: Webhook): void => {
     void announce(made);

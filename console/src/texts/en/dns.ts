@@ -125,6 +125,13 @@ export const dns = {
     export: "Export zone file",
     skipped: (n: number) =>
       count(n, { one: "One line of the import was left out.", other: `${n} lines of the import were left out.` }),
+    undone: (n: number, domain: string) =>
+      count(n, { one: `${n} change of ${domain} undone`, other: `${n} changes of ${domain} undone` }),
+    undoneOne: {
+      deleted: (record: string) => `Deleted record ${record} restored`,
+      added: (record: string) => `Added record ${record} removed`,
+      changed: (record: string) => `Changed record ${record} restored`,
+    },
     changedSince: "The zone has changed again since then. Restore a version in its history.",
     older: "Show older versions",
     removeRow: (name: string) => `Delete record ${name}`,

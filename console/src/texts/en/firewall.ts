@@ -84,7 +84,7 @@ export const firewall = {
     },
     apply: "Apply",
     applied: "The rules are applied",
-    appliedOnTrial: "The rules are applied. Confirm them to keep them.",
+    restored: (name: string) => `The previous firewall rules of ${name} are in effect again`,
     waiting: (name: string) => `The firewall rules of ${name} wait for your confirmation.`,
     waitingReader: (name: string) => `The firewall rules of ${name} wait for a confirmation.`,
     left: (seconds: string) => `Roll-back in ${seconds}`,

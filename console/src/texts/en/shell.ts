@@ -30,7 +30,7 @@ export const shell = {
     units: { MB: "MB", GB: "GB", "Mbit/s": "Mbit/s", bytes: "bytes", seconds: "s" },
     typeToConfirm: (name: string) => `Type ${name} to confirm`,
     undo: "Undo",
-    undone: "Undone",
+    undone: (name: string) => `${name}: change undone`,
     selectFile: "Select a file",
     skip: "Skip to the content",
   },

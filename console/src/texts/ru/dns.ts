@@ -131,6 +131,17 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
         few: `При импорте пропущены ${n} строки.`,
         other: `При импорте пропущено ${n} строк.`,
       }),
+    undone: (n, domain) =>
+      count(n, {
+        one: `${domain}: ${n} изменение отменено`,
+        few: `${domain}: ${n} изменения отменены`,
+        other: `${domain}: ${n} изменений отменено`,
+      }),
+    undoneOne: {
+      deleted: (record) => `Удалённая запись ${record} восстановлена`,
+      added: (record) => `Добавленная запись ${record} удалена`,
+      changed: (record) => `Изменённая запись ${record} восстановлена`,
+    },
     changedSince: "С тех пор зона снова изменилась. Восстановите версию в истории.",
     older: "Показать более ранние версии",
     removeRow: (name) => `Удалить запись ${name}`,

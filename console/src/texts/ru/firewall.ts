@@ -95,7 +95,7 @@ export const firewall: Pick<Texts, "firewall"> = {
     },
     apply: "Применить",
     applied: "Правила применены",
-    appliedOnTrial: "Правила применены. Подтвердите их, чтобы оставить.",
+    restored: (name) => `Снова действуют прежние правила межсетевого экрана ${name}`,
     waiting: (name) => `Правила межсетевого экрана ${name} ждут вашего подтверждения.`,
     waitingReader: (name) => `Правила межсетевого экрана ${name} ждут подтверждения.`,
     left: (seconds) => `Откат через ${seconds}`,

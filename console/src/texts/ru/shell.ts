@@ -35,7 +35,7 @@ export const shell: Pick<
     units: { MB: "МБ", GB: "ГБ", "Mbit/s": "Мбит/с", bytes: "байт", seconds: "с" },
     typeToConfirm: (name) => `Введите ${name} для подтверждения`,
     undo: "Отменить",
-    undone: "Отменено",
+    undone: (name) => `${name}: изменение отменено`,
     selectFile: "Выбрать файл",
     skip: "К содержанию",
   },
