@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Page } from "playwright-core";
+import { ruleSetOf, setText } from "../../console/src/data/firewall.ts";
 import { describeConsole, isDesktop, widths } from "../support/consolefixture.ts";
 import { fillNetworks, type NetworkScene } from "../support/networkscene.ts";
 import { waitUntil } from "../support/waituntil.ts";
@@ -114,7 +115,26 @@ describeConsole("the console of firewalls", {}, (fixture) => {
       await page.getByText("were rolled back").waitFor();
       await page.getByText("1 pending change").waitFor();
       assert.equal((await stored()).Firewall.Rules.length, before.Rules.length);
+      await page.goto("/console/activity");
+      await page.getByText("Public network firewall rolled back").waitFor();
     });
+  });
+
+  test("rules that wait for a confirmation are rolled back at once by a button, also after a reload", async () => {
+    const { client, token } = fixture.brume;
+    const path = { id: scene.network };
+    const { Firewall: before, Name } = await stored();
+    await client.configureFirewall({ path, body: { Rules: [], ConfirmWithin: 3600 } });
+    await client.configureFirewall({ path, body: { Enabled: false, Rules: [], ConfirmWithin: 3600 } });
+    await story(token, async (page) => {
+      await page.goto("/console/dns");
+      await page.getByRole("button", { name: "Roll back now" }).click();
+      await page.getByText(`The previous firewall rules of ${Name} are in effect again`).waitFor();
+      await page.getByRole("timer").waitFor({ state: "detached" });
+    });
+    const { Firewall: after } = await stored();
+    assert.equal(after.ConfirmBy, null);
+    assert.equal(setText(ruleSetOf(after)), setText(ruleSetOf(before)));
   });
 
   test("on a phone rules are a list: one is added in a dialog, moved, tested, reviewed, applied and undone", async () => {

@@ -32,3 +32,18 @@ test("a deleted object and the server of an action have the names that other eve
   );
   assert.equal(namesOf(events).get("server 1"), "web");
 });
+
+test("a change of the service that ends rules on trial is a roll-back, any other change is none", () => {
+  const firewall = (ID: number, ConfirmBy: string | null, TokenID: number | null, Type = "publicnetwork.changed") =>
+    ({ ID, Type, Resource: "publicnetwork", ResourceID: 1, TokenID, Data: { Firewall: { ConfirmBy } } }) as Event;
+  const by = "2026-11-28T07:00:00.000Z";
+  const rollBacks = (...events: Event[]) => withNames(events.toReversed()).filter((one) => one.isRollBack);
+  const applied = firewall(2, by, null, "publicnetwork.applied");
+  assert.deepEqual(
+    rollBacks(firewall(1, by, 7), applied, firewall(3, null, null), firewall(4, null, null)).map(({ ID }) => ID),
+    [3],
+  );
+  // Confirmed by a client.
+  assert.deepEqual(rollBacks(firewall(1, by, 7), firewall(2, null, 7), firewall(3, null, null)), []);
+  assert.deepEqual(rollBacks(firewall(1, by, 7), { ...firewall(2, null, null), ResourceID: 2 }), []);
+});

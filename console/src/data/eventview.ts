@@ -57,7 +57,8 @@ export const kindAndId = ({ Resource, ResourceID }: Event, t: Texts): string =>
   `${t.activity.kinds[Resource] ?? Resource} ${ResourceID}`;
 
 /** Returns kind and verb of an event: `Server`, `created`. */
-export function wordsOf({ Type, Resource }: Event, t: Texts): { readonly kind: string; readonly verb: string } {
-  const verb = Type.slice(Type.indexOf(".") + 1);
+export function wordsOf(event: NamedEvent, t: Texts): { readonly kind: string; readonly verb: string } {
+  const { Type, Resource, isRollBack } = event;
+  const verb = isRollBack ? "rolledBack" : Type.slice(Type.indexOf(".") + 1);
   return { kind: t.activity.kinds[Resource] ?? Resource, verb: t.activity.verbs[verb] ?? verb };
 }

@@ -1,7 +1,9 @@
-/** Notices that firewall rules which waited for a confirmation were rolled back. */
+/** Firewall rules that wait for a confirmation: notices that they were rolled back, and rolls them back before that. */
+import type { Client } from "@brume/api/client.ts";
+import type { Firewall } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { useEffect, useRef } from "react";
-import { type RuleSet, ruleSetOf, setText } from "./firewall.ts";
+import { type RuleSet, requestOf, ruleSetOf, setText } from "./firewall.ts";
 
 /** Milliseconds by which the clocks of browser and service may differ. */
 const tolerance = 5000;
@@ -25,4 +27,32 @@ export function useRollBack(
           latest.current(network, before.rules);
     }
   }, [networks]);
+}
+
+/** Events of a network that are searched for its last confirmed rules. */
+const mostSearched = 100;
+
+/**
+ * Returns the last confirmed rules, which the end of the time would restore; null: unknown. No response contains them, but the events do,
+ * unless there are too many rules for an event.
+ */
+export async function readConfirmed(client: Client, id: number): Promise<RuleSet | null> {
+  const query = { resource: `publicnetwork:${id}`, newest: true, limit: mostSearched };
+  for (const { Data } of await client.listEvents({ query })) {
+    const firewall = (Data as { readonly Firewall?: Firewall & { readonly Omitted?: number } } | null)?.Firewall;
+    if (firewall?.ConfirmBy === null) return (firewall.Omitted ?? 0) > 0 ? null : ruleSetOf(firewall);
+  }
+  return null;
+}
+
+/** Restores the last confirmed rules at once. Resolves to false if they are unknown. */
+export async function rollBack(client: Client, id: number): Promise<boolean> {
+  const path = { id };
+  const { answer, etag } = await client.raw.readPublicNetwork({ path });
+  // The time may have ended meanwhile.
+  if (answer.Firewall.ConfirmBy === null) return true;
+  const confirmed = await readConfirmed(client, id);
+  if (confirmed === null) return false;
+  await client.configureFirewall({ path, body: requestOf(confirmed) }, etag === null ? {} : { ifMatch: etag });
+  return true;
 }

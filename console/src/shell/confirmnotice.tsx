@@ -5,9 +5,10 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useId, useState } from "react";
 import { useChange } from "../data/change.ts";
 import { useData, useMay } from "../data/data.tsx";
+import { Conflict } from "../data/errortext.ts";
 import { queriesOf } from "../data/queries.ts";
 import { RequestPanel } from "../data/requestpanel.tsx";
-import { useRollBack } from "../data/rollback.ts";
+import { rollBack, useRollBack } from "../data/rollback.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
@@ -48,6 +49,12 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
   }, []);
   const request = { path: { id: network.Id }, body: { Confirm: true } };
   const { run, isBusy } = useChange(() => client.configureFirewall(request), { done: () => t.firewall.kept });
+  const restore = useChange(
+    async () => {
+      if (!(await rollBack(client, network.Id))) throw new Conflict(t.firewall.unknownRules);
+    },
+    { done: () => t.firewall.restored(network.Name) },
+  );
   return (
     <section className="notice stays" aria-labelledby={id}>
       <Icon name="wait" />
@@ -63,6 +70,16 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
       {mayWrite && (
         <Button size="small" kind="primary" isBusy={isBusy} onClick={() => void run(undefined).catch(() => undefined)}>
           {t.firewall.keep}
+        </Button>
+      )}
+      {mayWrite && (
+        <Button
+          size="small"
+          icon="undo"
+          isBusy={restore.isBusy}
+          onClick={() => void restore.run(undefined).catch(() => undefined)}
+        >
+          {t.firewall.rollBack}
         </Button>
       )}
       {mayWrite && (

@@ -55,6 +55,7 @@ export const access = {
       crashed: "crashed",
       applied: "applied",
       limited: "reached a limit",
+      rolledBack: "firewall rolled back",
       withdrawn: "withdrawn",
       up: "up",
       down: "down",

@@ -91,6 +91,8 @@ export const firewall = {
     rolledBack: (name: string) => `The firewall rules of ${name} were rolled back`,
     rolledBackAbout: "They were not confirmed in time. The previous rules are in effect again.",
     keep: "Keep the rules",
+    rollBack: "Roll back now",
+    unknownRules: "The previous rules are not in the stored events. They return by themselves when the time ends.",
     kept: "The rules are confirmed",
     show: "Show",
   },

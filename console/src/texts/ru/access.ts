@@ -62,6 +62,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
       crashed: "— сбой",
       applied: "— применение",
       limited: "— достигнут предел",
+      rolledBack: "— откат межсетевого экрана",
       withdrawn: "— отзыв",
       up: "— поднят",
       down: "— упал",
