@@ -10,7 +10,7 @@ import { BulkDialog, type BulkKind } from "./bulkdialog.tsx";
 const kinds = [
   ["PowerOn", "play"],
   ["ShutDownGuestOS", "power"],
-  ["PowerReboot", "refresh"],
+  ["PowerReboot", "bolt"],
   ["Labels", "edit"],
   ["Delete", "trash"],
 ] as const satisfies readonly (readonly [BulkKind, IconName])[];

@@ -21,8 +21,8 @@ export const powerActions = [
   ["PowerOn", "play"],
   ["ShutDownGuestOS", "power"],
   ["RebootGuestOS", "refresh"],
-  ["PowerReboot", "refresh"],
-  ["PowerOff", "off"],
+  ["PowerReboot", "bolt"],
+  ["PowerOff", "unplug"],
 ] as const satisfies readonly (readonly [RequestType, IconName])[];
 type PowerAction = (typeof powerActions)[number][0];
 
