@@ -212,6 +212,33 @@ describeConsole("servers in the console", {}, (fixture) => {
     });
   });
 
+  test("charts without a value show why", async () => {
+    const { client, token } = fixture.brume;
+    const { ID: id } = await client.createServer({ body: { Name: "still", RAM: 128, HDD: 1 } }, { wait: 60 });
+    await story(token, async (page) => {
+      await page.route("**/server/*/metrics?*", (route) => {
+        const values = [null, null];
+        const Series = {
+          Cpu: [null, 1],
+          MemoryUsed: values,
+          DiskRead: values,
+          DiskWrite: values,
+          NetIn: values,
+          NetOut: values,
+        };
+        const Times = [Date.now() - 60_000, Date.now()].map((time) => new Date(time).toISOString());
+        return route.fulfill({ json: { Step: 60, Times, Series } });
+      });
+      await page.goto(`/console/servers/${id}?tab=metrics`);
+      await page.getByText("No data yet in this period", { exact: true }).nth(2).waitFor();
+      assert.equal(await page.locator(".u-over").count(), 4);
+      assert.equal(await page.getByText("No data yet in this period").count(), 3);
+      await client.startAction({ path: { id }, body: { Type: "PowerOff" } }, { wait: 60 });
+      await page.getByText("No data in this period: the server is off").nth(2).waitFor();
+    });
+    await client.deleteServer({ path: { id } }, { wait: 60 });
+  });
+
   test("labels are edited, servers are filtered by one, and power actions are shown as commands", async () => {
     const path = { id: fixture.scene.server };
     await story(fixture.brume.token, async (page) => {

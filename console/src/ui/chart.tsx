@@ -26,6 +26,8 @@ interface ChartProps {
   readonly times: readonly number[];
   readonly series: readonly Series[];
   readonly marks?: readonly Mark[];
+  /** Sentence in the chart if it has no value. */
+  readonly empty: string;
   /** Is called with the two ends of a drag, in seconds since 1970. */
   readonly onZoom: (from: number, to: number) => void;
 }
@@ -48,7 +50,7 @@ const colour = (name: string): string => {
   return value;
 };
 
-export function Chart({ label, locale, show, times, series, marks = none, onZoom }: ChartProps) {
+export function Chart({ label, locale, show, times, series, marks = none, empty, onZoom }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
   const zoom = useRef(onZoom);
@@ -87,7 +89,7 @@ export function Chart({ label, locale, show, times, series, marks = none, onZoom
         },
         legend: { live: true },
         axes: [
-          { ...axis, values: timesOf(locale) },
+          { ...axis, size: 32, values: timesOf(locale) },
           { ...axis, size: 76, values: (_, values) => values.map((value) => shown.current(value)) },
         ],
         scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
@@ -124,7 +126,22 @@ export function Chart({ label, locale, show, times, series, marks = none, onZoom
     marked.current = marks;
     plot.current?.redraw(false);
   }, [marks]);
-  return <div className="chart" ref={box} role="img" aria-label={`${label}. ${summaryOf(series, show)}`} />;
+  const isEmpty = series.every(({ values }) => values.every((value) => value === null));
+  return (
+    <div className="chart-box">
+      <div
+        className="chart"
+        ref={box}
+        role="img"
+        aria-label={`${label}. ${isEmpty ? empty : summaryOf(series, show)}`}
+      />
+      {isEmpty && (
+        <p className="muted" aria-hidden="true">
+          <span>{empty}</span>
+        </p>
+      )}
+    </div>
+  );
 }
 
 /** Draws the marks that are in the range of the chart. Labels that would cover each other are left out. */

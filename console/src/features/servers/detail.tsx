@@ -49,7 +49,7 @@ export function ServerDetail() {
   const shown = tabs.filter((name) => mayWrite || !forWriters.has(name));
   const parts: Readonly<Record<(typeof tabs)[number], () => ReactNode>> = {
     summary: () => <ServerSummary server={server} />,
-    metrics: () => <Metrics id={id} />,
+    metrics: () => <Metrics server={server} />,
     console: () => <Terminal server={server} />,
     screen: () => <Screen server={server} />,
     backups: () => <ServerBackups server={server} />,

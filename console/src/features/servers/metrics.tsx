@@ -1,4 +1,5 @@
 /** Four charts of a server on one time axis. The pointer shows the same moment in all of them; a drag zooms all. */
+import type { Server } from "@brume/api/server.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
@@ -8,7 +9,7 @@ import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Chart } from "../../ui/chart.tsx";
-import { Empty, ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
+import { ErrorBox, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
 
 /** Seconds of each range, and between two values: a chart has about 300 values. */
@@ -28,7 +29,7 @@ const mostListed = 5;
 const lastSecond = 8_640_000_000_000;
 const rangeNames = Object.keys(ranges) as Range[];
 
-export function ServerMetrics({ id }: { id: number }) {
+export function ServerMetrics({ server: { ID: id, IsPowerOn } }: { server: Server }) {
   const t = useTexts();
   const format = useFormat();
   const go = useNavigate({ from: "/servers/$id" });
@@ -54,7 +55,6 @@ export function ServerMetrics({ id }: { id: number }) {
   const [first = 0, last = 0] = [times[0], times.at(-1)];
   // In the order of time, as the charts show them.
   const within = marks.filter(({ time }) => time >= first && time <= last).toReversed();
-  const isEmpty = data !== undefined && Object.values(data.Series).every((all) => all.every((one) => one === null));
   const charts =
     data === undefined
       ? []
@@ -95,8 +95,6 @@ export function ServerMetrics({ id }: { id: number }) {
       </div>
       {data === undefined ? (
         <Skeleton lines={8} />
-      ) : isEmpty ? (
-        <Empty icon="activity" title={t.metrics.none} />
       ) : (
         <div className="columns charts">
           {charts.map(([title, show, series]) => (
@@ -107,6 +105,7 @@ export function ServerMetrics({ id }: { id: number }) {
                 show={show}
                 times={times}
                 marks={marks}
+                empty={IsPowerOn ? t.metrics.none : t.metrics.noneOff}
                 onZoom={(from, to) =>
                   void go({
                     search: {
@@ -123,7 +122,7 @@ export function ServerMetrics({ id }: { id: number }) {
           ))}
         </div>
       )}
-      {within.length > 0 && !isEmpty && (
+      {within.length > 0 && (
         <p className="muted small">
           {t.metrics.actions}{" "}
           {within
@@ -132,7 +131,7 @@ export function ServerMetrics({ id }: { id: number }) {
             .join(" · ")}
         </p>
       )}
-      {within.length > 0 && !isEmpty && (
+      {within.length > 0 && (
         <Link to="/servers/$id" params={{ id: String(id) }} search={{ tab: "actions" }}>
           {t.metrics.allActions}
         </Link>

@@ -237,7 +237,8 @@ export const servers = {
     write: "Write",
     in: "In",
     out: "Out",
-    none: "There are no measurements yet. The first one arrives within ten seconds after the start.",
+    none: "No data yet in this period",
+    noneOff: "No data in this period: the server is off",
   },
   terminal: {
     height: "Height of the console",
