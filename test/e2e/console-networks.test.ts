@@ -227,7 +227,7 @@ describeConsole("the console of networks", {}, (fixture) => {
         });
         await page.goto("/console/networks?tab=map");
         await page.getByText("↓ 2 Mbit/s").first().waitFor();
-        await page.locator("path.flow-2").nth(1).waitFor({ state: "attached" });
+        await page.locator(".graph path.flow-2").nth(1).waitFor({ state: "attached" });
         const server = page.getByRole("link", {
           name: /^front-1 10\.64\S+ Running, 2 Mbit\/s in, 0 bit\/s out/,
         });
@@ -236,6 +236,12 @@ describeConsole("the console of networks", {}, (fixture) => {
         await page.keyboard.press("Enter");
         await page.getByRole("heading", { name: "front-1" }).waitFor();
         await page.goBack();
+        await page.getByText("Traffic: the wider, the more").waitFor();
+        await page.getByText("Legend", { exact: true }).click();
+        await page.getByText("Traffic: the wider, the more").waitFor({ state: "hidden" });
+        await page.reload();
+        await page.getByText("↓ 2 Mbit/s").first().waitFor();
+        assert.equal(await page.getByText("Traffic: the wider, the more").isVisible(), false);
         await page.getByRole("button", { name: "List", exact: true }).click();
         await page
           .getByRole("listitem")

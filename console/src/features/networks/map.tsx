@@ -10,6 +10,7 @@ import { useTexts } from "../../texts/texts.tsx";
 import { Empty, ErrorBox, Note, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { Graph, type GraphEdge, type GraphNode } from "../../ui/graph.tsx";
 import { useMedia } from "../../ui/media.ts";
+import { MapLegend } from "./maplegend.tsx";
 import { MapList } from "./maplist.tsx";
 import { MoreNode, NetworkNode, OutsideNode, ServerNode, TunnelNode, useRateText } from "./mapnodes.tsx";
 import { useServerRates, useTunnels } from "./traffic.ts";
@@ -93,6 +94,7 @@ export function NetworkMap({ button }: { button: ReactNode }) {
           />
         )}
       </div>
+      <MapLegend isList={isList} />
       {more > 0 && <Note>{t.map.moreNetworks(more)}</Note>}
       {isList ? (
         <MapList networks={networks} rates={rates} tunnels={tunnels} />
