@@ -77,6 +77,7 @@ const common = [
   "console/src/data/touched.ts",
   "console/src/data/undo.ts",
   "console/src/data/whynot.ts",
+  "console/src/features/servers/password.tsx",
   "console/src/ui/rowbutton.tsx",
   "console/src/ui/tabs.tsx",
   "console/src/ui/timecolumn.tsx",

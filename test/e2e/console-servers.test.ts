@@ -366,8 +366,8 @@ describeConsole("servers in the console", {}, (fixture) => {
       );
       await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
       await page.getByText(AdminUserName, { exact: true }).waitFor();
-      const paste = page.getByRole("button", { name: "Paste password" });
-      assert.equal(await paste.isDisabled(), true);
+      const type = page.getByRole("button", { name: "Type password and Enter" });
+      assert.equal(await type.isDisabled(), true);
       await page.getByRole("button", { name: "Connect" }).click();
       await page.getByText("Connected", { exact: true }).waitFor();
       // As an emoji panel or dictation does.
@@ -376,8 +376,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.keyboard.press("Enter");
       await shown("dear hello guest");
       await shown("web-1 ready");
-      await paste.click();
-      await page.keyboard.press("Enter");
+      await type.click();
       await shown(AdminPassword);
       await page.getByRole("button", { name: "Show", exact: true }).click();
       await page.getByText(AdminPassword, { exact: true }).first().waitFor();

@@ -8,6 +8,7 @@ import { Empty } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
 import { Resizable } from "../../ui/resizable.tsx";
 import { ScreenBox, type ScreenHandle } from "../../ui/screenbox.tsx";
+import { Credentials } from "./credentials.tsx";
 import { useTicket } from "./ticket.ts";
 
 export function GraphicalConsole({ server }: { server: Server }) {
@@ -23,11 +24,11 @@ export function GraphicalConsole({ server }: { server: Server }) {
       .then(setUrl, () => undefined)
       .finally(() => setBusy(false));
   };
-  const paste = async (): Promise<void> => {
-    const text = await navigator.clipboard.readText().catch(() => "");
+  const type = (text: string): void => {
     screen.current?.type(text);
     screen.current?.focus();
   };
+  const paste = async (): Promise<void> => type(await navigator.clipboard.readText().catch(() => ""));
   const phase = isOpen ? "connected" : isBusy || url !== null ? "connecting" : "closed";
   if (!server.IsPowerOn && url === null) return <Empty icon="screen" title={t.terminal.off} />;
   return (
@@ -52,6 +53,7 @@ export function GraphicalConsole({ server }: { server: Server }) {
           )}
         </span>
       </div>
+      <Credentials server={server} type={isOpen ? type : null} />
       <Resizable label={t.terminal.height} name="brume-screen-height" height={640}>
         {url === null ? (
           <div className="terminal screen">

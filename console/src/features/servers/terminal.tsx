@@ -9,8 +9,8 @@ import { Empty } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
 import { Resizable } from "../../ui/resizable.tsx";
 import { TerminalBox, type TerminalHandle } from "../../ui/terminalbox.tsx";
+import { Credentials } from "./credentials.tsx";
 import { plainOutput } from "./output.ts";
-import { Password } from "./password.tsx";
 import { useTicket } from "./ticket.ts";
 
 /** Lines of the log that are shown first: the prompt of the guest may be in them. */
@@ -21,7 +21,6 @@ type Phase = "closed" | "connecting" | "connected";
 export function SerialConsole({ server }: { server: Server }) {
   const t = useTexts();
   const { client } = useData();
-  const { AdminUserName, AdminPassword } = server;
   const [phase, setPhase] = useState<Phase>("closed");
   const terminal = useRef<TerminalHandle>(null);
   const socket = useRef<WebSocket>(null);
@@ -64,6 +63,11 @@ export function SerialConsole({ server }: { server: Server }) {
   const send = (text: string): void => {
     if (socket.current?.readyState === WebSocket.OPEN) socket.current.send(new TextEncoder().encode(text));
   };
+  const type = (text: string): void => {
+    // The key Enter of a terminal.
+    send(text.replaceAll("\n", "\r"));
+    terminal.current?.focus();
+  };
 
   if (!server.IsPowerOn && phase === "closed") return <Empty icon="terminal" title={t.terminal.off} />;
   return (
@@ -78,27 +82,7 @@ export function SerialConsole({ server }: { server: Server }) {
           </Button>
         )}
       </div>
-      <div className="line">
-        <span className="muted hidden-narrow">{t.server.user}</span>
-        <span className="mono">{AdminUserName}</span>
-        {AdminPassword !== "" && (
-          <>
-            <span className="muted">{t.server.password}</span>
-            <Password text={AdminPassword} />
-            <Button
-              size="small"
-              icon="access"
-              disabled={phase !== "connected"}
-              onClick={() => {
-                send(AdminPassword);
-                terminal.current?.focus();
-              }}
-            >
-              <span className="hidden-narrow">{t.terminal.pastePassword}</span>
-            </Button>
-          </>
-        )}
-      </div>
+      <Credentials server={server} type={phase === "connected" ? type : null} />
       <Resizable label={t.terminal.height} name="brume-console-height" height={520}>
         <TerminalBox handle={terminal} label={t.terminal.label} onInput={send} />
         {phase !== "connected" && (
