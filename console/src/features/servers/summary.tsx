@@ -9,6 +9,7 @@ import { Code, Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
 import { Facts, Panel } from "../../ui/page.tsx";
 import { ServerActions } from "./actions.tsx";
+import { BootHint } from "./boothint.tsx";
 import { Password } from "./password.tsx";
 
 export function ServerSummary({ server }: { server: Server }) {
@@ -57,6 +58,7 @@ export function ServerSummary({ server }: { server: Server }) {
         </Panel>
         <Panel title={t.server.connect}>
           <div className="stack">
+            <BootHint server={server} />
             {address !== "" && <Code text={`ssh ${AdminUserName}@${address}`} />}
             <Facts
               facts={[

@@ -162,6 +162,8 @@ export const servers = {
     tabsLabel: "Parts of the server",
     facts: "Details",
     connect: "Connect",
+    boots: "The server has just started. SSH responds when the guest has booted.",
+    bootOutput: "Output of the guest",
     user: "User",
     password: "Password",
     show: "Show",

@@ -168,6 +168,8 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     tabsLabel: "Разделы сервера",
     facts: "Сведения",
     connect: "Подключение",
+    boots: "Сервер только что запущен. SSH ответит, когда гостевая система загрузится.",
+    bootOutput: "Вывод гостевой системы",
     user: "Пользователь",
     password: "Пароль",
     show: "Показать",
