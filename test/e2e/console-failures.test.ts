@@ -17,7 +17,9 @@ describeConsole("failures in the console", {}, (fixture) => {
     const blob = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 9)]).toString("base64");
     const key = await client.createSshKey({ body: { Title: "spare", PublicKey: `ssh-ed25519 ${blob}` } });
     await story(token, async (page) => {
+      await client.createImage({ body: { Name: "half-sent", Size: 512, Sha256: "0".repeat(64), Family: "Linux" } });
       await page.goto("/console/servers/create");
+      assert.equal(await page.getByRole("radio", { name: "half-sent" }).isDisabled(), true);
       await page.getByLabel("Name", { exact: true }).fill("unplaced");
       await page.getByRole("checkbox", { name: "spare" }).check();
       await page.getByText("The request is valid.").waitFor();
@@ -28,6 +30,8 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.getByRole("checkbox", { name: String(key.ID), exact: true }).click();
       await page.getByText("The request is valid.").waitFor();
       await page.getByText("Advanced").click();
+      await page.getByLabel("Complete when").waitFor();
+      assert.equal(await page.getByLabel("Location").count(), 0);
       await page.getByLabel("Labels").fill("-x=1");
       await page.getByRole("alert").getByText("Labels", { exact: false }).waitFor();
       const { domain } = fixture.scene;

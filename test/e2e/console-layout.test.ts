@@ -165,7 +165,7 @@ describeConsole("the layout of the console", {}, (fixture) => {
         }
         await page.goto(`/console/servers/${server}?tab=console`);
         const state = await boxOf(page.getByText("Not connected"));
-        await page.getByRole("button", { name: "Paste password" }).waitFor();
+        await page.getByRole("button", { name: "Type password and Enter" }).waitFor();
         const pane = await boxOf(page.locator(".resizable"));
         assert.ok(pane.y - state.y < 90, `${pane.y - state.y} pixels`);
       },

@@ -1,10 +1,13 @@
 /** Inputs for the fields of an operation that a form does not place itself: a new field of the contract appears here. */
 import type { OperationName } from "@brume/api/contract.ts";
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Skeleton } from "../ui/feedback.tsx";
 import { SelectField, TextField } from "../ui/field.tsx";
+import { useData } from "./data.tsx";
 import { type Labels, labelText, readLabels } from "./label.ts";
+import { queriesOf } from "./queries.ts";
 import { isEqual } from "./undo.ts";
 
 interface Schema {
@@ -93,9 +96,11 @@ interface SchemaFieldProps {
   readonly onChange: (value: unknown) => void;
 }
 
-function SchemaField({ name: field, schema, value, error, onChange }: SchemaFieldProps) {
+function SchemaField(props: SchemaFieldProps) {
+  const { name: field, schema, value, error, onChange } = props;
   const t = useTexts();
   const { name = field, hint = plain(schema.description), unit, values } = t.fields[field] ?? {};
+  if (field === "DCLocation") return <LocationField {...props} name={name} hint={hint} />;
   if (schema.type === "boolean")
     return (
       <SelectField
@@ -144,6 +149,23 @@ function SchemaField({ name: field, schema, value, error, onChange }: SchemaFiel
       onChange={({ target }) =>
         onChange(target.value === "" ? undefined : isNumber ? target.valueAsNumber : target.value)
       }
+    />
+  );
+}
+
+/** A location is selected only where there are several. */
+function LocationField({ name, hint, value, error, onChange }: SchemaFieldProps & { readonly hint: string }) {
+  const t = useTexts();
+  const { data: locations = [] } = useQuery(queriesOf(useData().client).locations());
+  if (locations.length < 2) return null;
+  return (
+    <SelectField
+      label={name}
+      hint={hint}
+      error={error}
+      value={typeof value === "string" ? value : ""}
+      options={[["", t.common.default], ...locations.map(({ TechTitle, Title }) => [TechTitle, Title] as const)]}
+      onChange={({ target }) => onChange(target.value === "" ? undefined : target.value)}
     />
   );
 }

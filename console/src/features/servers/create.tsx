@@ -2,6 +2,7 @@
  * Creates a server on one page. The request is checked by the service as one types (`dryRun`), and shown as command, curl and TypeScript.
  * Fields of the contract that have no input of their own appear under "Advanced".
  */
+import type { Image } from "@brume/api/catalog.ts";
 import { ApiError, type ChangeOptions } from "@brume/api/client.ts";
 import type { CreateServerInput } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
@@ -38,8 +39,19 @@ const sizes = [
   { id: "large", CPU: 4, RAM: 8192, HDD: 80 },
 ] as const;
 
-/** Fields with an input of their own; the others are generated from the contract. */
-const placed = new Set(["Name", "ImageID", "CPU", "RAM", "HDD", "NetworkID", "SshKeys", "UserData", "IsNeedSysprep"]);
+/** Fields with an input of their own, and those without effect; the others are generated from the contract. */
+const placed = new Set([
+  "Name",
+  "ImageID",
+  "CPU",
+  "RAM",
+  "HDD",
+  "NetworkID",
+  "SshKeys",
+  "UserData",
+  "IsNeedSysprep",
+  "HDDType",
+]);
 
 const template = `#cloud-config
 packages:
@@ -89,7 +101,7 @@ export function ServerCreate() {
   const all = images.data ?? [];
   const usable = all.filter(({ Type, State }) => Type !== "Backup" && State !== "Failed");
   const image = usable.find(({ ID }) => String(ID) === form.ImageID);
-  const firstImage = usable[0];
+  const firstImage = usable.find(({ State }) => isReady(State));
   useEffect(() => {
     if (form.ImageID === undefined && firstImage !== undefined) set({ ImageID: String(firstImage.ID) });
   }, [firstImage, form.ImageID]);
@@ -178,6 +190,7 @@ export function ServerCreate() {
                       ]
                         .filter((part) => part !== "")
                         .join(" · ")}
+                      disabled={!isReady(State)}
                       checked={String(ID) === form.ImageID}
                       onChange={() => set({ ImageID: String(ID) })}
                     />
@@ -322,6 +335,9 @@ export function ServerCreate() {
     </>
   );
 }
+
+/** Returns whether a server can be created from an image in this state. */
+const isReady = (state: Image["State"]): boolean => state === "Active" || state === "Available";
 
 const sizeOf = ({ CPU, RAM, HDD }: (typeof sizes)[number]) => ({ CPU, RAM, HDD });
 

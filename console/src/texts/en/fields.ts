@@ -37,7 +37,6 @@ export const fields: Readonly<Record<string, FieldText>> = {
     name: "High performance",
     hint: "Twice the CPU share while servers compete for the CPUs of the host.",
   },
-  HDDType: { name: "Kind of disk", hint: "Is stored for programs that read it, and has no effect." },
   IsProtected: { name: "Protected against deletion and rebuild", hint: "Off by default." },
   isBackupActive: { name: "Daily backup", hint: "Off by default." },
   BackupPeriod: { name: "Days that backups are kept", hint: "By default 7." },
