@@ -154,4 +154,54 @@ describeConsole("two clients", {}, (fixture) => {
       ["@ 300 MX 20 mail.example.net.", "_sip._tcp.records.example. 300 IN SRV 10 5 5061 mail.example.net."],
     );
   });
+
+  test("an offer to undo ends with its page and with its object", async () => {
+    const { client, token } = fixture.brume;
+    const { ID: id } = await client.createServer({ body: { Name: "passing" } }, { wait: 60 });
+    await story(token, async (page) => {
+      const save = async (name: string) => {
+        await page.getByLabel("Name").fill(name);
+        await page.getByRole("button", { name: "Save" }).click();
+        await page.getByRole("button", { name: "Undo" }).waitFor();
+      };
+      const ended = () => page.getByRole("button", { name: "Undo" }).waitFor({ state: "detached", timeout: 5000 });
+      await page.goto(`/console/servers/${id}?tab=settings`);
+      await save("left");
+      await page.getByRole("link", { name: "Summary", exact: true }).click();
+      await page.getByRole("button", { name: "Undo" }).waitFor();
+      await page.locator("main").getByRole("link", { name: "Servers", exact: true }).click();
+      await ended();
+      await page.goto(`/console/servers/${id}?tab=settings`);
+      await save("gone");
+      await client.deleteServer({ path: { id } }, { wait: 60 });
+      await ended();
+    });
+  });
+
+  test("the browser does not warn of edits whose domain or network another client has deleted", async () => {
+    const { client, token } = fixture.brume;
+    const { ID: domain } = await client.createDomain({ body: { Name: "edited.example", Ip: "192.0.2.1" } });
+    const { Id: network } = await client.createPublicNetwork({ body: { Name: "edited" } }, { wait: 60 });
+    await story(token, async (page) => {
+      const holds = (isHeld: boolean) =>
+        waitUntil(
+          isHeld ? "a warning" : "no warning",
+          () => page.evaluate(`!dispatchEvent(new Event("beforeunload", { cancelable: true }))`),
+          (is) => is === isHeld,
+        );
+      await page.goto(`/console/dns/${domain}`);
+      await page.getByLabel("Value: @ A", { exact: true }).fill("192.0.2.2");
+      await holds(true);
+      await client.deleteDomain({ path: { id: domain } });
+      await page.getByText("This domain does not exist", { exact: false }).waitFor();
+      await holds(false);
+      await page.goto(`/console/networks/${network}?tab=firewall`);
+      await page.getByLabel("Firewall is on").click();
+      await holds(true);
+      await page.getByRole("link", { name: "Overview" }).first().click();
+      await holds(true);
+      await client.deletePublicNetwork({ path: { id: network } }, { wait: 60 });
+      await holds(false);
+    });
+  });
 });

@@ -1,0 +1,111 @@
+/** Stories of the console about the serial console and the screen of a server: what is typed arrives once. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { WebSocketRoute } from "playwright-core";
+import { describeConsole, widths } from "../support/consolefixture.ts";
+import { waitUntil } from "../support/waituntil.ts";
+
+/** Bytes of the messages of a client of RFB (RFC 6143, section 7.5) by their type: a number, or from the message. */
+const lengths: Readonly<Record<number, number | ((rest: Buffer) => number)>> = {
+  0: 20,
+  2: (rest) => 4 + 4 * rest.readUInt16BE(2),
+  3: 10,
+  4: 8,
+  5: 6,
+};
+
+/** Continues as an RFB server with an empty screen: the simulated one only sends its version. Returns the keys that the client has pressed, as text. */
+function serveScreen(socket: WebSocketRoute): () => string {
+  socket.connectToServer();
+  const init = Buffer.alloc(24);
+  init.writeUInt16BE(64, 0);
+  init.writeUInt16BE(48, 2);
+  // 32 bits per pixel, depth 24, true colour, 8 bits for each colour.
+  init.set([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 16, 8, 0], 4);
+  const replies = [Buffer.from([1, 1]), Buffer.from([0, 0, 0, 0]), init];
+  let rest = Buffer.alloc(0);
+  let keys = "";
+  socket.onMessage((message) => {
+    const reply = replies.shift();
+    if (reply !== undefined) return socket.send(reply);
+    rest = Buffer.concat([rest, Buffer.from(message)]);
+    for (;;) {
+      const known = lengths[rest[0] ?? -1];
+      if (known === undefined) return undefined;
+      const length = typeof known === "number" ? known : known(rest);
+      if (rest.length < length) return undefined;
+      if (rest[0] === 4 && rest[1] === 1) keys += String.fromCodePoint(rest.readUInt32BE(4));
+      rest = rest.subarray(length);
+    }
+  });
+  return () => keys;
+}
+
+describeConsole("terminals in the console", {}, (fixture) => {
+  const { story } = fixture;
+
+  test("the screen shows user and password, and types the password and Enter as keys", async () => {
+    const { client, token } = fixture.brume;
+    const { AdminUserName, AdminPassword } = await client.readServer({ path: { id: fixture.scene.server } });
+    let keysOf = (): string => "";
+    await story(token, async (page) => {
+      await page.routeWebSocket("**", (socket) => {
+        keysOf = serveScreen(socket);
+      });
+      await page.goto(`/console/servers/${fixture.scene.server}?tab=screen`);
+      await page.getByText(AdminUserName, { exact: true }).waitFor();
+      // noVNC looks for the members of a socket only in its own class, not above it, where the routed one has them.
+      await page.evaluate(`Object.defineProperties(
+        WebSocket.prototype, Object.getOwnPropertyDescriptors(Object.getPrototypeOf(WebSocket.prototype)))`);
+      const type = page.getByRole("button", { name: "Type password and Enter" });
+      assert.equal(await type.isDisabled(), true);
+      await page.getByRole("button", { name: "Connect" }).click();
+      await page.getByText("Connected", { exact: true }).waitFor();
+      await type.click();
+      // The key Return of X11.
+      await waitUntil("the keys", keysOf, (keys) => keys === `${AdminPassword}\uff0d`);
+    });
+  });
+
+  test("a terminal that was replaced, as by another language, leaves no listener and sends nothing any more", async () => {
+    const sent: string[] = [];
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.routeWebSocket("**", (socket) => {
+          const server = socket.connectToServer();
+          socket.onMessage((message) => {
+            sent.push(String(message));
+            server.send(message);
+          });
+        });
+        await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
+        await page.getByRole("button", { name: "Connect" }).click();
+        await page.getByText("Connected", { exact: true }).waitFor();
+        await page.getByRole("button", { name: "Account" }).click();
+        await page.getByRole("menuitem", { name: "Русский" }).click();
+        const input = page.getByRole("textbox", { name: "Последовательная консоль" });
+        await input.focus();
+        // As an emoji panel or dictation does.
+        await page.keyboard.insertText("once");
+        await page.keyboard.press("Enter");
+        await waitUntil(
+          "the text",
+          () => sent.join(""),
+          (text) => text.endsWith("\r"),
+        );
+        assert.equal(sent.join(""), "once\r");
+        const session = await page.context().newCDPSession(page);
+        const { result } = await session.send("Runtime.evaluate", {
+          expression: 'document.querySelector(".terminal")',
+        });
+        const { listeners } = await session.send("DOMDebugger.getEventListeners", { objectId: result.objectId ?? "" });
+        assert.deepEqual(
+          listeners.map(({ type }) => type),
+          [],
+        );
+      },
+      { width: widths[2] },
+    );
+  });
+});
