@@ -11,7 +11,7 @@ export function Password({ text }: { text: string }) {
       {isShown ? (
         <span className="mono">{text}</span>
       ) : (
-        <Button size="small" kind="quiet" onClick={() => setShown(true)}>
+        <Button size="small" onClick={() => setShown(true)}>
           {t.server.show}
         </Button>
       )}
