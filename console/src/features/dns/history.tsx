@@ -25,40 +25,43 @@ export function History({ domain }: { domain: Domain }) {
   const { data, error, refetch } = useQuery(queriesOf(client).versions(domain.ID, domain.Serial, most));
   if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   return (
-    <Panel title={t.records.history} isFlush>
-      {data === undefined ? (
-        <div className="body">
-          <Skeleton />
-        </div>
-      ) : (
-        <ul className="list padded">
-          {data.map(({ Serial, Date: date, Changes }) => (
-            <li key={Serial} className="stack tight">
-              <div className="line apart">
-                <strong className="number">{t.records.version(Serial)}</strong>
-                <span className="line">
-                  <span className="muted small">{t.records.changes(Changes.length)}</span>
-                  <time className="muted small" dateTime={date}>
-                    {format.time(date)}
-                  </time>
-                  {mayWrite && Serial !== domain.Serial && (
-                    <Button size="small" icon="undo" onClick={() => setRestoring(Serial)}>
-                      {t.records.restoreVersion}
-                    </Button>
-                  )}
-                </span>
-              </div>
-              {Changes.length > 0 && <Diff domain={domain} changes={Changes} />}
-            </li>
-          ))}
-        </ul>
-      )}
-      {data !== undefined && data.length >= most && (
-        <div className="body line">
-          <Button onClick={() => setMost(most + page)}>{t.records.older}</Button>
-        </div>
-      )}
+    <div className="stack">
+      <p className="muted">{t.records.history}</p>
+      <Panel isFlush>
+        {data === undefined ? (
+          <div className="body">
+            <Skeleton />
+          </div>
+        ) : (
+          <ul className="list padded">
+            {data.map(({ Serial, Date: date, Changes }) => (
+              <li key={Serial} className="stack tight">
+                <div className="line apart">
+                  <strong className="number">{t.records.version(Serial)}</strong>
+                  <span className="line">
+                    <span className="muted small">{t.records.changes(Changes.length)}</span>
+                    <time className="muted small" dateTime={date}>
+                      {format.time(date)}
+                    </time>
+                    {mayWrite && Serial !== domain.Serial && (
+                      <Button size="small" icon="undo" onClick={() => setRestoring(Serial)}>
+                        {t.records.restoreVersion}
+                      </Button>
+                    )}
+                  </span>
+                </div>
+                {Changes.length > 0 && <Diff domain={domain} changes={Changes} />}
+              </li>
+            ))}
+          </ul>
+        )}
+        {data !== undefined && data.length >= most && (
+          <div className="body line">
+            <Button onClick={() => setMost(most + page)}>{t.records.older}</Button>
+          </div>
+        )}
+      </Panel>
       {restoring !== null && <Restore domain={domain} serial={restoring} onClose={() => setRestoring(null)} />}
-    </Panel>
+    </div>
   );
 }
