@@ -1,7 +1,7 @@
 /** Stories of the console about what fails: it is shown where one looks for it, and nothing of another client is lost. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Route } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { describeConsole, followLink } from "../support/consolefixture.ts";
 import { waitUntil } from "../support/waituntil.ts";
 
@@ -54,16 +54,17 @@ describeConsole("failures in the console", {}, (fixture) => {
     const neighbour = brume.clientOf(other.Token);
     await neighbour.createDomain({ body: { Name: "theirs.example" } });
     await story(null, async (page) => {
-      const second = await page.context().newPage();
-      for (const tab of [page, second]) await tab.goto("/console/dns");
-      for (const [tab, token, name] of [
-        [page, brume.token, "example.com"],
-        [second, other.Token, "theirs.example"],
-      ] as const) {
+      const signIn = async (tab: Page, token: string, name: string): Promise<void> => {
+        await tab.goto("/console/dns");
         await tab.getByLabel("Token").fill(token);
         await tab.keyboard.press("Enter");
         await tab.getByRole("link", { name, exact: true }).waitFor();
-      }
+      };
+      await signIn(page, brume.token, "example.com");
+      // Otherwise the second tab would be signed in.
+      await page.context().clearCookies();
+      const second = await page.context().newPage();
+      await signIn(second, other.Token, "theirs.example");
       await page.getByRole("link", { name: "theirs.example" }).waitFor();
       assert.equal(await page.getByRole("link", { name: "example.com", exact: true }).count(), 0);
       await neighbour.createDomain({ body: { Name: "later.example" } });

@@ -335,57 +335,6 @@ describeConsole("servers in the console", {}, (fixture) => {
     await client.deleteServer({ path: { id: ID } });
   });
 
-  test("the serial console shows the log and what the guest prints, and sends what one types and the password", async () => {
-    const { client, token } = fixture.brume;
-    const { AdminUserName, AdminPassword } = await client.readServer({ path: { id: fixture.scene.server } });
-    await story(token, async (page) => {
-      const shown = (text: string) => page.locator(".xterm-accessibility").getByText(text).first().waitFor();
-      await page.route("**/server/*/log?*", (route) =>
-        route.fulfill({
-          contentType: "text/plain",
-          body: "Booting\n\u001b[6n\u001b[31mweb-1 ready\u001b[0m\nweb-1 login: ",
-        }),
-      );
-      await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
-      await page.getByText(AdminUserName, { exact: true }).waitFor();
-      const type = page.getByRole("button", { name: "Type password and Enter" });
-      assert.equal(await type.isDisabled(), true);
-      await page.getByRole("button", { name: "Connect" }).click();
-      await page.getByText("Connected", { exact: true }).waitFor();
-      // As an emoji panel or dictation does.
-      await page.keyboard.insertText("dear ");
-      await page.keyboard.type("hello guest");
-      await page.keyboard.press("Enter");
-      await shown("dear hello guest");
-      await shown("web-1 ready");
-      await type.click();
-      await shown(AdminPassword);
-      await page.getByRole("button", { name: "Show", exact: true }).click();
-      await page.getByText(AdminPassword, { exact: true }).first().waitFor();
-    });
-  });
-
-  test("the console pane gets the height that one sets, and keeps it", async () => {
-    await story(fixture.brume.token, async (page) => {
-      await page.goto(`/console/servers/${fixture.scene.server}?tab=console`);
-      const edge = page.getByRole("separator", { name: "Height of the console" });
-      const before = Number(await edge.getAttribute("aria-valuenow"));
-      await edge.focus();
-      await page.keyboard.press("ArrowUp");
-      await page.keyboard.press("ArrowUp");
-      const box = (await edge.boundingBox()) ?? assert.fail("no edge");
-      await page.mouse.move(box.x + box.width / 2, box.y + 4);
-      await page.mouse.down();
-      await page.mouse.move(box.x + box.width / 2, box.y - 36, { steps: 3 });
-      await page.mouse.up();
-      const height = before - 64 - 40;
-      assert.equal(Number(await edge.getAttribute("aria-valuenow")), height);
-      await page.reload();
-      await page.locator(".terminal").first().waitFor();
-      assert.equal(Math.round((await page.locator(".terminal").first().boundingBox())?.height ?? 0), height);
-    });
-  });
-
   test("axe finds nothing on the parts of a server", async () => {
     const server = `/console/servers/${fixture.scene.server}`;
     await checkPages(
