@@ -22,6 +22,23 @@ describeConsole("the layout of the console", {}, (fixture) => {
   const rowsOf = async (elements: Locator): Promise<number> =>
     new Set((await Promise.all((await elements.all()).map(boxOf))).map(({ y }) => Math.round(y))).size;
 
+  test("a request beside a form is open until it is folded", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        const command = page.getByText("brume server create web-1", { exact: false });
+        await page.goto("/console/servers/create");
+        await command.waitFor();
+        await page.getByText("This request").click();
+        await command.waitFor({ state: "hidden" });
+        await page.reload();
+        await page.getByText("This request").waitFor();
+        assert.equal(await command.isVisible(), false);
+      },
+      { width: 1440 },
+    );
+  });
+
   test("the main action of each page is at the end of its head", async () => {
     const { scene, brume } = fixture;
     const pages = consolePages({

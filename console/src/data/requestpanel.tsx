@@ -18,13 +18,17 @@ interface RequestPanelProps {
   readonly request: Request | readonly Request[];
   /** It is what the dialog is for, so it is open at first. */
   readonly isMain?: boolean;
+  /** It has space of its own beside the form, so it is open until the user folds it. */
+  readonly isBeside?: boolean;
   /** Default: this request. */
   readonly title?: string;
 }
 
-export function RequestPanel({ request, isMain = false, title }: RequestPanelProps) {
+export function RequestPanel({ request, isMain = false, isBeside = false, title }: RequestPanelProps) {
   const t = useTexts();
-  const [isOpen, setOpen] = useState(() => isMain || localStorage.getItem(openName) === "open");
+  const [isOpen, setOpen] = useState(
+    () => isMain || (localStorage.getItem(openName) ?? (isBeside ? "open" : "folded")) === "open",
+  );
   const [codes, setCodes] = useState<readonly Equivalent[]>();
   const text = JSON.stringify(request);
   useEffect(() => {
@@ -52,6 +56,8 @@ export function RequestPanel({ request, isMain = false, title }: RequestPanelPro
       className="panel"
       open={isOpen}
       onToggle={({ currentTarget: { open } }) => {
+        // The event of the first drawing.
+        if (open === isOpen) return;
         setOpen(open);
         if (!isMain) localStorage.setItem(openName, open ? "open" : "folded");
       }}

@@ -22,6 +22,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
 import { AreaField, Check, Choice, rewrite, TextField } from "../../ui/field.tsx";
+import { useMedia } from "../../ui/media.ts";
 import { PageHead, Panel } from "../../ui/page.tsx";
 import { useNetworkOptions } from "./networkoptions.ts";
 
@@ -62,6 +63,8 @@ runcmd:
 
 export function ServerCreate() {
   const t = useTexts();
+  // The form has one column on narrower screens, as in base.css.
+  const isWide = useMedia("(min-width: 1100px)");
   const format = useFormat();
   const go = useNavigate();
   const { client } = useData();
@@ -316,6 +319,7 @@ export function ServerCreate() {
           <aside className="stack">
             {error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
             <RequestPanel
+              isBeside={isWide}
               request={
                 isGroup
                   ? { operation: "createBatch", body: { ...group, Name: shownName } }
