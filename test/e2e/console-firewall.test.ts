@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Page } from "playwright-core";
-import { ruleSetOf, setText } from "../../console/src/data/firewall.ts";
+import { requestOf, ruleSetOf, setText } from "../../console/src/data/firewall.ts";
 import { describeConsole, isDesktop, widths } from "../support/consolefixture.ts";
 import { fillNetworks, type NetworkScene } from "../support/networkscene.ts";
 import { waitUntil } from "../support/waituntil.ts";
@@ -135,6 +135,20 @@ describeConsole("the console of firewalls", {}, (fixture) => {
     const { Firewall: after } = await stored();
     assert.equal(after.ConfirmBy, null);
     assert.equal(setText(ruleSetOf(after)), setText(ruleSetOf(before)));
+    // Another client confirms the rules in the same moment.
+    await client.configureFirewall({ path, body: { Rules: [], ConfirmWithin: 3600 } });
+    await story(token, async (page) => {
+      await page.goto("/console/dns");
+      await page.route(`**/publicnetwork/${scene.network}`, async (route) => {
+        await client.configureFirewall({ path, body: { Confirm: true } });
+        await route.continue();
+      });
+      await page.getByRole("button", { name: "Roll back now" }).click();
+      await page.getByText("It has changed again since then", { exact: false }).waitFor();
+      assert.equal(await page.getByText("are in effect again", { exact: false }).count(), 0);
+    });
+    assert.deepEqual((await stored()).Firewall.Rules, []);
+    await client.configureFirewall({ path, body: requestOf(ruleSetOf(before)) });
   });
 
   test("on a phone rules are a list: one is added in a dialog, moved, tested, reviewed, applied and undone", async () => {

@@ -3,6 +3,8 @@ import type { Client } from "@brume/api/client.ts";
 import type { Firewall } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { useEffect, useRef } from "react";
+import type { Texts } from "../texts/en.ts";
+import { Conflict } from "./errortext.ts";
 import { type RuleSet, requestOf, ruleSetOf, setText } from "./firewall.ts";
 
 /** Milliseconds by which the clocks of browser and service may differ. */
@@ -36,7 +38,7 @@ const mostSearched = 100;
  * Returns the last confirmed rules, which the end of the time would restore; null: unknown. No response contains them, but the events do,
  * unless there are too many rules for an event.
  */
-export async function readConfirmed(client: Client, id: number): Promise<RuleSet | null> {
+async function readConfirmed(client: Client, id: number): Promise<RuleSet | null> {
   const query = { resource: `publicnetwork:${id}`, newest: true, limit: mostSearched };
   for (const { Data } of await client.listEvents({ query })) {
     const firewall = (Data as { readonly Firewall?: Firewall & { readonly Omitted?: number } } | null)?.Firewall;
@@ -45,14 +47,12 @@ export async function readConfirmed(client: Client, id: number): Promise<RuleSet
   return null;
 }
 
-/** Restores the last confirmed rules at once. Resolves to false if they are unknown. */
-export async function rollBack(client: Client, id: number): Promise<boolean> {
+/** Restores the last confirmed rules at once. Throws a conflict if they are unknown, or if no rules wait any more: another client may have confirmed them. */
+export async function rollBack(client: Client, id: number, t: Texts): Promise<void> {
   const path = { id };
   const { answer, etag } = await client.raw.readPublicNetwork({ path });
-  // The time may have ended meanwhile.
-  if (answer.Firewall.ConfirmBy === null) return true;
+  if (answer.Firewall.ConfirmBy === null) throw new Conflict(t.errors.changedSince);
   const confirmed = await readConfirmed(client, id);
-  if (confirmed === null) return false;
+  if (confirmed === null) throw new Conflict(t.firewall.unknownRules);
   await client.configureFirewall({ path, body: requestOf(confirmed) }, etag === null ? {} : { ifMatch: etag });
-  return true;
 }

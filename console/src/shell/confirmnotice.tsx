@@ -5,7 +5,6 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useId, useState } from "react";
 import { useChange } from "../data/change.ts";
 import { useData, useMay } from "../data/data.tsx";
-import { Conflict } from "../data/errortext.ts";
 import { queriesOf } from "../data/queries.ts";
 import { RequestPanel } from "../data/requestpanel.tsx";
 import { rollBack, useRollBack } from "../data/rollback.ts";
@@ -49,12 +48,7 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
   }, []);
   const request = { path: { id: network.Id }, body: { Confirm: true } };
   const { run, isBusy } = useChange(() => client.configureFirewall(request), { done: () => t.firewall.kept });
-  const restore = useChange(
-    async () => {
-      if (!(await rollBack(client, network.Id))) throw new Conflict(t.firewall.unknownRules);
-    },
-    { done: () => t.firewall.restored(network.Name) },
-  );
+  const restore = useChange(() => rollBack(client, network.Id, t), { done: () => t.firewall.restored(network.Name) });
   return (
     <section className="notice stays" aria-labelledby={id}>
       <Icon name="wait" />
