@@ -155,7 +155,7 @@ describeConsole("two clients", {}, (fixture) => {
     );
   });
 
-  test("an offer to undo ends with its page and with its object", async () => {
+  test("an offer to undo ends with its page, with its object and with the session", async () => {
     const { client, token } = fixture.brume;
     const { ID: id } = await client.createServer({ body: { Name: "passing" } }, { wait: 60 });
     await story(token, async (page) => {
@@ -172,6 +172,14 @@ describeConsole("two clients", {}, (fixture) => {
       await page.locator("main").getByRole("link", { name: "Servers", exact: true }).click();
       await ended();
       await page.goto(`/console/servers/${id}?tab=settings`);
+      await save("signed out");
+      await page.getByRole("button", { name: "Account" }).click();
+      await page.getByRole("menuitem", { name: "Sign out" }).click();
+      await page.getByLabel("Token").waitFor();
+      await ended();
+      assert.equal(await page.locator(".toast").count(), 0);
+      await page.getByLabel("Token").fill(token);
+      await page.keyboard.press("Enter");
       await save("gone");
       await client.deleteServer({ path: { id } }, { wait: 60 });
       await ended();

@@ -9,7 +9,7 @@ import type { FirstReads } from "../data/firstreads.ts";
 import { SignIn } from "../features/signin/signin.tsx";
 import { Unopened } from "../shell/failure.tsx";
 import { SpeechProvider } from "../texts/texts.tsx";
-import { Toasts } from "../ui/toast.tsx";
+import { Toasts, useDropToasts } from "../ui/toast.tsx";
 import { createAppRouter } from "./router.tsx";
 
 export function App({ firstReads }: { firstReads: FirstReads }) {
@@ -31,6 +31,11 @@ export function App({ firstReads }: { firstReads: FirstReads }) {
 
 function Gate({ data, router }: { data: Data; router: ReturnType<typeof createAppRouter> }) {
   const state = useCell(data.signedIn);
+  const drop = useDropToasts();
+  // Messages name objects of the token, and offer to undo its changes.
+  useEffect(() => {
+    if (state !== "in") drop(() => true);
+  }, [state, drop]);
   if (state === "unknown") return <Opening data={data} />;
   if (state === "out") return <SignIn onDone={() => data.signedIn.set("unknown")} />;
   return <RouterProvider router={router} />;
