@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkPages, describeConsole, isDesktop } from "../support/consolefixture.ts";
+import { waitUntil } from "../support/waituntil.ts";
 
 describeConsole("servers in the console", {}, (fixture) => {
   const { story } = fixture;
@@ -263,6 +264,50 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByText("web-1: Reset", { exact: true }).waitFor();
     });
     assert.deepEqual((await fixture.brume.client.readServer({ path })).Labels, { stage: "production", team: "web" });
+  });
+
+  test("the end of an action takes the place of its start, also if more events arrive with it than a page keeps", async () => {
+    const { client, token } = fixture.brume;
+    const { ID: id } = await client.createServer({ body: { Name: "crowded" } }, { wait: 60 });
+    const { ID: domain } = await client.createDomain({ body: { Name: "crowded.example" } });
+    const { Token } = await client.readAccount();
+    await story(token, async (page) => {
+      const { promise: made, resolve: begin } = Promise.withResolvers<void>();
+      await page.route(/\/event$/, async (route) => {
+        await made;
+        await route.continue();
+      });
+      // As in a hidden tab, which draws no frame and has slow timers: all that arrives until the release is one batch.
+      await page.addInitScript(`{
+        const [frame, timer, held] = [requestAnimationFrame, setTimeout, []];
+        globalThis.isHeld = false;
+        globalThis.arrived = 0;
+        requestAnimationFrame = (draw) => (isHeld ? held.push(draw) : frame(draw));
+        setTimeout = (run, ...rest) => (isHeld ? held.push(run) : timer(run, ...rest));
+        globalThis.release = () => { isHeld = false; for (const run of held) run(); };
+        new BroadcastChannel("brume-events-${Token.ID}").onmessage = ({ data }) => { arrived += data.events?.length ?? 0; };
+      }`);
+      await page.goto(`/console/servers/${id}`);
+      await page.getByRole("button", { name: "More: crowded" }).click();
+      await page.getByRole("menuitem", { name: "Power off" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Power off" }).click();
+      await page.getByText("crowded: Powering off…").waitFor();
+      await client.waitFor("readServer", { path: { id } }, { until: ({ IsPowerOn }) => !IsPowerOn });
+      const ZoneFile = Array.from({ length: 600 }, (_, index) => `n${index} 60 A 192.0.2.1\n`).join("");
+      await client.importZone({ path: { id: domain }, body: { ZoneFile } });
+      await page.evaluate("isHeld = true");
+      begin();
+      await waitUntil(
+        "the events",
+        () => page.evaluate("arrived"),
+        (count) => Number(count) > 600,
+      );
+      await page.evaluate("release()");
+      await page.getByText("crowded: Powered off").waitFor();
+      assert.equal(await page.getByText("crowded: Powering off…").count(), 0);
+    });
+    await client.deleteServer({ path: { id } }, { wait: 60 });
+    await client.deleteDomain({ path: { id: domain } });
   });
 
   test("name, labels and protection of a server are restored unless another client has changed them", async () => {

@@ -3,7 +3,7 @@ import type { Action } from "@brume/api/action.ts";
 import type { Event } from "@brume/api/event.ts";
 import type { Server } from "@brume/api/server.ts";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { useData } from "../data/data.tsx";
 import { namesOf } from "../data/eventnames.ts";
@@ -30,7 +30,7 @@ function useActions(recent: readonly Event[]): readonly Action[] {
 
 export function RunningActions() {
   const t = useTexts();
-  const { queries, recent: cell } = useData();
+  const { queries, recent: cell, arrived } = useData();
   const recent = useCell(cell);
   const actions = useActions(recent);
   const toast = useToast();
@@ -48,28 +48,25 @@ export function RunningActions() {
     if (recent.length === 0) drop(({ kind }) => kind === "busy");
   }, [recent, drop]);
 
-  // Each end is announced once.
-  const known = useRef(new Map<number, boolean>());
-  useEffect(() => {
-    for (const action of actions) {
-      const isRunning = actionIsRunning(action);
-      // A short action may have ended before its start was drawn.
-      if (known.current.get(action.ID) !== false && !isRunning && action.Type !== "Delete") {
-        const { ID, Type, State: state, Error: error } = action;
-        const name = nameOf(action.ServerID);
-        const isGood = state === "Completed";
-        const text = !isGood
-          ? t.servers.endedBadly(t.servers.actions[Type], name)
-          : Type in t.servers.finished
-            ? t.servers.finished[Type as keyof typeof t.servers.finished](name)
-            : t.servers.ended(t.servers.actions[Type], name);
-        const message = { kind: isGood ? "good" : "bad", text, key: `action:${ID}` } as const;
-        if (error === null) toast(message);
-        else void loadDetails().then(() => toast({ ...message, detail: t.errors.detail(error.detail) }));
-      }
-      known.current.set(action.ID, isRunning);
-    }
-  });
+  const announce = ({ ID, Type, State: state, Error: error, ServerID }: Action): void => {
+    const name = nameOf(ServerID);
+    const isGood = state === "Completed";
+    const text = !isGood
+      ? t.servers.endedBadly(t.servers.actions[Type], name)
+      : Type in t.servers.finished
+        ? t.servers.finished[Type as keyof typeof t.servers.finished](name)
+        : t.servers.ended(t.servers.actions[Type], name);
+    const message = { kind: isGood ? "good" : "bad", text, key: `action:${ID}` } as const;
+    if (error === null) toast(message);
+    else void loadDetails().then(() => toast({ ...message, detail: t.errors.detail(error.detail) }));
+  };
+  // `recent` may not contain an end that arrived together with many other events.
+  useEffect(() =>
+    arrived.subscribe(() => {
+      for (const { Type, Data } of arrived.get())
+        if (Type === "action.ended" && (Data as Action).Type !== "Delete") announce(Data as Action);
+    }),
+  );
 
   return (
     <>
