@@ -1,5 +1,4 @@
 /** The parts of a page: its head, panels, facts, meters, states and steps. */
-
 import { createContext, type ReactNode, useContext, useLayoutEffect, useState } from "react";
 import { createPortal } from "react-dom";
 import { useTexts } from "../texts/texts.tsx";

@@ -1,4 +1,4 @@
-/** The frame of a public or private network: its name and state, and its parts as tabs. Only those who may change it see the settings. */
+/** The frame of a public or private network: its name and state, and its parts as tabs. Only a token that may change it sees the settings. */
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, Suspense } from "react";

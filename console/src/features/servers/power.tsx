@@ -17,7 +17,7 @@ import type { Toast } from "../../ui/toast.tsx";
 import { CopyServer, TakeImage } from "./copies.tsx";
 
 /** Power actions in the order of the menu. */
-export const powerActions = [
+const powerActions = [
   ["PowerOn", "play"],
   ["ShutDownGuestOS", "power"],
   ["RebootGuestOS", "refresh"],
