@@ -174,6 +174,20 @@ describeConsole("failures in the console", {}, (fixture) => {
     });
   });
 
+  test("servers are found by the name of their image, also if the images are read after them", async () => {
+    await story(fixture.brume.token, async (page) => {
+      const { promise: mayRead, resolve: read } = Promise.withResolvers<void>();
+      await page.route("**/image", async (route) => {
+        await mayRead;
+        await route.continue();
+      });
+      await page.goto("/console/servers?q=Tiny+Linux");
+      await page.getByText("No server matches the filter.").waitFor();
+      read();
+      await page.getByRole("link", { name: "web-1", exact: true }).waitFor();
+    });
+  });
+
   test("what cannot be read is an error with a button, and no good news", async () => {
     const { client, token } = fixture.brume;
     const project = await client.createProject({ body: { Name: "unread" } });

@@ -25,6 +25,7 @@ export interface Filter<T> {
   readonly q: string;
   /** The label that objects must have, as `stage=test`; absent: the list offers no labels. */
   readonly label?: string;
+  /** What a row is searched by. Another function searches all rows again. */
   readonly textsOf: (row: T) => readonly string[];
   readonly onChange: (part: { readonly q?: string; readonly label?: string }) => void;
   /** Shown if no object matches. */
@@ -67,8 +68,7 @@ export function ObjectList<T>(props: ObjectListProps<T>) {
           (fits === undefined || fits(row)) &&
           (text === "" || textsOf?.(row).some((part) => part.toLowerCase().includes(text))),
       ),
-    // biome-ignore lint/correctness/useExhaustiveDependencies: what a row is searched by does not change
-    [data, text, label, fits],
+    [data, text, label, fits, textsOf],
   );
   if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
   if (data === undefined) return <Skeleton lines={6} />;
