@@ -287,4 +287,28 @@ describeConsole("domains in the console", {}, (fixture) => {
       (path) => !path.includes("withdrawn"),
     );
   });
+
+  test("the bar of pending records shows an error without a field whole, with what to do", async () => {
+    const { brume } = fixture;
+    const project = await brume.client.createProject({ body: { Name: "small", Quotas: { RecordsPerDomain: 1 } } });
+    const { Token } = await brume.client.createToken({
+      body: { Name: "small", Scopes: ["dns:write"], ProjectID: project.ID },
+    });
+    const { ID: id } = await brume.clientOf(Token).createDomain({ body: { Name: "small.example", Ip: "192.0.2.1" } });
+    await story(Token, async (page) => {
+      await page.goto(`/console/dns/${id}`);
+      await page.getByRole("button", { name: "Add record" }).click();
+      await page
+        .getByLabel(/^Value:/)
+        .first()
+        .fill("192.0.2.2");
+      const status = page.getByRole("toolbar").getByRole("status");
+      await status.getByText("The request exceeds the quota of the project.").waitFor();
+      await status.getByText("Request less, delete objects of this kind", { exact: false }).waitFor();
+      const isCut = `(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)(document.querySelector(".bulk [role=status]"))`;
+      assert.equal(await page.evaluate(isCut), false);
+      assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
+      await page.getByRole("button", { name: "Discard" }).click();
+    });
+  });
 });

@@ -97,12 +97,8 @@ export function Records({ domain }: { domain: Domain }) {
     }
     return { errors: found, first: sentences[0] ?? "" };
   }, [t, check.error, changedRows, edits.added, before]);
-  const problem =
-    check.error === null
-      ? ""
-      : errors.size > 0
-        ? t.records.errors(errors.size, first)
-        : errorText(check.error, t).cause || errorText(check.error, t).title;
+  // What no row shows.
+  const failure = check.error === null || errors.size > 0 ? null : errorText(check.error, t);
   const add = (): void => {
     // A restricted token may have the types that it sees.
     const type = isOfOneDomain ? stored.find((row) => isEditable(row.type))?.type : undefined;
@@ -286,8 +282,14 @@ export function Records({ domain }: { domain: Domain }) {
         {count > 0 && (
           <div className="bulk" role="toolbar" aria-label={t.records.pending(count)}>
             <strong className="number">{t.records.pending(count)}</strong>
-            <span className="muted small truncate" role="status" title={problem}>
-              {areComplete ? problem : t.records.incomplete}
+            <span className="muted small break" role="status">
+              {!areComplete && t.records.incomplete}
+              {areComplete && errors.size > 0 && t.records.errors(errors.size, first)}
+              {areComplete && failure !== null && (
+                <>
+                  <strong>{failure.title}</strong> {failure.cause} {failure.remedy}
+                </>
+              )}
             </span>
             <Button size="small" onClick={() => setEdits(noEdits)}>
               {t.records.discard}
@@ -295,7 +297,7 @@ export function Records({ domain }: { domain: Domain }) {
             <Button
               size="small"
               kind="primary"
-              disabled={problem !== "" || !areComplete}
+              disabled={check.error !== null || !areComplete}
               onClick={() => setReviewing(true)}
             >
               {t.records.review}
