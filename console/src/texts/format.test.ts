@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFormat } from "./format.ts";
+import { ru } from "./ru.ts";
 
 test("numbers are written as Intl writes them", () => {
   for (const locale of ["en", "en-IN", "en-GB", "ru", "ru-RU"]) {
@@ -28,4 +29,9 @@ test("sizes, rates and times have units of the language, on the same line", () =
   assert.equal(en.ago(at, Date.parse(at)), "now");
   assert.equal(en.ago(at, Date.parse(at) + 5 * 60_000), "5 minutes ago");
   assert.equal(en.seconds(at, "2026-01-02T03:04:06.5Z"), "1.5\u00a0s");
+});
+
+test("in Russian the first of several errors is named as such, also if their number ends with one", () => {
+  const texts = [1, 3, 21, 25].map((n) => ru.records.errors(n, "x"));
+  assert.deepEqual(texts, ["1 ошибка: x", "3 ошибки. Первая: x", "21 ошибка. Первая: x", "25 ошибок. Первая: x"]);
 });

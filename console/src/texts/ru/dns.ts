@@ -155,11 +155,9 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     restricted: "Ваш токен ограничен этим доменом. Если он ограничен именами или типами, другие записи не показаны.",
     incomplete: "Укажите значение в каждой новой строке.",
     errors: (n, first) =>
-      count(n, {
-        one: `${n} ошибка: ${first}`,
-        few: `${n} ошибки. Первая: ${first}`,
-        other: `${n} ошибок. Первая: ${first}`,
-      }),
+      n === 1
+        ? `1 ошибка: ${first}`
+        : `${count(n, { one: `${n} ошибка`, few: `${n} ошибки`, other: `${n} ошибок` })}. Первая: ${first}`,
     discard: "Отбросить",
     review: "Проверить",
     reviewTitle: (n) =>
