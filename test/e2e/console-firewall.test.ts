@@ -319,7 +319,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
       await page.getByText("1 pending change").first().waitFor();
       const { Rules } = (await stored()).Firewall;
       await brume.client.configureFirewall({ path, body: { Rules: Rules.slice(1) } });
-      await page.getByText("Another client has changed the rules", { exact: false }).waitFor();
+      await page.getByText("The rules have changed since you began", { exact: false }).waitFor();
       assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
       await page.getByRole("button", { name: "Discard" }).click();
       await firstIs(page, "SSH from the office");

@@ -51,8 +51,7 @@ export const firewall = {
     pending: (n: number) => count(n, { one: `${n} pending change`, other: `${n} pending changes` }),
     discard: "Discard",
     review: "Review",
-    changedMeanwhile:
-      "Another client has changed the rules since you began. Discard your edits to see the present rules.",
+    changedMeanwhile: "The rules have changed since you began. Discard your edits to see the present rules.",
     test: "Would this packet pass?",
     testAbout: "The first packet of a connection, by the rules above, also those that are not applied yet.",
     testSource: "From address",
