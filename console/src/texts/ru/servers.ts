@@ -227,7 +227,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     copyAbout: "Новый сервер с копией диска, своим адресом, ключами хоста SSH и паролем.",
     networkHint: "Копия получит там один адрес. Другие подключения сервера не копируются.",
     image: "Создать образ",
-    imageTitle: (name) => `Создать образ ${name}`,
+    imageTitle: (name) => `Создать образ сервера ${name}`,
   },
   metrics: {
     actions: "Действия за это время, пунктиром:",
