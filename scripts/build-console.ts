@@ -69,7 +69,7 @@ const common = [
   "console/src/data/confirmrequest.tsx",
   "console/src/data/eventview.ts",
   "console/src/data/formdialog.tsx",
-  "console/src/data/imagename.ts",
+  "console/src/data/image.ts",
   "console/src/data/objectlist.tsx",
   "console/src/data/rates.ts",
   "console/src/data/schemafields.tsx",

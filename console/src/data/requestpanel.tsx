@@ -5,6 +5,7 @@
 import { useEffect, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Codes, Skeleton } from "../ui/feedback.tsx";
+import { useFold } from "../ui/fold.ts";
 import type { Equivalent, Request } from "./equivalent.ts";
 
 /** Name under which the browser keeps whether requests are shown. */
@@ -26,9 +27,7 @@ interface RequestPanelProps {
 
 export function RequestPanel({ request, isMain = false, isBeside = false, title }: RequestPanelProps) {
   const t = useTexts();
-  const [isOpen, setOpen] = useState(
-    () => isMain || (localStorage.getItem(openName) ?? (isBeside ? "open" : "folded")) === "open",
-  );
+  const fold = useFold(isMain ? null : openName, isMain || isBeside);
   const [codes, setCodes] = useState<readonly Equivalent[]>();
   const text = JSON.stringify(request);
   useEffect(() => {
@@ -52,16 +51,7 @@ export function RequestPanel({ request, isMain = false, isBeside = false, title 
     };
   }, [text]);
   return (
-    <details
-      className="panel"
-      open={isOpen}
-      onToggle={({ currentTarget: { open } }) => {
-        // The event of the first drawing.
-        if (open === isOpen) return;
-        setOpen(open);
-        if (!isMain) localStorage.setItem(openName, open ? "open" : "folded");
-      }}
-    >
+    <details className="panel" {...fold}>
       <summary>{title ?? t.create.request}</summary>
       <div className="body stack tight">
         <p className="muted small">{t.create.requestAbout}</p>

@@ -6,7 +6,7 @@ import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
 import { FormDialog } from "../../data/formdialog.tsx";
-import { imageName } from "../../data/imagename.ts";
+import { imageName } from "../../data/image.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import type { Column } from "../../ui/columns.ts";

@@ -7,7 +7,7 @@ import type { ReactNode } from "react";
 import { useCell } from "../../data/cell.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
-import { imageName } from "../../data/imagename.ts";
+import { imageName } from "../../data/image.ts";
 import { OtherFile } from "../../data/uploads.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button, FileButton } from "../../ui/button.tsx";

@@ -1,10 +1,9 @@
 /** What the icons and lines of the map of networks mean. The browser keeps whether it is hidden. */
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { useTexts } from "../../texts/texts.tsx";
+import { useFold } from "../../ui/fold.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { type Tone, toneIcons } from "../../ui/page.tsx";
-
-const storedName = "brume-map-legend";
 
 const Mark = ({ tone }: { tone: Tone }) => (
   <span className={`tone ${tone}`}>
@@ -23,7 +22,7 @@ const Line = ({ look }: { look: string }) => (
 export function MapLegend({ isList }: { isList: boolean }) {
   const t = useTexts();
   // A phone has little space before the list.
-  const [isOpen] = useState(() => (localStorage.getItem(storedName) ?? (isList ? "hidden" : "shown")) === "shown");
+  const fold = useFold("brume-map-legend", !isList);
   const words = t.map.legend;
   const items: readonly (readonly [ReactNode, string])[] = [
     [<Icon name="network" />, words.network],
@@ -42,11 +41,7 @@ export function MapLegend({ isList }: { isList: boolean }) {
         ] as const)),
   ];
   return (
-    <details
-      className="panel legend"
-      open={isOpen}
-      onToggle={({ currentTarget }) => localStorage.setItem(storedName, currentTarget.open ? "shown" : "hidden")}
-    >
+    <details className="panel legend" {...fold}>
       <summary>{words.title}</summary>
       <ul className="body">
         {items.map(([sample, text]) => (

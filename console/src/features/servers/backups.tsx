@@ -7,7 +7,7 @@ import { type SubmitEvent, useMemo, useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
-import { imageName } from "../../data/imagename.ts";
+import { imageName } from "../../data/image.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { useTouched } from "../../data/touched.ts";

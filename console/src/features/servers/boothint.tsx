@@ -17,7 +17,7 @@ export function BootHint({ server: { ID, State, IsPowerOn } }: { server: Server 
   useEffect(() => {
     if (end === null) return undefined;
     setNow(Date.now());
-    const timer = setTimeout(() => setNow(Date.now()), end - Date.now());
+    const timer = setTimeout(() => setNow(end), end - Date.now());
     return () => clearTimeout(timer);
   }, [end]);
   if (end === null || end <= now) return null;

@@ -2,7 +2,6 @@
  * Creates a server on one page. The request is checked by the service as one types (`dryRun`), and shown as command, curl and TypeScript.
  * Fields of the contract that have no input of their own appear under "Advanced".
  */
-import type { Image } from "@brume/api/catalog.ts";
 import { ApiError, type ChangeOptions } from "@brume/api/client.ts";
 import type { CreateServerInput } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
@@ -13,7 +12,7 @@ import { useChange } from "../../data/change.ts";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorText, placeErrors } from "../../data/errortext.ts";
-import { imageName } from "../../data/imagename.ts";
+import { imageName, isReady } from "../../data/image.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { OtherFields } from "../../data/schemafields.tsx";
@@ -104,7 +103,7 @@ export function ServerCreate() {
   const all = images.data ?? [];
   const usable = all.filter(({ Type, State }) => Type !== "Backup" && State !== "Failed");
   const image = usable.find(({ ID }) => String(ID) === form.ImageID);
-  const firstImage = usable.find(({ State }) => isReady(State));
+  const firstImage = usable.find(isReady);
   useEffect(() => {
     if (form.ImageID === undefined && firstImage !== undefined) set({ ImageID: String(firstImage.ID) });
   }, [firstImage, form.ImageID]);
@@ -193,7 +192,7 @@ export function ServerCreate() {
                       ]
                         .filter((part) => part !== "")
                         .join(" · ")}
-                      disabled={!isReady(State)}
+                      disabled={!isReady({ State })}
                       checked={String(ID) === form.ImageID}
                       onChange={() => set({ ImageID: String(ID) })}
                     />
@@ -339,9 +338,6 @@ export function ServerCreate() {
     </>
   );
 }
-
-/** Returns whether a server can be created from an image in this state. */
-const isReady = (state: Image["State"]): boolean => state === "Active" || state === "Available";
 
 const sizeOf = ({ CPU, RAM, HDD }: (typeof sizes)[number]) => ({ CPU, RAM, HDD });
 

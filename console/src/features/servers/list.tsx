@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
-import { useImageName } from "../../data/imagename.ts";
+import { useImageName } from "../../data/image.ts";
 import { labelTexts } from "../../data/label.ts";
 import { hasLabels, labelColumn } from "../../data/labelcolumn.tsx";
 import { ObjectList } from "../../data/objectlist.tsx";

@@ -10,7 +10,7 @@ import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
 import { placeErrors } from "../../data/errortext.ts";
-import { imageName } from "../../data/imagename.ts";
+import { imageName, isReady } from "../../data/image.ts";
 import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
@@ -175,7 +175,7 @@ function Rebuild({ server }: { server: Server }) {
         <SelectField
           label={t.servers.image}
           value={image}
-          options={images.map((one) => [String(one.ID), imageName(one)])}
+          options={images.filter(isReady).map((one) => [String(one.ID), imageName(one)])}
           onChange={(event) => setImage(event.target.value)}
         />
         <div className="line">

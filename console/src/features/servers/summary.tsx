@@ -1,7 +1,7 @@
 /** Facts of a server, how to connect to it, its networks, and its latest actions. */
 import type { Server } from "@brume/api/server.ts";
 import { Link } from "@tanstack/react-router";
-import { useImageName } from "../../data/imagename.ts";
+import { useImageName } from "../../data/image.ts";
 import { labelTexts } from "../../data/label.ts";
 import { addressOf } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
