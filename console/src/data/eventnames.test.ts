@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
-import { namesOf, newestOfActions, withNames } from "./eventnames.ts";
+import { foldEvents, namesOf, withNames } from "./eventnames.ts";
 
 const event = (Resource: string, ResourceID: number, Data: object | null, ParentID: number | null = null): Event =>
   ({ Resource, ResourceID, ParentID, Data }) as Event;
@@ -14,7 +14,22 @@ test("of an action only the newest event is left, also between those of others",
     event("action", 7, { State: "InProgress" }),
     event("server", 7, { Name: "old" }),
   ];
-  assert.deepEqual(newestOfActions(events), [events[0], events[1], events[2], events[4]]);
+  assert.deepEqual(foldEvents(events), [events[0], events[1], events[2], events[4]]);
+});
+
+test("of events of one object that follow each other only the newest is left", () => {
+  const events = [
+    event("publicnetwork", 2, { Name: "shop" }),
+    event("publicnetwork", 2, { Name: "shop" }),
+    event("publicnetwork", 3, { Name: "lab" }),
+    event("network", 3, { Name: "storage" }),
+    event("action", 7, { State: "InProgress" }),
+    event("network", 3, { Name: "storage" }),
+    event("action", 7, { State: "New" }),
+    event("network", 3, null),
+    event("publicnetwork", 2, { Name: "shop" }),
+  ];
+  assert.deepEqual(foldEvents(events), [events[0], events[2], events[3], events[4], events[5], events[8]]);
 });
 
 test("a deleted object and the server of an action have the names that other events show", () => {

@@ -27,15 +27,23 @@ export function namesOf(events: readonly Event[]): ReadonlyMap<string, string> {
   return names;
 }
 
-/** Returns the events without those of an action before its newest one, which shows how far the action is. `events`: the newest first. */
-export function newestOfActions<T extends Event>(events: readonly T[]): T[] {
+/**
+ * Returns the events without those of an action before its newest one, which shows how far the action is, and of events of one object that
+ * follow each other only the newest. `events`: the newest first.
+ */
+export function foldEvents<T extends Event>(events: readonly T[]): T[] {
   const seen = new Set<number>();
-  return events.filter(({ Resource, ResourceID }) => {
-    if (Resource !== "action") return true;
-    const isNewest = !seen.has(ResourceID);
-    seen.add(ResourceID);
-    return isNewest;
-  });
+  return events
+    .filter(({ Resource, ResourceID }) => {
+      if (Resource !== "action") return true;
+      const isNewest = !seen.has(ResourceID);
+      seen.add(ResourceID);
+      return isNewest;
+    })
+    .filter(({ Resource, ResourceID }, at, all) => {
+      const newer = all[at - 1];
+      return newer?.Resource !== Resource || newer.ResourceID !== ResourceID;
+    });
 }
 
 /** Returns the ids of events that are roll-backs: the service made the change, and the event before it shows rules on trial. */

@@ -1,9 +1,9 @@
-/** The latest changes, live: of an action one row with its state. */
+/** The latest changes, live: of an action one row with its state, of changes of one object that follow each other one row. */
 import type { Action } from "@brume/api/action.ts";
 import { type Event, eventResourceNames } from "@brume/api/event.ts";
 import { Link } from "@tanstack/react-router";
 import { EventObject } from "../../data/eventlink.tsx";
-import { newestOfActions } from "../../data/eventnames.ts";
+import { foldEvents } from "../../data/eventnames.ts";
 import { type LatestEvents, useEvents, wordsOf } from "../../data/eventview.ts";
 import { actionState } from "../../data/serverview.ts";
 import { Unread } from "../../data/unread.tsx";
@@ -13,8 +13,8 @@ import { Empty, Skeleton } from "../../ui/feedback.tsx";
 import { Panel, State } from "../../ui/page.tsx";
 
 const shown = 10;
-/** Events that are read: an action has several. */
-const mostRead = 30;
+/** Events that are read: an action and a change have several. */
+const mostRead = 60;
 
 /** Sign-ins are no changes of what the project owns. */
 const type = eventResourceNames
@@ -25,7 +25,7 @@ const type = eventResourceNames
 /** Returns the events that the overview shows. */
 export function useLatest(): LatestEvents {
   const { events, read } = useEvents({ limit: mostRead, type });
-  const changes = events && newestOfActions(events).filter(({ Resource }) => Resource !== "session");
+  const changes = events && foldEvents(events.filter(({ Resource }) => Resource !== "session"));
   return { events: changes?.slice(0, shown), read };
 }
 
