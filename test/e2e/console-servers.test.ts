@@ -198,8 +198,15 @@ describeConsole("servers in the console", {}, (fixture) => {
         /^Disk\. Read: 59\sB\/s, Write/,
       ])
         await page.getByRole("img", { name }).waitFor();
+      // Without a pointer the legend shows the last values.
+      const legend = page.locator(".u-legend").first();
+      await legend.getByText("59%", { exact: true }).waitFor();
       const box = (await plot.boundingBox()) ?? assert.fail("no chart");
       const y = box.y + box.height / 2;
+      await page.mouse.move(box.x + 1, y);
+      await legend.getByText("0%", { exact: true }).waitFor();
+      await page.mouse.move(box.x, box.y - 30);
+      await legend.getByText("59%", { exact: true }).waitFor();
       await page.mouse.move(box.x + box.width / 4, y);
       await page.mouse.down();
       await page.mouse.move(box.x + box.width / 2, y, { steps: 4 });

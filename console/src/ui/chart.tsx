@@ -96,14 +96,20 @@ export function Chart({ label, locale, show, times, series, marks = none, empty,
         series: [
           {
             label: timeName,
-            value: (_, time: number | null) => (time === null ? "–" : new Date(time * 1000).toLocaleTimeString(locale)),
+            value(plot, time: number | null) {
+              const shown = time ?? plot.data[0][lastIndex(plot.data)];
+              return shown === undefined ? "–" : new Date(shown * 1000).toLocaleTimeString(locale);
+            },
           },
           ...names.split("\n").map((name, index) => ({
             label: name,
             stroke: colour(strokes[index] ?? "--chart-1"),
             width: 1.5,
             points: { show: false },
-            value: (_: uPlot, value: number | null) => (value === null ? "–" : shown.current(value)),
+            value(plot: uPlot, value: number | null, at: number, pointed: number | null) {
+              const one = pointed === null ? plot.data[at]?.[lastIndex(plot.data)] : value;
+              return typeof one === "number" ? shown.current(one) : "–";
+            },
           })),
         ],
       },
@@ -143,6 +149,10 @@ export function Chart({ label, locale, show, times, series, marks = none, empty,
     </div>
   );
 }
+
+/** Returns the index of the last time with a value, which the legend shows while no pointer is on a chart; -1: there is none. */
+const lastIndex = ([times, ...series]: uPlot.AlignedData): number =>
+  times.findLastIndex((_, index) => series.some((values) => typeof values[index] === "number"));
 
 /** Draws the marks that are in the range of the chart. Labels that would cover each other are left out. */
 function drawMarks(plot: uPlot, marks: readonly Mark[], stroke: string, font: string): void {
