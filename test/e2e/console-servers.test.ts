@@ -118,7 +118,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByLabel("Name", { exact: true }).fill("before-upgrade");
       await page.getByRole("dialog").getByRole("button", { name: "Create image" }).click();
       await page.getByRole("row", { name: /before-upgrade.*Ready/ }).waitFor();
-      await page.getByRole("button", { name: "Restore: before-upgrade" }).click();
+      await page.getByRole("button", { name: "Restore: before-upgrade" }).getByText("Restore", { exact: true }).click();
       await page.getByText("The disk is replaced by before-upgrade.", { exact: false }).waitFor();
       await page.getByLabel("Type web-1 to confirm").fill("web-1");
       // Each message is shown for some seconds, and the end may be known before the response to the request.

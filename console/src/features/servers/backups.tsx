@@ -54,7 +54,7 @@ export function ServerBackups({ server }: { server: Server }) {
         id: "state",
         name: t.common.state,
         width: "130px",
-        isMain: true,
+        isBelow: true,
         cell: ({ State: state }) => (
           <State tone={state === "Active" ? "good" : state === "New" ? "busy" : "bad"}>{t.images.states[state]}</State>
         ),
@@ -76,6 +76,7 @@ export function ServerBackups({ server }: { server: Server }) {
             rowButton<Image>({
               name: t.backups.restore,
               icon: "undo",
+              width: "132px",
               labelOf: (image) => `${t.backups.restore}: ${imageName(image)}`,
               isAbsent: ({ State: state }) => state !== "Active" || whyNoRebuild !== undefined,
               onPress: setRestoring,
@@ -176,7 +177,7 @@ function Daily({ server }: { server: Server }) {
         </div>
         {hasChanged && <RequestPanel request={{ operation: "updateServer", path, body }} />}
         <div className="line">
-          <Button type="submit" isBusy={isBusy} disabled={!hasChanged}>
+          <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>
             {t.common.save}
           </Button>
         </div>
