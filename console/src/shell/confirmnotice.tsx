@@ -52,38 +52,43 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
   return (
     <section className="notice stays" aria-labelledby={id}>
       <Icon name="wait" />
-      <span id={id} className="grow" role="status">
-        {mayWrite ? t.firewall.waiting(network.Name) : t.firewall.waitingReader(network.Name)}
-      </span>
-      <span role="timer" className="number nowrap">
-        {t.firewall.left(format.duration(Math.max(0, by - now) / 1000))}
-      </span>
-      <Link to="/networks/$id" params={{ id: String(network.Id) }} search={{ tab: "firewall" }}>
-        {t.firewall.show}
-      </Link>
+      <div className="grow">
+        <span id={id} role="status">
+          {mayWrite ? t.firewall.waiting(network.Name) : t.firewall.waitingReader(network.Name)}
+        </span>{" "}
+        <span role="timer" className="number nowrap">
+          {t.firewall.left(format.duration(Math.max(0, by - now) / 1000))}
+        </span>{" "}
+        <Link to="/networks/$id" params={{ id: String(network.Id) }} search={{ tab: "firewall" }}>
+          {t.firewall.show}
+        </Link>
+      </div>
       {mayWrite && (
-        <Button size="small" kind="primary" isBusy={isBusy} onClick={() => void run(undefined).catch(() => undefined)}>
-          {t.firewall.keep}
-        </Button>
-      )}
-      {mayWrite && (
-        <Button
-          size="small"
-          icon="undo"
-          isBusy={restore.isBusy}
-          onClick={() => void restore.run(undefined).catch(() => undefined)}
-        >
-          {t.firewall.rollBack}
-        </Button>
-      )}
-      {mayWrite && (
-        <Button
-          size="small"
-          kind="quiet"
-          icon="terminal"
-          aria-label={`${t.servers.commands}: ${t.firewall.keep}`}
-          onClick={() => setShown(true)}
-        />
+        <div className="line">
+          <Button
+            size="small"
+            kind="primary"
+            isBusy={isBusy}
+            onClick={() => void run(undefined).catch(() => undefined)}
+          >
+            {t.firewall.keep}
+          </Button>
+          <Button
+            size="small"
+            icon="undo"
+            isBusy={restore.isBusy}
+            onClick={() => void restore.run(undefined).catch(() => undefined)}
+          >
+            {t.firewall.rollBack}
+          </Button>
+          <Button
+            size="small"
+            kind="quiet"
+            icon="terminal"
+            aria-label={`${t.servers.commands}: ${t.firewall.keep}`}
+            onClick={() => setShown(true)}
+          />
+        </div>
       )}
       {isShown && (
         <Dialog label={t.firewall.keep} kind="wide" onClose={() => setShown(false)}>
