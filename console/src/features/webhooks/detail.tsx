@@ -137,16 +137,19 @@ function Deliveries({ id }: { id: number }) {
       {
         id: "error",
         name: t.webhooks.error,
-        width: "minmax(140px, 2fr)",
+        width: "minmax(140px, 3fr)",
         isBelow: true,
-        isAbsent: ({ Error: failure, NextDate }) => failure === null && NextDate === null,
-        cell: ({ Error: failure, NextDate }) => (
-          <span className="muted" title={failure ?? undefined}>
-            {failure ?? <None />}
-            {NextDate !== null && ` · ${t.webhooks.next(format.ago(NextDate))}`}
-          </span>
-        ),
+        isAbsent: ({ Error: failure }) => failure === null,
+        cell: ({ Error: failure }) =>
+          failure === null ? (
+            <None />
+          ) : (
+            <span className="muted two-lines" title={failure}>
+              {failure}
+            </span>
+          ),
       },
+      timeColumn({ id: "next", name: t.webhooks.next, format, timeOf: ({ NextDate }) => NextDate }),
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       rowButton<Delivery>({
         name: t.webhooks.resend,
@@ -183,7 +186,7 @@ function Deliveries({ id }: { id: number }) {
       />
       {newest && (
         <RequestPanel
-          title={t.webhooks.resend}
+          title={`${t.create.request}: ${t.webhooks.resend}`}
           request={{ operation: "resendDelivery", path: { id, deliveryID: newest.ID } }}
         />
       )}

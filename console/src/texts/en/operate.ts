@@ -110,7 +110,7 @@ export const operate = {
     noDeliveries: "No delivery yet",
     event: "Event",
     attempts: "Attempts",
-    next: (when: string) => `next ${when}`,
+    next: "Next attempt",
     resend: "Resend",
     resent: (event: number) => `Event ${event} is sent again`,
   },

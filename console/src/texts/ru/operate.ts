@@ -110,7 +110,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     noDeliveries: "Отправок ещё не было",
     event: "Событие",
     attempts: "Попытки",
-    next: (when) => `следующая ${when}`,
+    next: "Повтор",
     resend: "Отправить снова",
     resent: (event) => `Событие ${event} отправлено снова`,
   },
