@@ -190,6 +190,55 @@ describeConsole("the layout of the console", {}, (fixture) => {
     );
   });
 
+  test("on a phone the buttons of rules that wait for a confirmation share a row", async () => {
+    const path = { id: networks.network };
+    await fixture.brume.client.configureFirewall({ path, body: { Rules: [], ConfirmWithin: 3600 } });
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto("/console/dns");
+        const notice = page.locator(".notice.stays");
+        await notice.getByRole("button", { name: "Roll back now" }).waitFor();
+        assert.equal(await rowsOf(notice.getByRole("button")), 1);
+        await notice.getByRole("button", { name: "Keep the rules", exact: true }).click();
+        await notice.waitFor({ state: "detached" });
+      },
+      phone,
+    );
+  });
+
+  test("the error of a record is inside of the table, and the buttons of pending changes share a row", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto(`/console/dns/${fixture.scene.domain}`);
+        await page.getByLabel("Value: @ A", { exact: true }).fill("not an address");
+        const note = page.locator(".field-note:visible");
+        await note.waitFor();
+        const [{ x, width }, table] = await Promise.all([boxOf(note), boxOf(page.getByRole("table"))]);
+        assert.ok(x >= table.x && x + width <= table.x + table.width);
+        assert.equal(await rowsOf(page.locator(".bulk button")), 1);
+      },
+      { width: 768 },
+    );
+  });
+
+  test("the last error of a delivery is shown whole, beside the time of the next attempt", async () => {
+    const { scene, brume } = fixture;
+    await story(
+      brume.token,
+      async (page) => {
+        await page.goto(`/console/activity/webhooks/${scene.webhook}`);
+        const error = page.getByRole("row").getByText("Could not reach the endpoint: it refused the connection.");
+        await error.first().waitFor();
+        const isCut = `[...document.querySelectorAll(".two-lines")].some(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)`;
+        assert.equal(await page.evaluate(isCut), false);
+        await page.getByRole("columnheader", { name: "Next attempt" }).waitFor();
+      },
+      { width: 1440 },
+    );
+  });
+
   test("a wide list of servers with labels shows a long name whole", async () => {
     await story(
       fixture.brume.token,
