@@ -54,7 +54,7 @@ export const networks = {
     tabs: { overview: "Overview", firewall: "Firewall", vpn: "VPN", settings: "Settings" },
     tabsLabel: "Parts of the network",
     notFound: "This network does not exist, or it was deleted.",
-    facts: "Addresses",
+    facts: "Details",
     ipv6: "IPv6 block",
     usable: "Addresses for servers",
     dhcp: "DHCP",

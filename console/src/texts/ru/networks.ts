@@ -55,7 +55,7 @@ export const networks: Pick<Texts, "networks" | "network" | "firewall" | "vpn" |
     tabs: { overview: "Обзор", firewall: "Межсетевой экран", vpn: "VPN", settings: "Настройки" },
     tabsLabel: "Разделы сети",
     notFound: "Такой сети нет, или она удалена.",
-    facts: "Адреса",
+    facts: "Сведения",
     ipv6: "Блок IPv6",
     usable: "Адреса для серверов",
     dhcp: "DHCP",
