@@ -391,7 +391,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       ["/console/activity/audit", "Add webhook"],
       ["/console/activity/webhooks", "domain.*"],
       [`/console/activity/webhooks/${fixture.scene.webhook}`, "domain.created"],
-      ["/console/access?tab=projects", "this project"],
+      ["/console/access?tab=projects", "Current"],
       ["/console/host", "Name server"],
       ["/console/host?tab=settings", "disk_low"],
     ] as const;

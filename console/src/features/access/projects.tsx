@@ -39,7 +39,7 @@ export function Projects() {
         isMain: true,
         cell: ({ ID, Name }) => (
           <>
-            <strong>{Name}</strong> {ID === own && <span className="tag">{t.access.ownProject}</span>}
+            <strong>{Name}</strong> {ID === own && <span className="tag">{t.access.currentProject}</span>}
           </>
         ),
       },

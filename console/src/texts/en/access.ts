@@ -150,6 +150,7 @@ export const access = {
     blocked: "Blocked",
     project: "Project",
     ownProject: "This project",
+    currentProject: "Current",
     editProject: "Edit project",
     deleteProject: (name: string) => `Delete project ${name}`,
     deleteProjectAbout:

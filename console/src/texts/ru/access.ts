@@ -156,6 +156,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
     blocked: "Заблокирован",
     project: "Проект",
     ownProject: "Этот проект",
+    currentProject: "Текущий",
     editProject: "Изменить проект",
     deleteProject: (name) => `Удалить проект ${name}`,
     deleteProjectAbout:

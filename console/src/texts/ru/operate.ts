@@ -23,7 +23,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
       Available: "Не скачан",
       New: "Добавляется",
       Failed: "Ошибка",
-      Uploading: "Загружается с компьютера",
+      Uploading: "Загрузка",
     },
     progress: (percent) => `${percent} %`,
     emptyTitle: "Образов пока нет",
