@@ -26,7 +26,7 @@ export function ConfirmRequest<Answer>(props: ConfirmRequestProps<Answer>) {
   const { run } = useChange(send, { done, ...(onDone && { onDone }) });
   return (
     <Confirm {...rest} onConfirm={() => run(undefined)}>
-      {children}
+      <div className="stack tight">{children}</div>
       <RequestPanel request={request} />
     </Confirm>
   );

@@ -83,7 +83,7 @@ export function Confirm({ title, children, action, typed, onConfirm, onClose }: 
     <Dialog label={title} onClose={onClose}>
       <form onSubmit={submit}>
         <DialogHead title={title} onClose={onClose} />
-        <div className="stack tight">{children}</div>
+        <div className="stack">{children}</div>
         {typed !== undefined && (
           <TextField
             label={t.common.typeToConfirm(typed)}

@@ -81,6 +81,7 @@ export function AuditList() {
         name: t.activity.object,
         width: "minmax(150px, 2fr)",
         isBelow: true,
+        isAbsent: ({ Resource }) => Resource === null,
         cell: ({ ID, Resource }) => {
           const object = objects.get(ID);
           if (object !== undefined) return <NumberedObject event={object} />;

@@ -74,7 +74,7 @@ export function RuleDialog({ set, ruleKey, isNew, errors, onEdit, onDone, onCanc
           {field("Destination", t.firewall.destination, t.firewall.addressHint)}
           {field("DestinationPort", t.firewall.port, t.firewall.portHint)}
         </div>
-        <p className="muted break">{sentence(rule)}</p>
+        <p className="muted break sentence">{sentence(rule)}</p>
         <div className="line end">
           {isNew && <Button onClick={onCancel}>{t.common.cancel}</Button>}
           <Button type="submit" kind="primary">

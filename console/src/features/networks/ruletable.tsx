@@ -245,7 +245,7 @@ export function RuleTable(props: RuleTableProps) {
               {marks(rule)}
               <strong className="break">{rule.Name}</strong>
             </span>
-            <span className="small break">{sentence(rule)}</span>
+            <span className="small break sentence">{sentence(rule)}</span>
             {hits(rule).about !== "" && (
               <span className="line">
                 <span className="muted small">{hits(rule).about}</span>
