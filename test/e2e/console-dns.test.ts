@@ -100,6 +100,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.goto("/console/dns?create=1");
       await page.getByRole("dialog").getByLabel("Domain name").fill("shop.wanted.example");
       await page.getByRole("link", { name: "Claim this name" }).click();
+      await page.waitForURL("**/dns?tab=claims&create=1&q=shop.wanted.example");
       const dialog = page.getByRole("dialog");
       await dialog.getByText("This request").click();
       await dialog.getByText("brume claim create shop.wanted.example").waitFor();

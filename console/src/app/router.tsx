@@ -7,8 +7,7 @@ import { Failure, NotFound } from "../shell/failure.tsx";
 import { Frame } from "../shell/frame.tsx";
 import { pages } from "./pages.ts";
 
-const textOf = (value: unknown): string | undefined =>
-  typeof value === "string" && value !== "" ? value : typeof value === "number" ? String(value) : undefined;
+const textOf = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
 
 /** Keeps the named texts of a query. */
 const texts =
@@ -148,10 +147,22 @@ const routeTree = root.addChildren([
   host,
 ]);
 
+function stringifySearch(search: Readonly<Record<string, unknown>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(search)) {
+    const text = textOf(value);
+    if (text !== undefined) query.set(name, text);
+  }
+  return query.size === 0 ? "" : `?${query}`;
+}
+
 export const createAppRouter = () =>
   createRouter({
     routeTree,
     basepath: "/console",
+    // All values are texts. The router would write them as JSON: a text that is a number got quotes.
+    parseSearch: (query) => Object.fromEntries(new URLSearchParams(query)),
+    stringifySearch,
     defaultPreload: "intent",
     scrollRestoration: true,
     defaultErrorComponent: Failure,
