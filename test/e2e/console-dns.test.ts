@@ -242,6 +242,11 @@ describeConsole("domains in the console", {}, (fixture) => {
       assert.deepEqual([await owners.nth(0).inputValue(), await owners.nth(1).inputValue()], ["a", "new"]);
       await page.goto(`/console/dns/${ID}?tab=history`);
       const version = page.getByRole("listitem").filter({ hasText: `Version ${Serial}` });
+      assert.match(
+        (await page.getByRole("listitem").filter({ hasText: "Version" }).first().textContent()) ?? "",
+        /Current/,
+      );
+      assert.equal(await version.getByText("Current").count(), 0);
       await version.getByRole("button", { name: "Restore this version" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByText('− new 3600 IN TXT "x"').waitFor();

@@ -39,10 +39,11 @@ export function History({ domain }: { domain: Domain }) {
                 <div className="line apart">
                   <strong className="number">{t.records.version(Serial)}</strong>
                   <span className="line">
-                    <span className="muted small">{t.records.changes(Changes.length)}</span>
+                    {Changes.length > 0 && <span className="muted small">{t.records.changes(Changes.length)}</span>}
                     <time className="muted small" dateTime={date}>
                       {format.time(date)}
                     </time>
+                    {Serial === domain.Serial && <span className="tag">{t.records.current}</span>}
                     {mayWrite && Serial !== domain.Serial && (
                       <Button size="small" icon="undo" onClick={() => setRestoring(Serial)}>
                         {t.records.restoreVersion}

@@ -167,6 +167,7 @@ export const dns = {
       "No registrar accepts these names, because they end with .internal. The operator of the service sets public names with BRUME_DNS_NAMES. Until then only resolvers that you configure use this name server.",
     history: "Every version of the zone with what it changed, the newest first.",
     changes: (n: number) => count(n, { one: `${n} change`, other: `${n} changes` }),
+    current: "Current",
     version: (serial: number) => `Version ${serial}`,
     restore: "Restore",
     restoreVersion: "Restore this version",
