@@ -36,6 +36,8 @@ const height = 190;
 /** Pixels. A shorter drag is a click. */
 const leastDrag = 8;
 const none: readonly Mark[] = [];
+/** Distances between the values of the axis: 1, 2 and 5, whose multiples need no more digits than `show` gives. */
+const steps = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** (power - 1))).flat();
 /** Pixels between the labels of two marks. */
 const labelSpace = 90;
 const strokes = ["--chart-1", "--chart-2"];
@@ -90,7 +92,7 @@ export function Chart({ label, locale, show, times, series, marks = none, empty,
         legend: { live: true },
         axes: [
           { ...axis, size: 32, values: timesOf(locale) },
-          { ...axis, size: 76, values: (_, values) => values.map((value) => shown.current(value)) },
+          { ...axis, size: 76, incrs: steps, values: (_, values) => values.map((value) => shown.current(value)) },
         ],
         scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
         series: [
