@@ -137,9 +137,17 @@ describeConsole("the console of networks", {}, (fixture) => {
       await dialog.getByText(/^brume vpn set \d+ --tunnels '\[\{"Id":.*"PeerNetwork":"10\.29\.0\.2\/32"/).waitFor();
       await dialog.getByRole("button", { name: "Create tunnel" }).click();
       await dialog.getByText("<private key>", { exact: false }).waitFor();
+      // One sentence about the missing key, also when the state is known.
+      await page.getByText("Last handshake").last().waitFor();
+      await page.getByText("No key yet", { exact: true }).waitFor();
+      assert.equal(await page.getByText("has no key yet", { exact: false }).count(), 0);
+      assert.equal(await dialog.getByText("previous key", { exact: false }).count(), 0);
       await dialog.getByRole("button", { name: "Create keys and show" }).click();
       await dialog.getByRole("img", { name: "Configuration as QR code" }).waitFor();
       assert.match((await dialog.locator("pre").first().textContent()) ?? "", /PrivateKey = [A-Za-z0-9+/]{43}=/);
+      await dialog.getByRole("button", { name: "Close" }).last().click();
+      await page.getByRole("button", { name: "Configuration" }).last().click();
+      await dialog.getByText("A device with the previous key is disconnected", { exact: false }).waitFor();
       await dialog.getByRole("button", { name: "Close" }).last().click();
       await page.getByRole("button", { name: "Delete laptop" }).click();
       await page.getByLabel("Type laptop to confirm").fill("laptop");

@@ -5,7 +5,9 @@ import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
+import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
+import { hasNoKey } from "../../data/tunnelview.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button, buttonClass } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
@@ -30,7 +32,7 @@ interface TunnelPeerProps {
 
 export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) {
   const t = useTexts();
-  const { client } = useData();
+  const { client, queries } = useData();
   const mayWrite = useMay("network:write");
   const { Name, Type, Id } = tunnel;
   const dialects: readonly PeerDialect[] = peerDialects[Type];
@@ -42,7 +44,14 @@ export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) 
     queryFn: ({ signal }) => client.readTunnelPeer(input, { signal }),
     gcTime: 0,
   });
-  const issue = useChange(() => client.issueTunnelPeer(input, { wait: 5 }), { onDone: setIssued, isQuiet: true });
+  const issue = useChange(() => client.issueTunnelPeer(input, { wait: 5 }), {
+    onDone(made) {
+      setIssued(made);
+      // The state from before says that the peer has no key.
+      void queries.invalidateQueries({ queryKey: queriesOf(client).tunnelStatus(network).queryKey });
+    },
+    isQuiet: true,
+  });
   const shown = issued ?? data;
   const title = t.vpn.peerTitle(Name);
   return (
@@ -79,7 +88,7 @@ export function TunnelPeerDialog({ network, tunnel, onClose }: TunnelPeerProps) 
         )}
         {issued === null && mayWrite && (
           <>
-            {Type === "WireGuard" && <Note>{t.vpn.issueAbout}</Note>}
+            {Type === "WireGuard" && <Note>{hasNoKey(tunnel) ? t.vpn.issueAbout : t.vpn.reissueAbout}</Note>}
             <RequestPanel request={{ operation: "issueTunnelPeer", path: input.path }} />
           </>
         )}

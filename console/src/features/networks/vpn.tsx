@@ -140,14 +140,17 @@ function TunnelPanel({ tunnel, status, mayWrite, onOpen }: TunnelPanelProps) {
       }
     >
       <div className="stack">
-        {hasNoKey(tunnel) && <Note kind="warn">{t.vpn.noKeyAbout}</Note>}
-        {status?.Error && (
-          <Note kind="warn">
-            <p>
-              <strong>{t.errors.detail(status.Error.title)}</strong>{" "}
-              <span className="break">{t.errors.detail(status.Error.detail)}</span>
-            </p>
-          </Note>
+        {hasNoKey(tunnel) ? (
+          <Note kind="warn">{t.vpn.noKeyAbout}</Note>
+        ) : (
+          status?.Error && (
+            <Note kind="warn">
+              <p>
+                <strong>{t.errors.detail(status.Error.title)}</strong>{" "}
+                <span className="break">{t.errors.detail(status.Error.detail)}</span>
+              </p>
+            </Note>
+          )
         )}
         <div className="columns">
           <Facts

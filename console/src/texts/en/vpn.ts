@@ -62,7 +62,8 @@ export const vpn = {
     format: "Format",
     placeholders: "A preview with placeholders instead of keys.",
     issue: { WireGuard: "Create keys and show", IPsec: "Show with the shared key" },
-    issueAbout:
+    issueAbout: "Creates a key pair for the peer. The private key is shown once.",
+    reissueAbout:
       "Creates a new key pair for the peer. A device with the previous key is disconnected. The private key is shown once.",
     issued: "Copy or scan it now: the service does not store the private key and never shows it again.",
     issuedIpsec: "This configuration contains the shared key. Send it over an encrypted channel.",
