@@ -377,8 +377,8 @@ describeConsole("servers in the console", {}, (fixture) => {
     await story(fixture.brume.token, async (page) => {
       await page.goto(`/console/servers/${ID}`);
       await page.getByText("The server is in no network.").waitFor();
-      await page.getByText("The server has just started.", { exact: false }).waitFor();
-      await page.getByRole("link", { name: "Output of the guest" }).click();
+      const hint = page.getByText("The server has just started.", { exact: false });
+      await hint.getByRole("link", { name: "Boot log" }).click();
       await page.getByText("Follows the output").waitFor();
       await page.goBack();
       await page.getByText("The server is in no network.").waitFor();

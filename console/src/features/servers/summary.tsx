@@ -1,6 +1,7 @@
 /** Facts of a server, how to connect to it, its networks, and its latest actions. */
 import type { Server } from "@brume/api/server.ts";
 import { Link } from "@tanstack/react-router";
+import { useMay } from "../../data/data.tsx";
 import { useImageName } from "../../data/image.ts";
 import { labelTexts } from "../../data/label.ts";
 import { addressOf } from "../../data/serverview.ts";
@@ -11,6 +12,26 @@ import { Facts, Panel } from "../../ui/page.tsx";
 import { ServerActions } from "./actions.tsx";
 import { BootHint } from "./boothint.tsx";
 import { Password } from "./password.tsx";
+
+/** The name of a network, which leads to its page; the shared one has none. */
+function NetworkName({
+  link: { NetworkType, NetworkID, NetworkName: name },
+}: {
+  link: Server["LinkedNetworks"][number];
+}) {
+  const t = useTexts();
+  const mayRead = useMay("network:read");
+  if (NetworkType === "PublicShared") return t.create.sharedNetwork;
+  if (!mayRead) return name;
+  return (
+    <Link
+      to={NetworkType === "PublicClient" ? "/networks/$id" : "/networks/private/$id"}
+      params={{ id: String(NetworkID) }}
+    >
+      {name}
+    </Link>
+  );
+}
 
 export function ServerSummary({ server }: { server: Server }) {
   const t = useTexts();
@@ -85,7 +106,7 @@ export function ServerSummary({ server }: { server: Server }) {
                 <li key={link.LinkID}>
                   <Facts
                     facts={[
-                      { name: t.server.network, value: link.NetworkName },
+                      { name: t.server.network, value: <NetworkName link={link} /> },
                       { name: t.servers.address, value: <span className="mono">{link.IP}</span>, copy: link.IP },
                       link.IP6 !== "" && {
                         name: "IPv6",

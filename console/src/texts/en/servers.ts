@@ -163,7 +163,7 @@ export const servers = {
     facts: "Details",
     connect: "Connect",
     boots: "The server has just started. SSH responds when the guest has booted.",
-    bootOutput: "Output of the guest",
+    bootOutput: "Boot log",
     user: "User",
     password: "Password",
     show: "Show",

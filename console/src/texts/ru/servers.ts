@@ -169,7 +169,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     facts: "Сведения",
     connect: "Подключение",
     boots: "Сервер только что запущен. SSH ответит, когда гостевая система загрузится.",
-    bootOutput: "Вывод гостевой системы",
+    bootOutput: "Журнал загрузки",
     user: "Пользователь",
     password: "Пароль",
     show: "Показать",
