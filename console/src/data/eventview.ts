@@ -46,7 +46,7 @@ export function objectOf(event: NamedEvent, t: Texts): string {
   const { Resource, Data, name } = event;
   if (Resource === "action") {
     const type = (Data as Partial<Action> | null)?.Type;
-    const action = type && t.servers.actions[type];
+    const action = type && t.servers.actionNames[type];
     if (action !== undefined) return name === undefined ? action : `${action}: ${name}`;
   }
   return nameOf(event) ?? name ?? kindAndId(event, t);

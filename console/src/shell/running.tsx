@@ -52,10 +52,10 @@ export function RunningActions() {
     const name = nameOf(ServerID);
     const isGood = state === "Completed";
     const text = !isGood
-      ? t.servers.endedBadly(t.servers.actions[Type], name)
+      ? t.servers.endedBadly(t.servers.actionNames[Type], name)
       : Type in t.servers.finished
         ? t.servers.finished[Type as keyof typeof t.servers.finished](name)
-        : t.servers.ended(t.servers.actions[Type], name);
+        : t.servers.ended(t.servers.actionNames[Type], name);
     const message = { kind: isGood ? "good" : "bad", text, key: `action:${ID}` } as const;
     if (error === null) toast(message);
     else void loadDetails().then(() => toast({ ...message, detail: t.errors.detail(error.detail) }));
@@ -111,13 +111,13 @@ function ActionView({ action }: { action: Action }) {
   return (
     <>
       <div className="line apart">
-        <strong>{t.servers.actions[Type]}</strong>
+        <strong>{t.servers.actionNames[Type]}</strong>
         <span className="line">
           <span className="muted small number">{format.seconds(StartDate, EndDate)}</span>
           <State tone={tone}>{word}</State>
         </span>
       </div>
-      {isRunning && <Meter label={t.servers.actions[Type]} value={Progress} limit={100} isProgress />}
+      {isRunning && <Meter label={t.servers.actionNames[Type]} value={Progress} limit={100} isProgress />}
       {isRunning && <Steps steps={stepViews(action, t, format)} />}
       {action.Error !== null && <p className="break small">{t.errors.detail(action.Error.detail)}</p>}
     </>

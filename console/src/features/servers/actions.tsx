@@ -44,7 +44,7 @@ function ActionRow({ action }: { action: Action }) {
   return (
     <li className="stack tight">
       <div className="line apart">
-        <strong>{t.servers.actions[Type]}</strong>
+        <strong>{t.servers.actionNames[Type]}</strong>
         <span className="line">
           <time className="muted small" dateTime={StartDate} title={format.time(StartDate)}>
             {format.ago(StartDate)}
@@ -58,7 +58,7 @@ function ActionRow({ action }: { action: Action }) {
           )}
         </span>
       </div>
-      {isRunning && <Meter label={t.servers.actions[Type]} value={Progress} limit={100} isProgress />}
+      {isRunning && <Meter label={t.servers.actionNames[Type]} value={Progress} limit={100} isProgress />}
       {(isRunning || state === "Failed") && <Steps steps={stepViews(action, t, format)} />}
       {action.Error !== null && <p className="break small">{t.errors.detail(action.Error.detail)}</p>}
     </li>

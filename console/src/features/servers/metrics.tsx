@@ -46,7 +46,7 @@ export function ServerMetrics({ server: { ID: id, IsPowerOn } }: { server: Serve
     () =>
       (actions ?? []).map(({ Type, StartDate }) => ({
         time: Date.parse(StartDate) / 1000,
-        label: t.servers.actions[Type],
+        label: t.servers.actionNames[Type],
       })),
     [actions, t],
   );

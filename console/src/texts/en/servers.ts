@@ -3,6 +3,14 @@ import { plural } from "../plural.ts";
 
 const count = plural("en");
 
+const powerActions = {
+  PowerOn: "Power on",
+  PowerOff: "Power off",
+  PowerReboot: "Reset",
+  ShutDownGuestOS: "Shut down",
+  RebootGuestOS: "Reboot",
+};
+
 export const servers = {
   servers: {
     title: "Servers",
@@ -70,14 +78,13 @@ export const servers = {
       PowerOff:
         "The power is cut. What its programs have not written to the disk is lost. Shut down lets the guest end them first.",
     },
-    actions: {
-      PowerOn: "Power on",
-      PowerOff: "Power off",
-      PowerReboot: "Reset",
-      ShutDownGuestOS: "Shut down",
-      RebootGuestOS: "Reboot",
-      AddNetwork: "Add network",
-      RemoveNetwork: "Remove network",
+    /** Texts of buttons. */
+    actions: powerActions,
+    /** Names in lists, states and messages. */
+    actionNames: {
+      ...powerActions,
+      AddNetwork: "Link to network",
+      RemoveNetwork: "Unlink from network",
       EditNetworkBandwidth: "Change bandwidth",
       Create: "Create",
       Resize: "Resize",
