@@ -74,6 +74,7 @@ const common = [
   "console/src/data/rates.ts",
   "console/src/data/schemafields.tsx",
   "console/src/data/serverview.ts",
+  "console/src/data/started.ts",
   "console/src/data/touched.ts",
   "console/src/data/undo.ts",
   "console/src/data/whynot.ts",

@@ -27,8 +27,9 @@ describeConsole("two clients", {}, (fixture) => {
       await client.updateServer({ path, body: { RAM: 512 } }, { wait: 60 });
       await shows(page.getByLabel("Memory"), "512");
       await page.getByRole("button", { name: "Resize" }).click();
-      await page.getByText("Saved").waitFor();
       await client.waitFor("readServer", { path }, { until: ({ CPU }) => CPU === 2 });
+      await page.getByText("shared: Resize completed").last().waitFor();
+      assert.equal(await page.getByText("Saved").count(), 0);
       assert.equal((await client.readServer({ path })).RAM, 512);
       await page.reload();
       await page.getByLabel("Name", { exact: true }).fill("renamed");

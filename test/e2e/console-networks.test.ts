@@ -65,6 +65,14 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByRole("dialog").getByLabel("Address").fill("");
       await page.getByRole("dialog").getByRole("button", { name: "Link server" }).click();
       await page.getByRole("row", { name: isDesktop(page) ? /^web-1 Running 10\.64/ : /^web-1 .*10\.64/ }).waitFor();
+      // The end of the action takes the place of its start.
+      await page.getByText("web-1: Link to network completed").waitFor();
+      assert.equal(await page.getByText("web-1 is being linked").count(), 0);
+      // The page of the server leads back.
+      await page.getByRole("link", { name: "web-1", exact: true }).click();
+      await page.getByText("Shared network", { exact: true }).waitFor();
+      await page.getByRole("link", { name: "dmz", exact: true }).click();
+      await page.getByRole("heading", { name: "dmz" }).waitFor();
       await page.getByRole("link", { name: "Settings" }).click();
       assert.equal(await page.getByRole("button", { name: "Delete" }).isDisabled(), true);
       await page.getByRole("main").getByRole("link", { name: "Overview" }).click();

@@ -8,6 +8,7 @@ import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
 import { ErrorBox } from "../ui/feedback.tsx";
+import type { Toast } from "../ui/toast.tsx";
 import { type Undo, useChange } from "./change.ts";
 import { useDryRun } from "./dryrun.ts";
 import type { Request } from "./equivalent.ts";
@@ -26,7 +27,7 @@ interface FormDialogProps<Answer> {
   /** Sends the request. The options of a check ask for a dry run. */
   readonly send: (options: ChangeOptions) => Promise<Answer>;
   /** Message of the success. */
-  readonly done?: (answer: Answer) => string;
+  readonly done?: (answer: Answer) => string | Toast | undefined;
   /** Returns what else one can do after an error with this code. */
   readonly remedy?: (code: string) => ReactNode;
   /** Returns what undoes the change; it is offered with the message of the success. */

@@ -175,10 +175,12 @@ export function CreatePrivateNetwork({ onClose }: CreateProps) {
 /** Mbit/s. Undefined: not filled in. */
 export function BandwidthField({
   value,
+  hint,
   error,
   onChange,
 }: {
   value: number | undefined;
+  hint?: string;
   error: string | undefined;
   onChange: (value: number | undefined) => void;
 }) {
@@ -189,6 +191,7 @@ export function BandwidthField({
       unit="Mbit/s"
       type="number"
       min={1}
+      hint={hint}
       error={error}
       value={value ?? ""}
       onChange={({ target }) => onChange(target.value === "" ? undefined : target.valueAsNumber)}

@@ -9,6 +9,7 @@ import { useData, useMay } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { serverState } from "../../data/serverview.ts";
+import { useStarted } from "../../data/started.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button, buttonClass, Copy } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
@@ -157,6 +158,7 @@ function LinkServer({ id, name, servers, onClose }: LinkServerProps) {
   const [server, setServer] = useState(servers[0]?.ID ?? 0);
   const [IP, setIp] = useState("");
   const [Bandwidth, setBandwidth] = useState<number>();
+  const started = useStarted();
   const path = { id: server };
   const body = {
     Type: "AddNetwork",
@@ -172,7 +174,7 @@ function LinkServer({ id, name, servers, onClose }: LinkServerProps) {
       request={{ operation: "startAction", path, body }}
       isComplete={server !== 0}
       send={(options) => client.startAction({ path, body }, options)}
-      done={() => t.network.linked}
+      done={(action) => started(action, t.network.linked(servers.find(({ ID }) => ID === server)?.Name ?? ""))}
       onClose={onClose}
     >
       {(error) => (
@@ -192,7 +194,12 @@ function LinkServer({ id, name, servers, onClose }: LinkServerProps) {
               value={IP}
               onChange={({ target }) => setIp(target.value)}
             />
-            <BandwidthField value={Bandwidth} error={error("/Bandwidth")} onChange={setBandwidth} />
+            <BandwidthField
+              value={Bandwidth}
+              hint={t.network.linkBandwidthHint}
+              error={error("/Bandwidth")}
+              onChange={setBandwidth}
+            />
           </div>
         </>
       )}
@@ -203,6 +210,7 @@ function LinkServer({ id, name, servers, onClose }: LinkServerProps) {
 function Unlink({ link, server, onClose }: { link: NetworkLink; server: string; onClose: () => void }) {
   const t = useTexts();
   const { client } = useData();
+  const started = useStarted();
   const path = { id: link.ServerID };
   const body = { Type: "RemoveNetwork", NetworkLinkID: link.LinkID } as const;
   return (
@@ -211,7 +219,7 @@ function Unlink({ link, server, onClose }: { link: NetworkLink; server: string; 
       action={t.network.unlink}
       request={{ operation: "startAction", path, body }}
       send={() => client.startAction({ path, body })}
-      done={() => t.network.unlinked(server)}
+      done={(action) => started(action, t.network.unlinked(server))}
       onClose={onClose}
     >
       <p>{t.network.unlinkAbout}</p>

@@ -40,7 +40,6 @@ export function CopyServer({ server, onClose }: DialogProps) {
       request={{ operation: "copyServer", path, body }}
       isComplete
       send={(options) => client.copyServer({ path, body }, options)}
-      done={({ Name }) => t.create.started(Name)}
       onDone={({ ID }) => {
         onClose();
         void go({ to: "/servers/$id", params: { id: String(ID) } });

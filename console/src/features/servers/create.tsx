@@ -119,7 +119,6 @@ export function ServerCreate() {
     isGroup ? client.createBatch({ body: group }, options) : client.createServer({ body }, options);
   const check = useDryRun(body.Name === "" ? null : group, (_, signal) => send({ dryRun: true, signal }));
   const create = useChange(() => send({}), {
-    done: () => t.create.started(body.Name),
     onDone: (made) => {
       const { ID } = made as { readonly ID: number };
       void go(

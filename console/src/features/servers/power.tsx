@@ -1,19 +1,18 @@
 /** The menu of power actions of a server. What the state table of the contract forbids is disabled, with the reason. */
-import type { Action, RequestType } from "@brume/api/action.ts";
+import type { RequestType } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { RequestPanel } from "../../data/requestpanel.tsx";
-import { actionIsRunning } from "../../data/serverview.ts";
+import { useStarted } from "../../data/started.ts";
 import { whyNot } from "../../data/whynot.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { SelectField } from "../../ui/field.tsx";
 import type { IconName } from "../../ui/icon.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
-import type { Toast } from "../../ui/toast.tsx";
 import { CopyServer, TakeImage } from "./copies.tsx";
 
 /** Power actions in the order of the menu. */
@@ -31,26 +30,15 @@ const hardActions = ["PowerReboot", "PowerOff"] as const;
 type HardAction = (typeof hardActions)[number];
 const isHard = (type: RequestType): type is HardAction => (hardActions as readonly RequestType[]).includes(type);
 
-/** Returns the function that makes the message of an action that was started. The message of its end takes its place. */
-function useStarted() {
-  const t = useTexts();
-  const { recent } = useData();
-  return ({ ID }: Action, type: PowerAction, { Name }: Server): Toast | undefined => {
-    const last = recent.get().find(({ Resource, ResourceID }) => Resource === "action" && ResourceID === ID);
-    // The event of the end may come before the response.
-    if (last !== undefined && !actionIsRunning(last.Data as Action)) return undefined;
-    return { kind: "busy", text: t.servers.starting[type](Name), key: `action:${ID}` };
-  };
-}
-
 /** Returns the function that starts an action of a server. */
 export function useStartAction() {
+  const t = useTexts();
   const { client } = useData();
   const started = useStarted();
   return useChange(
     ({ server, type }: { server: Server; type: PowerAction }) =>
       client.startAction({ path: { id: server.ID }, body: { Type: type } }),
-    { done: (action, { server, type }) => started(action, type, server) },
+    { done: (action, { server, type }) => started(action, t.servers.starting[type](server.Name)) },
   );
 }
 
@@ -117,7 +105,7 @@ function CutPower({ server, type, onClose }: { server: Server; type: HardAction;
       action={action}
       request={{ operation: "startAction", ...request }}
       send={() => client.startAction(request)}
-      done={(made) => started(made, type, server)}
+      done={(made) => started(made, t.servers.starting[type](server.Name))}
       onClose={onClose}
     >
       <p>{t.servers.cutAbout[type]}</p>

@@ -41,7 +41,8 @@ export function ServerSettings({ server }: { server: Server }) {
   const path = { id: server.ID };
   const undo = useUndo();
   const { run, isBusy, error } = useChange((body: ServerEdit) => client.updateServer({ path, body }), {
-    done: () => t.server.saved,
+    // A resize is an action, whose end has its own message.
+    done: (_, body) => (numericSizes.some(([name]) => name in body) ? undefined : t.server.saved),
     // A disk does not shrink, and another size may restart the guest.
     undo: (_, body) =>
       numericSizes.some(([name]) => name in body)

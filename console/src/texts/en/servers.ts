@@ -299,7 +299,6 @@ export const servers = {
     valid: "The request is valid.",
     checking: "Checking…",
     action: "Create server",
-    started: (name: string) => `${name} is being created`,
     free: (ram: string, disk: string) => `Left to allocate, overcommit included: ${ram} memory, ${disk} disk`,
   },
 };

@@ -304,7 +304,6 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     valid: "Запрос верен.",
     checking: "Проверка…",
     action: "Создать сервер",
-    started: (name) => `${name} создаётся`,
     free: (ram, disk) => `Можно выделить ещё, с учётом overcommit: память ${ram}, диск ${disk}`,
   },
 };
