@@ -85,7 +85,7 @@ export const access = {
     pattern: "Record names",
     patternHint: "Optional. * is any run of characters: _acme-challenge*",
     types: "Record types",
-    typesHint: "Optional. The types that the token sees: A, AAAA, TXT",
+    typesHint: "Optional. The token sees and changes only these types, such as A, TXT.",
     from: "Addresses",
     fromHint: "Optional. Addresses and blocks that may use the token, one per line.",
     preset: "Purpose",

@@ -91,7 +91,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
     pattern: "Имена записей",
     patternHint: "Необязательно. * — любые символы: _acme-challenge*",
     types: "Типы записей",
-    typesHint: "Необязательно. Типы, которые видит токен: A, AAAA, TXT",
+    typesHint: "Необязательно. Токен видит и меняет только эти типы, например A, TXT.",
     from: "Адреса",
     fromHint: "Необязательно. Адреса и блоки, откуда действует токен, по одному в строке.",
     preset: "Назначение",
