@@ -255,6 +255,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByRole("link", { name: "Delegation" }).click();
       await page.getByText("No registrar accepts these names", { exact: false }).waitFor();
       await page.getByText("It is not checked while", { exact: false }).waitFor();
+      await page.getByText("Delegation not checked", { exact: true }).waitFor();
     });
   });
 

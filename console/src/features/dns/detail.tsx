@@ -47,7 +47,9 @@ export function DomainDetail() {
         title={
           <>
             {domain.Name}
-            <State tone={delegationTones[domain.Delegation]}>{t.domains.delegations[domain.Delegation]}</State>
+            <State tone={delegationTones[domain.Delegation]}>
+              {domain.Delegation === "Unknown" ? t.domains.notChecked : t.domains.delegations[domain.Delegation]}
+            </State>
           </>
         }
         about={labels.length > 0 && <Tags texts={labels} />}

@@ -21,6 +21,7 @@ export const dns = {
       NotDelegated: "Not delegated",
       Unknown: "Not checked",
     },
+    notChecked: "Delegation not checked",
     name: "Domain name",
     nameHint: "For example example.com. International names are accepted.",
     ip: "Address",
