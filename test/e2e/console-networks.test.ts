@@ -146,8 +146,8 @@ describeConsole("the console of networks", {}, (fixture) => {
       await dialog.getByRole("button", { name: "Create tunnel" }).click();
       await dialog.getByText("<private key>", { exact: false }).waitFor();
       // One sentence about the missing key, also when the state is known.
-      await page.getByText("Last handshake").last().waitFor();
-      await page.getByText("No key yet", { exact: true }).waitFor();
+      const panel = page.locator("section.panel").filter({ hasText: "No key yet" });
+      await panel.getByText("Last handshake").waitFor();
       assert.equal(await page.getByText("has no key yet", { exact: false }).count(), 0);
       assert.equal(await dialog.getByText("previous key", { exact: false }).count(), 0);
       await dialog.getByRole("button", { name: "Create keys and show" }).click();
