@@ -66,10 +66,12 @@ const constructedStyles: Plugin = {
 
 /** Modules that several pages use and the first load does not need. A page loads them in one chunk, not in one each. */
 const common = [
+  "console/src/data/bandwidthfield.tsx",
   "console/src/data/confirmrequest.tsx",
   "console/src/data/eventview.ts",
   "console/src/data/formdialog.tsx",
   "console/src/data/image.ts",
+  "console/src/data/linkserver.tsx",
   "console/src/data/objectlist.tsx",
   "console/src/data/rates.ts",
   "console/src/data/schemafields.tsx",

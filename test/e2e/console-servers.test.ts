@@ -290,7 +290,7 @@ describeConsole("servers in the console", {}, (fixture) => {
     await client.deleteServer({ path: { id } }, { wait: 60 });
   });
 
-  test("a server without a network shows that it has none", async () => {
+  test("a server without a network shows that it has none, and is linked to one", async () => {
     const { client } = fixture.brume;
     const { ID } = await client.createServer({ body: { Name: "alone", RAM: 128, HDD: 1 } }, { wait: 60 });
     const NetworkLinkID = (await client.readServer({ path: { id: ID } })).LinkedNetworks[0]?.LinkID ?? 0;
@@ -305,6 +305,13 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByText("The server is in no network.").waitFor();
       assert.equal(await page.getByText(/^ssh /).count(), 0);
       assert.equal(await page.getByText("Address", { exact: true }).count(), 0);
+      await client.createPublicNetwork({ body: { Name: "late" } }, { wait: 20 });
+      await page.getByRole("button", { name: "Link to network" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Network").selectOption("late");
+      await dialog.getByRole("button", { name: "Link to network" }).click();
+      await page.getByRole("link", { name: "late" }).waitFor();
+      await page.getByText(/^ssh /).waitFor();
     });
     await client.deleteServer({ path: { id: ID } });
   });

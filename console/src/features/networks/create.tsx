@@ -3,6 +3,7 @@ import type { Client } from "@brume/api/client.ts";
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
 import { useNavigate, useRouter } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
+import { BandwidthField } from "../../data/bandwidthfield.tsx";
 import { useData } from "../../data/data.tsx";
 import { FormDialog } from "../../data/formdialog.tsx";
 import { serversOf } from "../../data/networkview.ts";
@@ -168,33 +169,6 @@ export function CreatePrivateNetwork({ onClose }: CreateProps) {
           />
         </>
       )}
-    />
-  );
-}
-
-/** Mbit/s. Undefined: not filled in. */
-export function BandwidthField({
-  value,
-  hint,
-  error,
-  onChange,
-}: {
-  value: number | undefined;
-  hint?: string;
-  error: string | undefined;
-  onChange: (value: number | undefined) => void;
-}) {
-  const t = useTexts();
-  return (
-    <TextField
-      label={t.networks.bandwidth}
-      unit="Mbit/s"
-      type="number"
-      min={1}
-      hint={hint}
-      error={error}
-      value={value ?? ""}
-      onChange={({ target }) => onChange(target.value === "" ? undefined : target.valueAsNumber)}
     />
   );
 }

@@ -1,12 +1,11 @@
 /** The servers of a network with their addresses; links and unlinks them while they run. */
 import type { NetworkLink } from "@brume/api/network.ts";
-import type { Server } from "@brume/api/server.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData, useMay } from "../../data/data.tsx";
-import { FormDialog } from "../../data/formdialog.tsx";
+import { LinkServer } from "../../data/linkserver.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { serverState } from "../../data/serverview.ts";
 import { useStarted } from "../../data/started.ts";
@@ -15,11 +14,9 @@ import { Button, buttonClass, Copy } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty } from "../../ui/feedback.tsx";
-import { SelectField, TextField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { State } from "../../ui/page.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
-import { BandwidthField } from "./create.tsx";
 
 interface LinkedServersProps {
   readonly id: number;
@@ -133,7 +130,16 @@ export function LinkedServers({ id, name, links, isFull = false }: LinkedServers
         nameOf={({ IP }) => IP}
         empty={<Empty icon="server" title={t.network.serversEmpty} />}
       />
-      {isLinking && <LinkServer id={id} name={name} servers={others} onClose={() => setLinking(false)} />}
+      {isLinking && (
+        <LinkServer
+          title={t.network.linkTitle(name)}
+          action={t.network.link}
+          choose="server"
+          servers={others.map(({ ID, Name }) => ({ id: ID, name: Name }))}
+          networks={[{ id, name }]}
+          onClose={() => setLinking(false)}
+        />
+      )}
       {leaving !== null && (
         <Unlink
           link={leaving}
@@ -142,68 +148,6 @@ export function LinkedServers({ id, name, links, isFull = false }: LinkedServers
         />
       )}
     </section>
-  );
-}
-
-interface LinkServerProps {
-  readonly id: number;
-  readonly name: string;
-  readonly servers: readonly Server[];
-  readonly onClose: () => void;
-}
-
-function LinkServer({ id, name, servers, onClose }: LinkServerProps) {
-  const t = useTexts();
-  const { client } = useData();
-  const [server, setServer] = useState(servers[0]?.ID ?? 0);
-  const [IP, setIp] = useState("");
-  const [Bandwidth, setBandwidth] = useState<number>();
-  const started = useStarted();
-  const path = { id: server };
-  const body = {
-    Type: "AddNetwork",
-    NetworkID: id,
-    ...(IP !== "" && { IP }),
-    ...(Bandwidth !== undefined && { Bandwidth }),
-  } as const;
-  return (
-    <FormDialog
-      title={t.network.linkTitle(name)}
-      about={t.network.linkAbout}
-      action={t.network.link}
-      request={{ operation: "startAction", path, body }}
-      isComplete={server !== 0}
-      send={(options) => client.startAction({ path, body }, options)}
-      done={(action) => started(action, t.network.linked(servers.find(({ ID }) => ID === server)?.Name ?? ""))}
-      onClose={onClose}
-    >
-      {(error) => (
-        <>
-          <SelectField
-            label={t.network.server}
-            autoFocus
-            value={String(server)}
-            options={servers.map(({ ID, Name }) => [String(ID), Name])}
-            onChange={({ target }) => setServer(Number(target.value))}
-          />
-          <div className="columns">
-            <TextField
-              label={t.network.linkIp}
-              hint={t.network.linkIpHint}
-              error={error("/IP")}
-              value={IP}
-              onChange={({ target }) => setIp(target.value)}
-            />
-            <BandwidthField
-              value={Bandwidth}
-              hint={t.network.linkBandwidthHint}
-              error={error("/Bandwidth")}
-              onChange={setBandwidth}
-            />
-          </div>
-        </>
-      )}
-    </FormDialog>
   );
 }
 

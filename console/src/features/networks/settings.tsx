@@ -2,6 +2,7 @@
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
 import { useNavigate } from "@tanstack/react-router";
 import type { SubmitEvent } from "react";
+import { BandwidthField } from "../../data/bandwidthfield.tsx";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
@@ -17,7 +18,6 @@ import { Button } from "../../ui/button.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Removal } from "../../ui/removal.tsx";
-import { BandwidthField } from "./create.tsx";
 
 interface Fields {
   readonly Name: string;

@@ -1,4 +1,4 @@
-/** The networks that a new server can be linked to, besides the shared network. */
+/** The networks that a server can be linked to, besides the shared network. */
 import { useQuery } from "@tanstack/react-query";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";

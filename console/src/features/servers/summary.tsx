@@ -1,16 +1,20 @@
 /** Facts of a server, how to connect to it, its networks, and its latest actions. */
 import type { Server } from "@brume/api/server.ts";
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import { useMay } from "../../data/data.tsx";
 import { useImageName } from "../../data/image.ts";
 import { labelTexts } from "../../data/label.ts";
+import { LinkServer } from "../../data/linkserver.tsx";
 import { addressOf } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
+import { Button } from "../../ui/button.tsx";
 import { Code, Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
 import { Facts, Panel } from "../../ui/page.tsx";
 import { ServerActions } from "./actions.tsx";
 import { BootHint } from "./boothint.tsx";
+import { useNetworkOptions } from "./networkoptions.ts";
 import { Password } from "./password.tsx";
 
 /** The name of a network, which leads to its page; the shared one has none. */
@@ -30,6 +34,33 @@ function NetworkName({
     >
       {name}
     </Link>
+  );
+}
+
+/** The button that links a server to another network, and its dialog. */
+function LinkNetwork({ server: { ID, Name, State, LinkedNetworks } }: { server: Server }) {
+  const t = useTexts();
+  const mayWrite = useMay("server:write");
+  const { options } = useNetworkOptions();
+  const [isOpen, setOpen] = useState(false);
+  const others = options.filter(({ id }) => !LinkedNetworks.some(({ NetworkID }) => NetworkID === id));
+  if (!mayWrite || State !== "Active" || others.length === 0) return null;
+  return (
+    <>
+      <Button size="small" kind="quiet" onClick={() => setOpen(true)}>
+        {t.server.link}
+      </Button>
+      {isOpen && (
+        <LinkServer
+          title={t.server.linkTitle(Name)}
+          action={t.server.link}
+          choose="network"
+          servers={[{ id: ID, name: Name }]}
+          networks={others}
+          onClose={() => setOpen(false)}
+        />
+      )}
+    </>
   );
 }
 
@@ -97,7 +128,7 @@ export function ServerSummary({ server }: { server: Server }) {
             />
           </div>
         </Panel>
-        <Panel title={t.server.networks} isFlush>
+        <Panel title={t.server.networks} isFlush actions={<LinkNetwork server={server} />}>
           {server.LinkedNetworks.length === 0 ? (
             <Empty icon="network" title={t.server.noNetworks} />
           ) : (

@@ -179,6 +179,8 @@ export const servers = {
     location: "Location",
     networks: "Networks",
     noNetworks: "The server is in no network.",
+    link: "Link to network",
+    linkTitle: (name: string) => `Link ${name} to network`,
     network: "Network",
     bandwidth: "Bandwidth",
     keys: "SSH keys",

@@ -185,6 +185,8 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     location: "Площадка",
     networks: "Сети",
     noNetworks: "Сервер не подключён ни к одной сети.",
+    link: "Подключить к сети",
+    linkTitle: (name) => `Подключить ${name} к сети`,
     network: "Сеть",
     bandwidth: "Скорость",
     keys: "Ключи SSH",
