@@ -22,7 +22,9 @@ describeConsole("two clients", {}, (fixture) => {
     const path = { id };
     await client.startAction({ path, body: { Type: "PowerOff" } }, { wait: 60 });
     await story(token, async (page) => {
-      await page.goto(`/console/servers/${id}?tab=settings`);
+      await page.goto(`/console/servers/${id}`);
+      await page.getByRole("button", { name: "More: shared" }).click();
+      await page.getByRole("menuitem", { name: "Resize" }).click();
       await page.getByLabel("CPU").fill("2");
       await client.updateServer({ path, body: { RAM: 512 } }, { wait: 60 });
       await shows(page.getByLabel("Memory"), "512");

@@ -1,6 +1,7 @@
 /** The menu of power actions of a server. What the state table of the contract forbids is disabled, with the reason. */
 import type { RequestType } from "@brume/api/action.ts";
 import type { Server } from "@brume/api/server.ts";
+import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
@@ -144,6 +145,7 @@ interface PowerItemsProps {
 function PowerItems({ server, hasDelete, onOpen }: PowerItemsProps) {
   const t = useTexts();
   const { run } = useStartAction();
+  const go = useNavigate();
   return (
     <>
       {powerActions.map(([type, icon]) => (
@@ -160,6 +162,13 @@ function PowerItems({ server, hasDelete, onOpen }: PowerItemsProps) {
         {t.servers.commands}
       </MenuItem>
       <hr />
+      <MenuItem
+        icon="edit"
+        why={whyNot(server, "Resize", t)}
+        onSelect={() => void go({ to: "/servers/$id", params: { id: String(server.ID) }, search: { tab: "settings" } })}
+      >
+        {t.server.resize}
+      </MenuItem>
       <MenuItem icon="copy" why={whyNot(server, "Copy", t)} onSelect={() => onOpen("copy")}>
         {t.copies.copy}
       </MenuItem>
