@@ -67,6 +67,7 @@ async function walk(page: Page, server: number, domain: number): Promise<void> {
   }
   await page.getByRole("button", { name: "Review" }).click();
   await page.locator(".diff .add").first().waitFor();
+  await page.getByRole("dialog").getByText("This request").click();
   await page.getByRole("dialog").locator("pre").first().waitFor();
   await show(page, 2000);
   await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
