@@ -9,6 +9,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { consoleFolder, launchBrowser, openConsole } from "../test/support/browser.ts";
 import { fillService } from "../test/support/consolescene.ts";
+import { fillNetworks } from "../test/support/networkscene.ts";
 import { createTestService } from "../test/support/testservice.ts";
 
 if (spawnSync("img2webp", ["-version"]).error !== undefined)
@@ -73,15 +74,18 @@ async function walk(page: Page, server: number, domain: number): Promise<void> {
   await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
   await page.getByText(/applied as version/).waitFor();
   await show(page, 1600);
-  await page.goto("/console/networks");
+  await page.goto("/console/networks?tab=map");
+  await page.getByText("office", { exact: true }).first().waitFor();
+  await page.getByText("Legend", { exact: true }).click();
   await page.waitForTimeout(1000);
-  await show(page, 2000);
+  await show(page, 2500);
 }
 
 const brume = await createTestService("sqlite", { consoleFolder });
 const browser = await launchBrowser();
 try {
   const scene = await fillService(brume.client);
+  await fillNetworks(brume.client);
   const { page, close } = await openConsole(browser, brume, { token: brume.token, width: 1100 });
   await page.setViewportSize({ width: 1100, height: 688 });
   await walk(page, scene.server, scene.domain);
