@@ -15,6 +15,14 @@ if (hindrance !== false) console.log(`hostile messages to the agent: not tried, 
 /** Messages, nearly all of which schemas must refuse; a few hundred reach the drivers. */
 const messages = runsOf(50_000, 10_000);
 const fixture = join(import.meta.dirname, "agenthost.ts");
+/** Verbs of which some messages must reach the driver. */
+const reaching = [
+  "machines.ensureDisk",
+  "images.removeImage",
+  "images.ensureImported",
+  "router.apply",
+  "router.readBanner",
+];
 
 interface Report {
   readonly sent: number;
@@ -37,26 +45,21 @@ test(
   { skip: hindrance },
   () =>
     withSeed(async ({ seed }) => {
-      const argv = ["-n", "-m", "-p", "-f", "--mount-proc", process.execPath, fixture, String(messages), String(seed)];
+      const namespaces = ["-n", "-m", "-p", "-f", "--mount-proc"];
+      const argv = [...namespaces, process.execPath, fixture, String(messages), String(seed), reaching.join()];
       const child = spawn("unshare", argv, { stdio: ["ignore", "pipe", "inherit"] });
       let text = "";
       child.stdout.on("data", (part) => (text += String(part)));
       await new Promise((resolve) => child.on("close", resolve));
       const report = JSON.parse(text.trim().split("\n").at(-1) ?? "") as Report;
-      assert.equal(report.sent, messages);
+      assert.ok(report.sent >= messages);
       assert.deepEqual(
         Object.keys(report.statuses),
         ["input_invalid"],
         "every message that its schema refuses gets this error",
       );
       assert.deepEqual(report.streams, { fitting: ["101", "driver_failed"], others: ["input_invalid"] });
-      for (const name of [
-        "machines.ensureDisk",
-        "images.removeImage",
-        "images.ensureImported",
-        "router.apply",
-        "router.readBanner",
-      ])
+      for (const name of reaching)
         assert.ok((report.reached[name] ?? 0) >= 5, `${name} reached the driver ${report.reached[name] ?? 0} times`);
       assert.ok(report.failures >= 20, `${report.failures} errors of drivers`);
       assert.deepEqual(report.revealed, [], "responses name something of the host");

@@ -24,7 +24,9 @@ import { description } from "../support/agentlab.ts";
 import { createMachineLab, findCapabilities } from "../support/machinelab.ts";
 import { createRandom, runsOf } from "../support/random.ts";
 
-const [count = 0, seed = 0] = process.argv.slice(2).map(Number);
+const [count = 0, seed = 0] = process.argv.slice(2, 4).map(Number);
+/** Verbs of which at least five messages reach the driver, also if that takes more than `count` messages. */
+const reaching = (process.argv[4] ?? "").split(",");
 const random = createRandom(seed);
 const run = (...argv: [string, ...string[]]) => exec.run(argv, { timeout: 60_000 });
 
@@ -266,7 +268,8 @@ const statuses = new Map<string, number>();
 const valid = new Map<string, number>();
 const batch: Message[] = [];
 let sent = 0;
-for (let at = 0; sent < count; at++) {
+const isComplete = (): boolean => sent >= count && reaching.every((name) => (valid.get(name) ?? 0) >= 5);
+for (let at = 0; !isComplete(); at++) {
   const message = createMessage(random, at);
   const name = `${message.group}.${message.method}`;
   if (fits(message)) {
@@ -277,7 +280,7 @@ for (let at = 0; sent < count; at++) {
     sent++;
     continue;
   }
-  if (JSON.stringify(message.body).length > 60_000) continue;
+  if (sent >= count || JSON.stringify(message.body).length > 60_000) continue;
   batch.push(message);
   sent++;
   if (batch.length >= 250) await sendAll(batch.splice(0), statuses);
