@@ -362,5 +362,6 @@ if (mode === "serve") {
     await measureSize(1_000, 100);
     await measureSize(10_000, 100);
   }
-  process.exitCode = report(lines) ? 0 : 1;
+  // Without Knot nothing has a limit.
+  if (lines.length > 0) process.exitCode = report(lines) ? 0 : 1;
 }

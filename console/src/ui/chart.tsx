@@ -99,8 +99,8 @@ export function Chart({ label, locale, show, times, series, marks = none, empty,
           {
             label: timeName,
             value(plot, time: number | null) {
-              const shown = time ?? plot.data[0][lastIndex(plot.data)];
-              return shown === undefined ? "–" : new Date(shown * 1000).toLocaleTimeString(locale);
+              const seconds = time ?? plot.data[0][lastIndex(plot.data)];
+              return seconds === undefined ? "–" : new Date(seconds * 1000).toLocaleTimeString(locale);
             },
           },
           ...names.split("\n").map((name, index) => ({
