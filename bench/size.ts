@@ -2,7 +2,8 @@
  * Measures whether costs grow with what exists: an installation with a zone of 1,000,000 records, 20,000 simulated servers, 5,000 networks
  * and 1,000,000 events, compared with 1 % of it, and what large reads cost the requests beside them. Prints a table and exits with 1 if a
  * limit is missed. `npm run bench -- size`; `npm run bench -- size 10` measures with 10 % instead of 100 %, and
- * `npm run bench -- size 10 postgres` on PostgreSQL.
+ * `npm run bench -- size 10 postgres` on PostgreSQL. Without arguments the table also contains the limits of the benchmarks that compare
+ * with something else: names with Knot, floods, PostgreSQL with SQLite, starts, and a firewall with nft.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,6 +11,7 @@ import { join } from "node:path";
 import { startPostgres } from "../test/support/postgresserver.ts";
 import { type Brume, startBrume } from "./lib/brume.ts";
 import { type Line, medianOf, mostOf, report } from "./lib/figures.ts";
+import { measureOthers } from "./lib/others.ts";
 import { type Cost, type Response, send, startProber, type Turns, transferZone } from "./lib/probe.ts";
 import { idleMemory, processorTime } from "./lib/process.ts";
 import { fillSize, type Size, settings } from "./lib/sizefill.ts";
@@ -386,4 +388,5 @@ const lines: Line[] = [
   { what: "memory after the start", value: large.memory, limit: 400, unit: "MB" },
   { what: "memory after all of this", value: large.memoryAfter / large.memory, limit: 1.2, unit: "times" },
 ];
+if (process.argv.length === 2) lines.push(...(await measureOthers()));
 process.exitCode = report(lines) ? 0 : 1;

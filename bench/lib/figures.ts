@@ -1,4 +1,5 @@
 /** Lines of a benchmark with limits: the measured value, the limit, and whether it is kept. */
+import { writeFileSync } from "node:fs";
 
 /** One row of the printed table. */
 export interface Line {
@@ -12,8 +13,13 @@ export interface Line {
 
 const show = (value: number): string => (value < 10 ? value.toFixed(2) : value.toFixed(0));
 
-/** Prints the lines as a table, and returns whether all limits are kept. */
+/**
+ * Prints the lines as a table, and returns whether all limits are kept. If another benchmark runs this one, it gets the lines as JSON in the
+ * file `BENCH_LINES`: see `others.ts`.
+ */
 export function report(lines: readonly Line[]): boolean {
+  const file = process.env["BENCH_LINES"];
+  if (file !== undefined) writeFileSync(file, JSON.stringify(lines));
   const isKept = ({ value, limit, atLeast = false }: Line) => (atLeast ? value >= limit : value <= limit);
   console.table(
     lines.map((line) => ({
