@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { before, describe, test } from "node:test";
+import { quotaNames } from "@brume/api/account.ts";
 import { details, translateDetail } from "../../console/src/texts/ru/details.ts";
 import { readSentences, type Sentence } from "../support/sentences.ts";
 
@@ -47,6 +48,12 @@ const exceptions: readonly Exception[] = [
     sentence: whole,
     reason: "the message of an error that is found where it is created",
   },
+  { files: /webhook\/(table|outcome)\.ts/, sentence: whole, reason: "a result of the sender, which is found there" },
+  {
+    files: /webhook\/sender\.ts/,
+    sentence: whole,
+    reason: "null for success, and a refusal, whose sentence is in `hidden`",
+  },
   { files: /migrate\.ts/, sentence: whole, reason: "of an import that succeeded: the console does not show it" },
   { files: /flow\/resize\.ts/, sentence: whole, reason: "numbers with units" },
   {
@@ -70,6 +77,34 @@ const hidden: readonly Hidden[] = [
     text: "must not lead to an address that webhooks may not call; BRUME_WEBHOOK_ALLOW allows more",
     sentence: "Url must not lead to an address that webhooks may not call; BRUME_WEBHOOK_ALLOW allows more.",
   },
+  {
+    file: "service/src/drivers/webhook/sender.ts",
+    text: "has an address that webhooks may not call (BRUME_WEBHOOK_ALLOW allows more).",
+    sentence: '"101" has an address that webhooks may not call (BRUME_WEBHOOK_ALLOW allows more).',
+  },
+  {
+    file: "service/src/webhook/outcome.ts",
+    text: "Dropped: more than ${maxWaiting} deliveries waited while the endpoint accepted others.",
+    sentence: "Dropped: more than 101 deliveries waited while the endpoint accepted others.",
+  },
+  ...[
+    ["returned status ${status} for ${url.pathname}`", '"101" returned status 102 for 103'],
+    ["no data for ${idleTimeout / 1000} s`", "no data for 102 s"],
+    ['"the file has changed"', "the file has changed"],
+    // Messages of Node.
+    ["new Interruption(error.message", "getaddrinfo ENOTFOUND 102"],
+    ["new Interruption(error.message", "getaddrinfo EAI_AGAIN 102"],
+    ["new Interruption(error.message", "connect ECONNREFUSED 102"],
+  ].map(([text = "", reason]) => ({
+    file: "service/src/drivers/machine/image/download.ts",
+    text,
+    sentence: `"101" could not be read: ${reason}.`,
+  })),
+  ...quotaNames.map((quota) => ({
+    file: "service/src/account/model/rules.ts",
+    text: "`${quota}: wanted ${wanted}, free ${free}, limit ${limit}.`",
+    sentence: `${quota}: wanted 101, free 102, limit 103.`,
+  })),
   {
     file: "service/src/server/flow/nics.ts",
     text: "`Server ${server}: timed out waiting for network ${ids}.`",
@@ -164,6 +199,7 @@ describe("details in Russian", () => {
       assert.ok(readFileSync(join(root, file), "utf8").includes(text), `${file}: ${text}`);
       const found = translateDetail(sentence);
       assert.match(found?.text ?? "", /[а-я]/, sentence);
+      if (sentence.includes(": wanted ")) assert.doesNotMatch(found?.text ?? "", /^[A-Za-z]+:/, sentence);
       for (const entry of found?.used ?? []) used.add(entry);
     }
   });

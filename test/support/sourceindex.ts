@@ -69,10 +69,11 @@ export function indexSources(root: string, files: readonly string[]): SourceInde
       );
       const names = new Set(own.map((one) => one.name.getText()));
       const isError = names.has("detail") && errorKeys.some((key) => names.has(key));
+      const isDelivery = names.has("error") && names.has("status");
       for (const one of own) {
         const name = one.name.getText();
         add(properties, name, one);
-        if (isError && (name === "detail" || name === "title"))
+        if ((isError && (name === "detail" || name === "title")) || (isDelivery && name === "error"))
           details.push(ts.isPropertyAssignment(one) ? one.initializer : one);
       }
     }

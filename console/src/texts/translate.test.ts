@@ -36,6 +36,7 @@ test("values are inserted as they came, phrases are translated", () => {
   assert.equal(textOf("line 2: nothing"), null);
   assert.equal(textOf("Could not stop 5: off"), "Не удалось остановить 5: выключен");
   assert.equal(textOf("Could not stop 5: Server 5 is off"), "Не удалось остановить 5: Сервер 5: выключен");
+  assert.equal(textOf("Could not stop 5: Server 5 is off."), "Не удалось остановить 5: Сервер 5: выключен.");
   assert.equal(textOf("Could not stop 5: it burns"), "Не удалось остановить 5: it burns");
   assert.equal(textOf("Name off before off."), "Name: выключен перед выключен.");
 });

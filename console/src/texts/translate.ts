@@ -2,7 +2,7 @@
  * Translates sentences of the service by a table of templates. The API has English texts only; the console shows them in another language.
  *
  * `{1}` in a template is a value, which is inserted as it came. `{a}` is a phrase, which must be in the table too, and `{A}` a sentence.
- * `{a?}` is a phrase, a sentence without its dot, or a value. A value ends where the text after it begins for the first time, so the time
+ * `{a?}` is a phrase, a sentence with or without its dot, or a value. A value ends where the text after it begins for the first time, so the time
  * is linear in the length of any text.
  */
 
@@ -114,6 +114,8 @@ export function createTranslator(
     if (kind === "sentence") return best(compiled.sentences, value, depth);
     const found = best(compiled.phrases, value, depth);
     if (found !== null || !mayBeValue) return found;
+    // The reason of an error is a sentence with its dot, or one without.
+    if (value.endsWith(".")) return best(compiled.sentences, value, depth);
     const sentence = best(compiled.sentences, `${value}.`, depth);
     return sentence && { ...sentence, text: sentence.text.replace(/\.$/, "") };
   }

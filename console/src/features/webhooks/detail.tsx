@@ -58,7 +58,7 @@ export function WebhookDetail() {
       <div className="stack">
         {failure !== null && (
           <Note kind="warn">
-            <p className="break">{failure}</p>
+            <p className="break">{t.errors.detail(failure)}</p>
             {webhook.State === "Failed" && <p>{t.webhooks.failedAbout}</p>}
           </Note>
         )}
@@ -144,8 +144,8 @@ function Deliveries({ id }: { id: number }) {
           failure === null ? (
             <None />
           ) : (
-            <span className="muted two-lines" title={failure}>
-              {failure}
+            <span className="muted two-lines" title={t.errors.detail(failure)}>
+              {t.errors.detail(failure)}
             </span>
           ),
       },

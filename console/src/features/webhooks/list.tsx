@@ -52,11 +52,14 @@ export function WebhookList() {
         id: "error",
         name: t.webhooks.error,
         width: "minmax(170px, 3fr)",
-        cell: ({ Error: failure }) => (
-          <span className="muted" title={failure ?? undefined}>
-            {failure ?? <None />}
-          </span>
-        ),
+        cell: ({ Error: failure }) =>
+          failure === null ? (
+            <None />
+          ) : (
+            <span className="muted" title={t.errors.detail(failure)}>
+              {t.errors.detail(failure)}
+            </span>
+          ),
       },
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
     ],

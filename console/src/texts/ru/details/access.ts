@@ -24,7 +24,7 @@ export const access: Table = {
       "Project {1} is blocked: its objects can only be read and deleted.",
       "Проект {1} заблокирован: его объекты можно только читать и удалять.",
     ],
-    ["{1}: wanted {2}, free {3}, limit {4}.", "{1}: нужно {2}, свободно {3}, предел {4}."],
+    ["{a?}: wanted {2}, free {3}, limit {4}.", "{a?}: нужно {2}, свободно {3}, предел {4}."],
     ["There is no project {1}.", "Проекта {1} нет."],
     ["There is no token {1}.", "Токена {1} нет."],
     ["There is no session {1}.", "Сеанса {1} нет."],
@@ -85,6 +85,25 @@ export const access: Table = {
     ],
     ["There is no webhook {1} in this project.", "Вебхука {1} нет в этом проекте."],
     ["Webhook {1} has no delivery {2}.", "У вебхука {1} нет доставки {2}."],
+
+    // Deliveries of webhooks.
+    ["The endpoint returned status {1}.", "Сервер вебхука ответил кодом {1}."],
+    ["The endpoint did not respond within {1} seconds.", "Сервер вебхука не ответил за {1} с."],
+    ["Could not reach the endpoint: {a?}.", "Сервер вебхука недоступен: {a?}."],
+    [
+      '"{1}" has an address that webhooks may not call (BRUME_WEBHOOK_ALLOW allows more).',
+      "Адрес «{1}» недоступен вебхукам (другие адреса разрешает BRUME_WEBHOOK_ALLOW).",
+    ],
+    [
+      "Dropped: more than {1} deliveries waited while the endpoint accepted others.",
+      "Отброшено: ожидало больше {1} доставок, хотя сервер вебхука принимал другие.",
+    ],
+    ["The event has been deleted.", "Событие удалено."],
+    ["The thread that sends webhooks has ended.", "Поток, который отправляет вебхуки, завершился."],
+    [
+      "Internal error: the service could not send this delivery and has logged the cause.",
+      "Внутренняя ошибка: сервис не смог отправить событие и записал причину в журнал.",
+    ],
     [
       "Event {1} has been deleted, so delivery {2} cannot be sent again.",
       "Событие {1} удалено, поэтому доставку {2} нельзя повторить.",
@@ -148,5 +167,35 @@ export const access: Table = {
       "must contain event types such as record.created, or prefixes such as record.*",
       "нужны типы событий, например record.created, или префиксы, например record.*",
     ],
+
+    // Quotas.
+    ["Servers", "Серверы"],
+    ["CPU", "Виртуальные CPU"],
+    ["RAM", "Память, МБ"],
+    ["HDD", "Диск, ГБ"],
+    ["PublicNetworks", "Публичные сети"],
+    ["PrivateNetworks", "Частные сети"],
+    ["Domains", "Домены"],
+    ["RecordsPerDomain", "Записи в домене"],
+    ["FirewallRules", "Правила межсетевого экрана"],
+    ["Tunnels", "Туннели в сети"],
+    ["SshKeys", "Ключи SSH"],
+    ["Images", "Образы"],
+    ["Tokens", "Токены"],
+    ["Webhooks", "Вебхуки"],
+
+    // Why an endpoint cannot be reached.
+    ["it refused the connection", "он отклонил соединение"],
+    ["it closed the connection", "он закрыл соединение"],
+    ["no route leads to its host", "нет маршрута к его хосту"],
+    ["no route leads to its network", "нет маршрута к его сети"],
+    ["it did not accept the connection in time", "он не принял соединение вовремя"],
+    ["its name does not exist", "такого имени нет"],
+    ["no name server answered for its name", "ни один сервер имён не ответил о его имени"],
+    ["its certificate is self-signed", "его сертификат самоподписанный"],
+    ["its certificate is from an unknown authority", "его сертификат выдан неизвестным центром"],
+    ["its certificate has expired", "срок его сертификата истёк"],
+    ["its certificate is for another name", "его сертификат выдан на другое имя"],
+    ["TLS could not be negotiated", "не удалось согласовать TLS"],
   ],
 };
