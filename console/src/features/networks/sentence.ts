@@ -8,8 +8,10 @@ export function useSentence(): (rule: Rule) => string {
   const t = useTexts();
   return useCallback(
     ({ Protocol, Source, SourcePort, Destination, DestinationPort }) => {
-      const place = (address: string, port: string): string =>
-        port === "any" || port === "" ? address || "any" : t.firewall.atPort(address || "any", port);
+      const place = (addresses: string, port: string): string => {
+        const words = (addresses || "any").split(",").map((one) => t.firewall.places[one.trim()] ?? one.trim());
+        return port === "any" || port === "" ? words.join(", ") : t.firewall.atPort(words.join(", "), port);
+      };
       const protocol = Protocol === "Any" ? t.firewall.anyProtocol : t.firewall.protocols[Protocol];
       return t.firewall.sentence(protocol, place(Source, SourcePort), place(Destination, DestinationPort));
     },

@@ -43,6 +43,7 @@ export const firewall = {
     remove: (number: number) => `Delete rule ${number}`,
     done: "Done",
     unnamed: "no name",
+    places: { any: "any", internal: "internal", external: "external" } as Readonly<Record<string, string>>,
     sentence: (protocol: string, from: string, to: string) => `${protocol} from ${from} to ${to}`,
     anyProtocol: "everything",
     atPort: (address: string, port: string) => `${address} port\u00a0${port}`,

@@ -50,9 +50,10 @@ export const firewall: Pick<Texts, "firewall"> = {
     remove: (number) => `Удалить правило ${number}`,
     done: "Готово",
     unnamed: "без имени",
-    sentence: (protocol, from, to) => `${protocol} от ${from} к ${to}`,
+    places: { any: "любой адрес", internal: "внутренние адреса", external: "внешние адреса" },
+    sentence: (protocol, from, to) => `${protocol}: ${from} → ${to}`,
     anyProtocol: "всё",
-    atPort: (address, port) => `${address} порт\u00a0${port}`,
+    atPort: (address, port) => `${address}, порт\u00a0${port}`,
     problem: (number, field, detail) => `Правило ${number}, ${field}: ${detail}`,
     shadowed: (number) => `Никогда не решает: те же пакеты раньше подходят под правило ${number}.`,
     pending: (n) =>
