@@ -36,6 +36,50 @@ describeConsole("the console of networks", {}, (fixture) => {
     });
   });
 
+  test("a network with rules gets the common rules that it does not have", async () => {
+    const { client, token } = fixture.brume;
+    const Rules = [
+      { Action: "Allow", Name: "shell", Protocol: "Tcp", Destination: "internal", DestinationPort: "22" } as const,
+      { Action: "Deny", Name: "rest" } as const,
+    ];
+    const { Id: id } = await client.createPublicNetwork({ body: { Name: "older" } }, { wait: 60 });
+    await client.configureFirewall({ path: { id }, body: { Enabled: true, Rules } }, { wait: 60 });
+    await story(token, async (page) => {
+      await page.goto(`/console/networks/${id}?tab=firewall`);
+      const web = page.getByRole("button", { name: "Allow web (80, 443)" });
+      await page.getByText("Common rules").waitFor();
+      assert.equal(await web.isVisible(), false);
+      await page.getByText("Common rules").click();
+      await web.click();
+      await page.getByRole("group").getByRole("button", { name: "Allow outgoing connections" }).click();
+      assert.equal(await page.getByRole("button", { name: "Allow SSH" }).count(), 0);
+      await page.getByRole("button", { name: "Review" }).click();
+      // Where each decides: not behind the rule that denies the rest.
+      for (const line of [
+        "+ 1. Allow TCP from any to internal port",
+        "+ 3. Allow everything from internal to external",
+      ])
+        await page.getByRole("dialog").getByText(line, { exact: false }).waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+      await page.getByRole("button", { name: "Discard" }).click();
+    });
+  });
+
+  test("a rule is a sentence in Russian too", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto(`/console/networks/${scene.network}?tab=firewall`);
+        for (const sentence of [
+          /^TCP: любой адрес → внутренние адреса, порт\s80,443$/,
+          /^TCP: .*\/24 → внутренние адреса/,
+        ])
+          await page.getByText(sentence).waitFor();
+      },
+      { width: widths[0], locale: "ru-RU" },
+    );
+  });
+
   test("a network is created with the keyboard only, gets a server, and is deleted after its name was typed", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.goto("/console/");

@@ -74,6 +74,14 @@ export const presets = {
   outgoing: { Protocol: "Any", Source: "internal", Destination: "external", DestinationPort: "any" },
 } as const;
 
+/** Returns the rule that allows the packets of the preset, with any name. */
+export const findPreset = ({ Rules }: RuleSet, name: keyof typeof presets): Rule | undefined =>
+  Rules.find((rule) =>
+    Object.entries({ ...presets[name], Action: "Allow", SourcePort: "any" }).every(
+      ([field, value]) => rule[field as keyof Rule] === value,
+    ),
+  );
+
 /** Key of the next new rule. */
 export const newKey = ({ Rules }: RuleSet): number => Math.min(0, ...Rules.map(({ key }) => key)) - 1;
 

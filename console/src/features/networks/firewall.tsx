@@ -13,7 +13,6 @@ import {
   countChanges,
   moveRule,
   newKey,
-  presets,
   type RuleSet,
   removeRule,
   requestOf,
@@ -21,7 +20,7 @@ import {
   setText,
   shadowedRules,
 } from "../../data/firewall.ts";
-import { blocksOutgoing, placeOfOutgoing } from "../../data/outgoing.ts";
+import { blocksOutgoing } from "../../data/outgoing.ts";
 import { useRollBack } from "../../data/rollback.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -31,7 +30,7 @@ import { HeadAction, State } from "../../ui/page.tsx";
 import { FirewallReview } from "./firewallreview.tsx";
 import { PacketTest, type Verdict } from "./packettest.tsx";
 import { RuleDialog } from "./ruledialog.tsx";
-import { RulePresets } from "./rulepresets.tsx";
+import { addPreset, RulePresets } from "./rulepresets.tsx";
 import { RuleTable } from "./ruletable.tsx";
 import { useRuleCounters } from "./traffic.ts";
 
@@ -103,9 +102,6 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   };
   const decides = set.Enabled ? (set.Rules[(verdict?.rule ?? 0) - 1]?.key ?? null) : null;
   const isCutOff = blocksOutgoing(set, network.CIDR) && !blocksOutgoing(base, network.CIDR);
-  const hasPresets = mayWrite && base.Rules.length === 0;
-  const allowOutgoing = (all: RuleSet): RuleSet =>
-    addRule(all, { ...presets.outgoing, Name: t.firewall.presetNames.outgoing }, placeOfOutgoing(all));
   const note = set.Enabled
     ? stored.Enabled
       ? null
@@ -144,16 +140,16 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
       {isCutOff && (
         <Note kind="warn">
           {t.firewall.cutOff}
-          {!hasPresets && (
+          {base.Rules.length > 0 && (
             <div className="line">
-              <Button size="small" icon="plus" onClick={() => edit(allowOutgoing)}>
+              <Button size="small" icon="plus" onClick={() => edit((all) => addPreset(all, "outgoing", t))}>
                 {t.firewall.presetLabels.outgoing}
               </Button>
             </div>
           )}
         </Note>
       )}
-      {hasPresets && <RulePresets set={set} onEdit={edit} />}
+      {mayWrite && <RulePresets base={base} set={set} onEdit={edit} />}
       {draft !== null && check.error !== null && (
         <ErrorBox text={{ ...errorText(check.error, t), ...(causes !== "" && { cause: causes }) }} />
       )}
