@@ -256,6 +256,9 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByText("No registrar accepts these names", { exact: false }).waitFor();
       await page.getByText("It is not checked while", { exact: false }).waitFor();
       await page.getByText("Delegation not checked", { exact: true }).waitFor();
+      const address = (await client.readReadiness({})).Checks.find(({ Name }) => Name === "nameserver")?.Detail ?? "";
+      const [host, port] = address.split(":");
+      await page.getByText(`dig @${host} -p ${port} back.example SOA`).waitFor();
     });
   });
 
@@ -276,6 +279,16 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Review" }).click();
       await page.getByRole("button", { name: "Apply" }).click();
       await page.getByText(/applied as version/).waitFor();
+    });
+  });
+
+  test("a domain without records shows no number of them", async () => {
+    const { client, token } = fixture.brume;
+    const { ID } = await client.createDomain({ body: { Name: "bare.example" } });
+    await story(token, async (page) => {
+      await page.goto(`/console/dns/${ID}`);
+      await page.getByText("No records besides the name servers.", { exact: false }).waitFor();
+      assert.equal(await page.getByText("0 of 0").count(), 0);
     });
   });
 

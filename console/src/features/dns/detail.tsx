@@ -3,12 +3,13 @@ import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useData, useMayOwnDomains } from "../../data/data.tsx";
+import { digOf } from "../../data/dig.ts";
 import { labelTexts } from "../../data/label.ts";
 import { Missing } from "../../data/missing.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Note, Skeleton } from "../../ui/feedback.tsx";
+import { Code, Note, Skeleton } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
 import { Facts, PageHead, Panel, State } from "../../ui/page.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
@@ -121,6 +122,8 @@ function ImportNote({ domain: { Import } }: { domain: Domain }) {
 
 function Setup({ domain }: { domain: Domain }) {
   const t = useTexts();
+  const checks = useQuery(queriesOf(useData().client).readiness()).data?.Checks ?? [];
+  const dig = digOf(checks, domain.NamePunyCode, location.hostname);
   // The default of the service: no name of the public DNS ends with it.
   const isInternal = domain.NameServers.some((name) => /\.internal\.?$/.test(name));
   return (
@@ -152,6 +155,12 @@ function Setup({ domain }: { domain: Domain }) {
         <p className="muted">
           {t.records.setupAbout} {domain.Delegation === "Unknown" && t.records.unknownAbout}
         </p>
+        {dig !== null && (
+          <div className="stack tight">
+            <p className="muted">{dig.isLocal ? t.records.digLocal : t.records.dig}</p>
+            <Code text={dig.command} />
+          </div>
+        )}
       </div>
     </Panel>
   );

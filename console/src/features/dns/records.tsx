@@ -255,9 +255,11 @@ export function Records({ domain }: { domain: Domain }) {
                 {t.records.paste}
               </Button>
             )}
-            <span className="muted number">
-              {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
-            </span>
+            {stored.length > 0 && (
+              <span className="muted number">
+                {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
+              </span>
+            )}
           </span>
         </div>
         <DataTable

@@ -164,6 +164,8 @@ export const dns = {
     setupAbout: "The service checks the delegation regularly and shows it here.",
     unknownAbout:
       "It is not checked while the service cannot query the parent zone: the domain is new, no resolver responds, or the parent zone is not public.",
+    dig: "This queries the name server itself, also without delegation:",
+    digLocal: "On the host of the service, this queries the name server itself, also without delegation:",
     internalAbout:
       "No registrar accepts these names, because they end with .internal. The operator of the service sets public names with BRUME_DNS_NAMES. Until then only resolvers that you configure use this name server.",
     history: "Every version of the zone with what it changed, the newest first.",
