@@ -14,8 +14,8 @@ interface ConfirmRequestProps<Answer> {
   readonly typed?: string;
   readonly request: Request;
   readonly send: () => Promise<Answer>;
-  /** Message of the success. */
-  readonly done: (answer: Answer) => string | Toast | undefined;
+  /** Message of the success; absent: the end of the action that was started has its own. */
+  readonly done?: (answer: Answer) => string | Toast | undefined;
   readonly onDone?: () => void;
   readonly onClose: () => void;
   readonly children: ReactNode;
@@ -23,7 +23,7 @@ interface ConfirmRequestProps<Answer> {
 
 export function ConfirmRequest<Answer>(props: ConfirmRequestProps<Answer>) {
   const { request, send, done, onDone, children, ...rest } = props;
-  const { run } = useChange(send, { done, ...(onDone && { onDone }) });
+  const { run } = useChange(send, { ...(done && { done }), ...(onDone && { onDone }) });
   return (
     <Confirm {...rest} onConfirm={() => run(undefined)}>
       <div className="stack tight">{children}</div>

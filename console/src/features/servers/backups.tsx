@@ -135,7 +135,6 @@ export function ServerBackups({ server }: { server: Server }) {
             body: { ImageId: String(restoring.ID) },
           }}
           send={() => client.rebuildServer({ path: { id: server.ID }, body: { ImageId: String(restoring.ID) } })}
-          done={() => t.server.rebuilding(server.Name)}
           onClose={() => setRestoring(null)}
         >
           <p>{t.backups.restoreAbout(imageName(restoring))}</p>

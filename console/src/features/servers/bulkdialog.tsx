@@ -102,7 +102,11 @@ export function BulkDialog({ kind, servers, onDone, onClose }: BulkDialogProps) 
       page: location.pathname,
       of: labels.current.size === 1 ? `server:${only}` : "",
     };
-    toast({ kind: "good", text: words.done(done), undo: kind === "Labels" ? offer : undefined });
+    toast({
+      kind: "good",
+      text: kind === "Delete" ? words.deleted(done) : words.done(done),
+      undo: kind === "Labels" ? offer : undefined,
+    });
     onDone();
     onClose();
   }, [isOver, failed]);

@@ -196,7 +196,6 @@ function Rebuild({ server }: { server: Server }) {
           typed={server.Name}
           request={{ operation: "rebuildServer", path: { id: server.ID }, body: { ImageId: image } }}
           send={() => client.rebuildServer({ path: { id: server.ID }, body: { ImageId: image } })}
-          done={() => t.server.rebuilding(server.Name)}
           onClose={() => setOpen(false)}
         >
           <p>{t.server.rebuildAbout}</p>

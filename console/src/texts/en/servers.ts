@@ -49,6 +49,7 @@ export const servers = {
       stop: "Stop",
       deleteAbout: "Disks and addresses are lost. This cannot be undone.",
       done: (n: number) => count(n, { one: `Done on ${n} server`, other: `Done on ${n} servers` }),
+      deleted: (n: number) => count(n, { one: `${n} server deleted`, other: `${n} servers deleted` }),
       failed: (n: number) => count(n, { one: `${n} failed`, other: `${n} failed` }),
       undone: (n: number) =>
         count(n, { one: `Labels restored on ${n} server`, other: `Labels restored on ${n} servers` }),
@@ -195,7 +196,6 @@ export const servers = {
     rebuildTitle: (name: string, image: string) => `Rebuild ${name} from ${image}`,
     rebuildAbout:
       "The disk is replaced by a new one from the image. Name, address and size are kept; all data on the disk is lost.",
-    rebuilding: (name: string) => `${name} is being rebuilt`,
     resize: "Resize",
     resizeAbout: "A disk can only grow.",
     resizeRestarts: "This change restarts the server.",

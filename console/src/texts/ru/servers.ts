@@ -49,6 +49,8 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
       stop: "Остановить",
       deleteAbout: "Диски и адреса будут потеряны. Отменить это нельзя.",
       done: (n) => `Готово серверов: ${n}`,
+      deleted: (n) =>
+        count(n, { one: `${n} сервер удалён`, few: `${n} сервера удалены`, other: `${n} серверов удалены` }),
       failed: (n) => `ошибок: ${n}`,
       undone: (n) => count(n, { one: `Метки возвращены на ${n} сервере`, other: `Метки возвращены на ${n} серверах` }),
       notUndone: (n) => count(n, { one: `Не отменено на ${n} сервере`, other: `Не отменено на ${n} серверах` }),
@@ -200,7 +202,6 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     rebuild: "Пересоздать из образа",
     rebuildTitle: (name, image) => `Пересоздать ${name} из образа ${image}`,
     rebuildAbout: "Диск заменяется новым из образа. Имя, адрес и размер остаются; все данные на диске теряются.",
-    rebuilding: (name) => `${name} пересоздаётся`,
     resize: "Изменить размер",
     resizeAbout: "Диск можно только увеличить.",
     resizeRestarts: "Это изменение перезапустит сервер.",
