@@ -79,6 +79,15 @@ describeConsole("charts in the console", {}, (fixture) => {
       await page.getByText("No data yet in this period", { exact: true }).nth(2).waitFor();
       assert.equal(await page.locator(".u-over").count(), 4);
       assert.equal(await page.getByText("No data yet in this period").count(), 3);
+      // Without a value there is no axis of values, which takes space at the left.
+      const lefts: number[] = await page.evaluate(
+        `[...document.querySelectorAll(".u-over")].map(({ offsetLeft }) => offsetLeft)`,
+      );
+      const [withValue = 0, ...without] = lefts;
+      assert.ok(
+        without.every((left) => left < withValue - 40),
+        JSON.stringify(lefts),
+      );
       await client.startAction({ path: { id }, body: { Type: "PowerOff" } }, { wait: 60 });
       await page.getByText("No data in this period: the server is off").nth(2).waitFor();
     });

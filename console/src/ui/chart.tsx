@@ -94,7 +94,10 @@ export function Chart({ label, locale, show, times, series, marks = none, empty,
           { ...axis, size: 32, values: timesOf(locale) },
           { ...axis, size: 76, incrs: steps, values: (_, values) => values.map((value) => shown.current(value)) },
         ],
-        scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
+        // Without a value there is no axis of values.
+        scales: {
+          y: { range: (_, __, most: number | null) => (most === null ? [null, null] : [0, Math.max(most * 1.1, 1)]) },
+        },
         series: [
           {
             label: timeName,
