@@ -8,6 +8,7 @@ import "./ui/overlay.css";
 import "./ui/layout.css";
 import "./ui/panel.css";
 import "./ui/data.css";
+import "./ui/filters.css";
 import "./ui/table.css";
 import "./ui/network.css";
 import "./ui/map.css";

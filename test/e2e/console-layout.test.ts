@@ -223,6 +223,47 @@ describeConsole("the layout of the console", {}, (fixture) => {
     );
   });
 
+  test("on a phone the error of a record does not cover its name, and the tabs of a domain stay where they are", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto(`/console/dns/${fixture.scene.domain}`);
+        await page.getByLabel("Value: @ A", { exact: true }).fill("not an address");
+        const note = page.locator(".field-note:visible");
+        await note.waitFor();
+        const [below, name] = await Promise.all([boxOf(note), boxOf(page.getByLabel("Name: @ A", { exact: true }))]);
+        assert.ok(below.y >= name.y + name.height, JSON.stringify([below, name]));
+        await page.getByRole("button", { name: "Discard" }).click();
+        const tops = new Set<number>();
+        for (const tab of ["Records", "History", "Delegation"]) {
+          await page.getByRole("link", { name: tab }).click();
+          await page.locator(`[aria-current=page]:text-is("${tab}")`).waitFor();
+          tops.add((await boxOf(page.locator(".tabs"))).y);
+        }
+        assert.equal(tops.size, 1, JSON.stringify([...tops]));
+      },
+      phone,
+    );
+  });
+
+  test("both dates of the audit log are in one row, and the result of a claim is whole", async () => {
+    await fixture.brume.client.createClaim({ body: { Name: "brand.example" } });
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto("/console/activity/audit");
+        await page.getByLabel("From").waitFor();
+        assert.equal(await rowsOf(page.locator(".filters input[type=date]")), 1);
+        await page.goto("/console/dns?tab=claims");
+        await page.getByText("No resolver is configured", { exact: false }).waitFor();
+        const isCut = `[...document.querySelectorAll(".two-lines")].some(({ scrollWidth, clientWidth, scrollHeight, clientHeight }) => scrollWidth > clientWidth || scrollHeight > clientHeight)`;
+        assert.equal(await page.locator(".two-lines").count(), 1);
+        assert.equal(await page.evaluate(isCut), false);
+      },
+      { width: 768 },
+    );
+  });
+
   test("the last error of a delivery is shown whole, beside the time of the next attempt", async () => {
     const { scene, brume } = fixture;
     await story(

@@ -16,7 +16,7 @@ export function timeColumn<T>({ id, name, format, timeOf, none }: TimeColumn<T>)
   return {
     id,
     name,
-    width: "minmax(110px, 130px)",
+    width: "minmax(124px, 130px)",
     cell(row) {
       const time = timeOf(row);
       if (time === null) return none === undefined ? <None /> : <span className="muted">{none}</span>;

@@ -22,7 +22,7 @@ export function Sessions() {
       {
         id: "name",
         name: t.access.browser,
-        width: "minmax(150px, 1fr)",
+        width: "minmax(140px, 1fr)",
         isMain: true,
         cell: ({ Name, ID, IsCurrent }) => (
           <>

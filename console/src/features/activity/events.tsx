@@ -52,7 +52,7 @@ export function Events() {
       {
         id: "what",
         name: t.activity.what,
-        width: "minmax(206px, 1fr)",
+        width: "minmax(224px, 1fr)",
         isMain: true,
         cell: (event) => {
           const { kind: what, verb } = wordsOf(event, t);
@@ -69,7 +69,7 @@ export function Events() {
       {
         id: "token",
         name: t.activity.token,
-        width: "minmax(90px, 0.5fr)",
+        width: "minmax(72px, 0.5fr)",
         cell: (event) => (
           <span className="muted">
             <EventToken event={event} />

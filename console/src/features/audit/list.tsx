@@ -49,7 +49,7 @@ export function AuditList() {
       {
         id: "time",
         name: t.activity.time,
-        width: "150px",
+        width: "136px",
         isBelow: true,
         cell: ({ Date: date }) => (
           <time dateTime={date} title={format.time(date)} className="muted number">
@@ -60,7 +60,7 @@ export function AuditList() {
       {
         id: "operation",
         name: t.audit.operation,
-        width: "minmax(150px, 1.5fr)",
+        width: "minmax(160px, 1.5fr)",
         isMain: true,
         cell: ({ Operation, Count }) => (
           <>
@@ -168,8 +168,10 @@ export function AuditList() {
           options={names}
           onChange={(operation) => set({ operation })}
         />
-        {day("from", t.audit.from)}
-        {day("to", t.audit.to)}
+        <span className="pair">
+          {day("from", t.audit.from)}
+          {day("to", t.audit.to)}
+        </span>
         {isFiltered && (
           <Button kind="quiet" onClick={() => void go({ search: {}, replace: true })}>
             {t.servers.clearFilter}

@@ -53,7 +53,7 @@ export function ClaimList({ button }: { button: ReactNode }) {
         width: "minmax(180px, 3fr)",
         isBelow: true,
         cell: ({ Detail }) => (
-          <span className="muted" title={t.errors.detail(Detail)}>
+          <span className="muted two-lines" title={t.errors.detail(Detail)}>
             {t.errors.detail(Detail)}
           </span>
         ),

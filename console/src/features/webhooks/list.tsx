@@ -56,7 +56,7 @@ export function WebhookList() {
           failure === null ? (
             <None />
           ) : (
-            <span className="muted" title={t.errors.detail(failure)}>
+            <span className="muted two-lines" title={t.errors.detail(failure)}>
               {t.errors.detail(failure)}
             </span>
           ),
