@@ -55,9 +55,9 @@ describeConsole("the console of an operator", {}, (fixture) => {
         await route.continue().catch(() => undefined);
       });
       await dialog.getByRole("button", { name: "Add image" }).click();
-      await page.getByText("Uploading: 0 %").waitFor();
+      await page.getByText("Uploading: 0%").waitFor();
       await page.getByRole("button", { name: "Pause mine" }).click();
-      await page.getByText("Paused: 0 %").waitFor();
+      await page.getByText("Paused: 0%").waitFor();
       await page.reload();
       const input = page.getByLabel("Choose the same file to continue");
       await input.setInputFiles(fileOf(randomBytes(3_000_000)));

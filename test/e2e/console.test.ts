@@ -354,6 +354,8 @@ describeConsole("the console", {}, (fixture) => {
         await page.locator(".field").getByText(`Н${reason}`, { exact: true }).waitFor();
         await page.getByRole("status").getByText(`Одно поле содержит ошибку. Name: н${reason}`).waitFor();
         assert.equal(await isTableLoaded(), true);
+        await page.goto(`/console/activity/webhooks/${fixture.scene.webhook}`);
+        await page.getByText("Получатель недоступен: соединение отклонено.").first().waitFor();
       },
       { locale: "ru-RU" },
     );

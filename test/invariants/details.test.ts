@@ -100,6 +100,21 @@ const hidden: readonly Hidden[] = [
     text,
     sentence: `"101" could not be read: ${reason}.`,
   })),
+  // What the checks of the host have found.
+  ...[
+    ["health.ts", '"not checked yet"', "not checked yet"],
+    ["health.ts", "${store.kind} does not respond`", "sqlite does not respond"],
+    ["health.ts", "${store.kind} does not respond`", "postgres does not respond"],
+    ["drivers/machine/choose.ts", '"sim: no guest runs"', "sim: no guest runs"],
+    ["drivers/router/linux/start.ts", '"sim: no packet flows"', "sim: no packet flows"],
+    ["http/diskspace.ts", '"not watched"', "not watched"],
+    ["http/diskspace.ts", "free for the data`", "101 of 102 free for the data"],
+    [
+      "http/diskspace.ts",
+      "Free some space, or changes can no longer be stored.`",
+      "low: 101 of 102 free for the data, less than 103. Free some space, or changes can no longer be stored.",
+    ],
+  ].map(([file = "", text = "", sentence = ""]) => ({ file: `service/src/${file}`, text, sentence })),
   ...quotaNames.map((quota) => ({
     file: "service/src/account/model/rules.ts",
     text: "`${quota}: wanted ${wanted}, free ${free}, limit ${limit}.`",

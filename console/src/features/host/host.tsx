@@ -117,7 +117,7 @@ function Checks() {
                 <strong>{t.host.checkNames[Name] ?? Name}</strong>
                 <State tone={Ok ? "good" : "bad"}>{Ok ? t.host.passes : t.host.fails}</State>
               </div>
-              {Detail !== "" && <p className="muted small break">{Detail}</p>}
+              {Detail !== "" && <p className="muted small break">{t.errors.detail(Detail)}</p>}
             </li>
           ))}
         </ul>

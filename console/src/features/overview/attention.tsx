@@ -85,7 +85,7 @@ const checkProblems = (checks: Readiness["Checks"], t: Texts): readonly Problem[
       key: Name,
       icon: "error",
       text: t.overview.check(t.host.checkNames[Name] ?? Name),
-      detail: Detail,
+      detail: t.errors.detail(Detail),
     }));
 
 const serverProblems = (servers: readonly Server[], t: Texts): readonly Problem[] =>

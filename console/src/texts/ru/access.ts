@@ -52,7 +52,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
       webhook: "Вебхук",
       withdrawndomain: "Изъятый домен",
       reservation: "Зарезервированное имя",
-      delivery: "Отправка",
+      delivery: "Доставка",
     },
     verbs: {
       created: "— создание",

@@ -22,7 +22,7 @@ export const shell: Pick<
     save: "Сохранить",
     name: "Имя",
     labels: "Метки",
-    created: "Создан",
+    created: "Создано",
     state: "Состояние",
     more: "Ещё",
     command: "команда",
@@ -66,7 +66,7 @@ export const shell: Pick<
   },
   palette: {
     title: "Палитра команд",
-    placeholder: "Страница, сервер, домен, адрес или действие",
+    placeholder: "Страница, объект или действие",
     nothing: "Ничего не найдено.",
     page: "Страница",
     server: "Сервер",

@@ -87,16 +87,16 @@ export const access: Table = {
     ["Webhook {1} has no delivery {2}.", "У вебхука {1} нет доставки {2}."],
 
     // Deliveries of webhooks.
-    ["The endpoint returned status {1}.", "Сервер вебхука ответил кодом {1}."],
-    ["The endpoint did not respond within {1} seconds.", "Сервер вебхука не ответил за {1} с."],
-    ["Could not reach the endpoint: {a?}.", "Сервер вебхука недоступен: {a?}."],
+    ["The endpoint returned status {1}.", "Получатель ответил кодом {1}."],
+    ["The endpoint did not respond within {1} seconds.", "Получатель не ответил за {1} с."],
+    ["Could not reach the endpoint: {a?}.", "Получатель недоступен: {a?}."],
     [
       '"{1}" has an address that webhooks may not call (BRUME_WEBHOOK_ALLOW allows more).',
       "Адрес «{1}» недоступен вебхукам (другие адреса разрешает BRUME_WEBHOOK_ALLOW).",
     ],
     [
       "Dropped: more than {1} deliveries waited while the endpoint accepted others.",
-      "Отброшено: ожидало больше {1} доставок, хотя сервер вебхука принимал другие.",
+      "Отброшено: ожидало больше {1} доставок, хотя получатель принимал другие.",
     ],
     ["The event has been deleted.", "Событие удалено."],
     ["The thread that sends webhooks has ended.", "Поток, который отправляет вебхуки, завершился."],
@@ -185,17 +185,17 @@ export const access: Table = {
     ["Webhooks", "Вебхуки"],
 
     // Why an endpoint cannot be reached.
-    ["it refused the connection", "он отклонил соединение"],
-    ["it closed the connection", "он закрыл соединение"],
-    ["no route leads to its host", "нет маршрута к его хосту"],
-    ["no route leads to its network", "нет маршрута к его сети"],
-    ["it did not accept the connection in time", "он не принял соединение вовремя"],
+    ["it refused the connection", "соединение отклонено"],
+    ["it closed the connection", "соединение закрыто"],
+    ["no route leads to its host", "нет маршрута к хосту"],
+    ["no route leads to its network", "нет маршрута к сети"],
+    ["it did not accept the connection in time", "соединение не принято вовремя"],
     ["its name does not exist", "такого имени нет"],
-    ["no name server answered for its name", "ни один сервер имён не ответил о его имени"],
-    ["its certificate is self-signed", "его сертификат самоподписанный"],
-    ["its certificate is from an unknown authority", "его сертификат выдан неизвестным центром"],
-    ["its certificate has expired", "срок его сертификата истёк"],
-    ["its certificate is for another name", "его сертификат выдан на другое имя"],
+    ["no name server answered for its name", "серверы имён не ответили"],
+    ["its certificate is self-signed", "сертификат самоподписанный"],
+    ["its certificate is from an unknown authority", "сертификат выдан неизвестным центром"],
+    ["its certificate has expired", "срок сертификата истёк"],
+    ["its certificate is for another name", "сертификат выдан на другое имя"],
     ["TLS could not be negotiated", "не удалось согласовать TLS"],
   ],
 };

@@ -65,7 +65,7 @@ export const imports: Table = {
     ["no data for {1} s", "данных не было {1} с"],
     ["the file has changed", "файл изменился"],
     ["getaddrinfo ENOTFOUND {1}", "имени {1} нет"],
-    ["getaddrinfo EAI_AGAIN {1}", "ни один сервер имён не ответил об имени {1}"],
+    ["getaddrinfo EAI_AGAIN {1}", "серверы имён не ответили об имени {1}"],
     ["connect ECONNREFUSED {1}", "{1} отклоняет соединение"],
     ["it names a backing file", "он ссылается на базовый файл"],
     ["it is encrypted", "он зашифрован"],
