@@ -100,6 +100,11 @@ const hidden: readonly Hidden[] = [
     text,
     sentence: `"101" could not be read: ${reason}.`,
   })),
+  {
+    file: "service/src/drivers/machine/sim/sim.ts",
+    text: '"Images cannot be imported: servers are simulated."',
+    sentence: "Images cannot be imported: servers are simulated.",
+  },
   // What the checks of the host have found.
   ...[
     ["health.ts", '"not checked yet"', "not checked yet"],

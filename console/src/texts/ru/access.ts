@@ -173,7 +173,7 @@ export const access: Pick<Texts, "activity" | "access"> = {
       PrivateNetworks: "Частные сети",
       Domains: "Домены",
       RecordsPerDomain: "Записей в домене",
-      FirewallRules: "Правил в файрволе",
+      FirewallRules: "Правил в сети",
       Tunnels: "Туннелей в сети",
       SshKeys: "Ключи SSH",
       Images: "Образы",

@@ -12,6 +12,7 @@ export const imports: Table = {
       "На диске хоста свободно {1} байт, а образ занимает {2} байт. Удалите образы или копии и повторите запрос.",
     ],
     ["The image is refused: {a}.", "Образ не принят: {a}."],
+    ["Images cannot be imported: servers are simulated.", "Образы нельзя импортировать: работа серверов имитируется."],
     ["The image is empty.", "Образ пуст."],
     ["The image is larger than {1} GB.", "Образ больше {1} ГБ."],
     ["The image must be qcow2 or raw; this file is {1}.", "Нужен образ qcow2 или raw, а этот файл — {1}."],
