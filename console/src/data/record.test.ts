@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DnsRecord } from "@brume/api/dns.ts";
+import type { DnsRecord, Domain } from "@brume/api/dns.ts";
 import {
   addRow,
   changesetOf,
@@ -16,6 +16,8 @@ import {
   withEdits,
 } from "./record.ts";
 
+const zone = { Name: "example.com" };
+
 const record = (TypeRecord: string, CanonicalDescription: string): DnsRecord =>
   ({ ID: 7, TypeRecord, CanonicalDescription, TTL: 60 }) as DnsRecord;
 
@@ -27,11 +29,17 @@ test("a record is a row with the value of its zone file line", () => {
     ["SRV", "_sip._tcp.example.com. 60 IN SRV 1 2 3 a.", "_sip._tcp", "1 2 3 a."],
   ] as const;
   for (const [type, line, owner, value] of rows)
-    assert.deepEqual(rowOf(record(type, line), "example.com"), { id: 7, owner, type, ttl: 60, value });
+    assert.deepEqual(rowOf(record(type, line), zone), { id: 7, owner, type, ttl: 60, value });
+});
+
+test("names of a domain that is not ASCII are relative to it", () => {
+  const stored = record("A", "www.пример.рф. 60 IN A 192.0.2.1");
+  const { owner } = rowOf(stored, { Name: "пример.рф", NamePunyCode: "xn--e1afmkfd.xn--p1ai" } as Domain);
+  assert.equal(owner, "www");
 });
 
 test("edits are gathered into a changeset, and vanish when they are taken back", () => {
-  const row = rowOf(record("MX", "@ 60 MX 10 mail.example.com."), "example.com");
+  const row = rowOf(record("MX", "@ 60 MX 10 mail.example.com."), zone);
   const stored = new Map([[row.id, row]]);
   let edits = editRow(noEdits, row, { value: "20 mail2" });
   edits = addRow(edits, { owner: "_sip._tcp", type: "SRV", value: "1 2 5060 sip" });
@@ -61,14 +69,14 @@ test("edits are gathered into a changeset, and vanish when they are taken back",
 });
 
 test("a removed row is not updated too", () => {
-  const row = rowOf(record("A", "www.example.com. 60 IN A 192.0.2.1"), "example.com");
+  const row = rowOf(record("A", "www.example.com. 60 IN A 192.0.2.1"), zone);
   const edits = toggleRow(editRow(noEdits, row, { ttl: 5 }), 7);
   assert.equal(countEdits(edits), 1);
   assert.deepEqual(changesetOf(edits, new Map([[7, row]])).changes, [{ Op: "Delete", ID: 7 }]);
 });
 
 test("an edit contains only what was changed, also of a row that another client has changed meanwhile", () => {
-  const row = rowOf(record("MX", "@ 60 MX 10 mail.example.com."), "example.com");
+  const row = rowOf(record("MX", "@ 60 MX 10 mail.example.com."), zone);
   const edits = editRow(noEdits, row, { value: "20 mail.example.com." });
   const now = { ...row, ttl: 300 };
   assert.deepEqual(withEdits(now, edits), { ...now, value: "20 mail.example.com." });
@@ -116,7 +124,7 @@ test("the lines of a changeset have one form, and what replaces a record is belo
     { Before: null, After: other },
     { Before: mail, After: null },
   ] as unknown as Parameters<typeof linesOf>[0];
-  assert.deepEqual(linesOf(changes, "example.com"), [
+  assert.deepEqual(linesOf(changes, zone), [
     { isAdded: false, text: "@ 60 IN MX 10 mail.example.com." },
     { isAdded: true, text: "@ 60 IN MX 20 mail.example.com." },
     { isAdded: true, text: "www 60 IN CNAME @" },

@@ -1,5 +1,5 @@
 /** Records as rows of a table: owner, type, TTL, and the value as a zone file writes it. Pure. */
-import type { AppliedChange, ChangeInput, DnsRecord, RecordType } from "@brume/api/dns.ts";
+import type { AppliedChange, ChangeInput, DnsRecord, Domain, RecordType } from "@brume/api/dns.ts";
 
 /** A row: what one can edit. */
 export interface Row {
@@ -23,15 +23,18 @@ export const noEdits: Edits = { changed: new Map(), added: [], removed: new Set(
 
 export const defaultTtl = 3600;
 
+/** The domain of records. They contain its `Name`, which is in Unicode. */
+type Zone = Pick<Domain, "Name">;
+
 /** Returns the owner relative to the domain: `@`, `www`. */
-export function relativeOwner(owner: string, zone: string): string {
-  const full = `${zone}.`;
+function relativeOwner(owner: string, { Name }: Zone): string {
+  const full = `${Name}.`;
   if (owner === full || owner === "@") return "@";
   return owner.endsWith(`.${full}`) ? owner.slice(0, -full.length - 1) : owner;
 }
 
-/** Returns the row of a record. `zone`: the domain in ASCII, without a dot at the end. */
-export function rowOf(record: DnsRecord, zone: string): Row {
+/** Returns the row of a record. */
+export function rowOf(record: DnsRecord, zone: Zone): Row {
   const [, owner = "", value = ""] = /^(\S+) \d+ (?:IN )?[A-Z0-9]+ ([^]*)$/.exec(record.CanonicalDescription) ?? [];
   return { id: record.ID, owner: relativeOwner(owner, zone), type: record.TypeRecord, ttl: record.TTL, value };
 }
@@ -46,7 +49,7 @@ export function sortRows(rows: readonly Row[]): Row[] {
 }
 
 /** Returns what changes add and remove as lines of a zone file: those of one name and type together, the removed ones first. */
-export function linesOf(changes: readonly AppliedChange[], zone: string): { isAdded: boolean; text: string }[] {
+export function linesOf(changes: readonly AppliedChange[], zone: Zone): { isAdded: boolean; text: string }[] {
   const lineOf = (record: DnsRecord, isAdded: boolean) => {
     const { owner, type, ttl, value } = rowOf(record, zone);
     return { key: `${owner} ${type} ${isAdded ? 1 : 0}`, isAdded, text: `${owner} ${ttl} IN ${type} ${value}` };

@@ -10,7 +10,7 @@ export function Diff({ domain, changes }: { domain: Domain; changes: readonly Ap
   const t = useTexts();
   return (
     <div className="diff" tabIndex={0} role="region" aria-label={t.records.changes(changes.length)}>
-      {linesOf(changes.slice(0, most), domain.NamePunyCode).map(({ isAdded, text }, index) => (
+      {linesOf(changes.slice(0, most), domain).map(({ isAdded, text }, index) => (
         <div key={index} className={isAdded ? "add" : "remove"}>
           {isAdded ? "+" : "−"} {text}
         </div>

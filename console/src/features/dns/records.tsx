@@ -59,12 +59,9 @@ export function Records({ domain }: { domain: Domain }) {
   const [isReviewing, setReviewing] = useState(false);
   // Text of a zone file; null: none is being imported.
   const [pasted, setPasted] = useState<string | null>(null);
-  const { ID: id, NamePunyCode, LinkedRecords } = domain;
+  const { ID: id, Name, LinkedRecords } = domain;
 
-  const stored = useMemo(
-    () => sortRows(LinkedRecords.map((record) => rowOf(record, NamePunyCode))),
-    [LinkedRecords, NamePunyCode],
-  );
+  const stored = useMemo(() => sortRows(LinkedRecords.map((record) => rowOf(record, { Name }))), [LinkedRecords, Name]);
   // What a filter searches, once for each row: a zone can have 50,000.
   const texts = useMemo(() => stored.map(({ owner, value }) => `${owner}\n${value}`.toLowerCase()), [stored]);
   const text = useLater(q.trim().toLowerCase());

@@ -19,7 +19,7 @@ export function useUndoVersion(domain: Domain) {
     const { Before = null, After = null } = changes[0] ?? {};
     const record = Before ?? After;
     if (changes.length > 1 || record === null) return t.records.undone(changes.length, domain.Name);
-    const { owner, type } = rowOf(record, domain.NamePunyCode);
+    const { owner, type } = rowOf(record, domain);
     const kind = After === null ? "deleted" : Before === null ? "added" : "changed";
     return t.records.undoneOne[kind](`${owner} ${type}`);
   };
