@@ -313,6 +313,37 @@ describeConsole("the console of networks", {}, (fixture) => {
     );
   });
 
+  test("rules that are rolled back while the user is on another page are pending changes again", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        // The shortest time that the dialog offers is too long for a test.
+        await page.route("**/firewall", async (route) => {
+          const body = route.request().postDataJSON() as object;
+          const postData = JSON.stringify({ ...body, ...("ConfirmWithin" in body && { ConfirmWithin: 10 }) });
+          await route.continue({ postData });
+        });
+        await page.goto(`/console/networks/${scene.network}?tab=firewall`);
+        await page.getByLabel("Name 1").fill("Late");
+        await page.getByRole("button", { name: "Review" }).click();
+        await page.getByRole("dialog").getByRole("button", { name: "Apply", exact: true }).click();
+        await page.getByRole("timer").waitFor();
+        await page.getByRole("link", { name: "VPN" }).click();
+        await page.getByText("Yours are pending changes again.").waitFor();
+        await page.getByRole("main").getByRole("link", { name: "Firewall" }).click();
+        await page.getByText("1 pending change").waitFor();
+        assert.equal(await page.getByLabel("Name 1").inputValue(), "Late");
+        // The message ends when rules are applied again.
+        await page.getByRole("button", { name: "Review" }).click();
+        await page.getByRole("dialog").getByRole("button", { name: "Apply", exact: true }).click();
+        await page.getByText("Yours are pending changes again.").waitFor({ state: "detached" });
+        await page.getByRole("button", { name: "Roll back now" }).click();
+        await page.getByRole("timer").waitFor({ state: "detached" });
+      },
+      { width: widths[2] },
+    );
+  });
+
   test("hostile names are text", async () => {
     const Name = "'\"&amp;{{7*7}}${alert(1)}";
     const { brume } = fixture;

@@ -21,6 +21,8 @@ export interface Data {
   readonly uploads: Uploads;
   /** Changes of objects that are not applied yet, by kind and id: `domain:3`. See `useDraft`. */
   readonly drafts: Map<string, unknown>;
+  /** Firewall rules that this tab has applied until they are confirmed: their text, by id of the network. See `useRollBack`. */
+  readonly trials: Map<number, string>;
   readonly signedIn: Cell<SignedIn>;
   readonly connection: Cell<Connection>;
   /** The latest events, the newest first. */
@@ -55,6 +57,7 @@ export function createData(firstReads: FirstReads): Data {
   const { client, forgetFirst } = createConsoleClient(firstReads, () => onSignedOut());
   const uploads = createUploads(client);
   const drafts = new Map<string, unknown>();
+  const trials = new Map<number, string>();
   /** Id of the token that is signed in; null: none. All tabs share its cookie, so the sign-in of one tab is that of all. */
   let owner: number | null = null;
   const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-token") : null;
@@ -67,6 +70,7 @@ export function createData(firstReads: FirstReads): Data {
     owner = null;
     uploads.stop();
     drafts.clear();
+    trials.clear();
     stream?.close();
     stream = null;
     forgetFirst();
@@ -119,6 +123,7 @@ export function createData(firstReads: FirstReads): Data {
     queries,
     uploads,
     drafts,
+    trials,
     signedIn,
     connection,
     recent,

@@ -7,6 +7,18 @@ import type { Texts } from "../texts/en.ts";
 import { Conflict } from "./errortext.ts";
 import { type RuleSet, requestOf, ruleSetOf, setText } from "./firewall.ts";
 
+/** Rules that a user edits: the stored set when the edits began, and the edited one. */
+export interface FirewallDraft {
+  readonly base: RuleSet;
+  readonly set: RuleSet;
+}
+
+/** Name of the draft of a network. */
+export const draftName = (id: number): string => `publicnetwork:${id}`;
+
+/** Returns the key of the message that the rules of a network were rolled back. */
+export const rollBackKey = (id: number): string => `rollback:${id}`;
+
 /** Milliseconds by which the clocks of browser and service may differ. */
 const tolerance = 5000;
 

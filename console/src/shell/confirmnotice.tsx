@@ -5,9 +5,10 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useId, useState } from "react";
 import { useChange } from "../data/change.ts";
 import { useData, useMay } from "../data/data.tsx";
+import { ruleSetOf, setText } from "../data/firewall.ts";
 import { queriesOf } from "../data/queries.ts";
 import { RequestPanel } from "../data/requestpanel.tsx";
-import { rollBack, useRollBack } from "../data/rollback.ts";
+import { draftName, type FirewallDraft, rollBack, rollBackKey, useRollBack } from "../data/rollback.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
@@ -18,15 +19,21 @@ const none: readonly PublicNetwork[] = [];
 
 export function ConfirmNotices() {
   const t = useTexts();
-  const { client } = useData();
+  const { client, drafts, trials } = useData();
   const toast = useToast();
   const { data: networks = none } = useQuery({
     ...queriesOf(client).publicNetworks(),
     enabled: useMay("network:read"),
   });
-  useRollBack(networks, ({ Name }) =>
-    toast({ kind: "bad", text: t.firewall.rolledBack(Name), detail: t.firewall.rolledBackAbout }),
-  );
+  useRollBack(networks, ({ Id, Name, Firewall }, rules) => {
+    // The user can apply them again, also if another page is open now.
+    const isOwn = trials.get(Id) === setText(rules);
+    trials.delete(Id);
+    if (isOwn && !drafts.has(draftName(Id)))
+      drafts.set(draftName(Id), { base: ruleSetOf(Firewall), set: rules } satisfies FirewallDraft);
+    const detail = isOwn ? `${t.firewall.rolledBackAbout} ${t.firewall.rolledBackKept}` : t.firewall.rolledBackAbout;
+    toast({ kind: "bad", text: t.firewall.rolledBack(Name), detail, key: rollBackKey(Id) });
+  });
   return networks
     .filter(({ Firewall }) => Firewall.ConfirmBy !== null)
     .map((network) => (

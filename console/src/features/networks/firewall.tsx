@@ -21,7 +21,7 @@ import {
   shadowedRules,
 } from "../../data/firewall.ts";
 import { blocksOutgoing } from "../../data/outgoing.ts";
-import { useRollBack } from "../../data/rollback.ts";
+import { draftName, type FirewallDraft, useRollBack } from "../../data/rollback.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Note } from "../../ui/feedback.tsx";
@@ -40,11 +40,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const mayWrite = useMay("network:write") && network.State !== "Deleting";
   const path = { id: network.Id };
   const stored = useMemo(() => ruleSetOf(network.Firewall), [network.Firewall]);
-  // The set that was stored when the edits began, and the edited one.
-  const [draft, setDraft] = useDraft<{ readonly base: RuleSet; readonly set: RuleSet } | null>(
-    `publicnetwork:${network.Id}`,
-    null,
-  );
+  const [draft, setDraft] = useDraft<FirewallDraft | null>(draftName(network.Id), null);
   const [editing, setEditing] = useState<{ readonly key: number; readonly isNew: boolean } | null>(null);
   const [isReviewing, setReviewing] = useState(false);
   const [verdict, setVerdict] = useState<Verdict | null>(null);

@@ -6,12 +6,14 @@ import { useData } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
 import { type DiffLine, diffRules, movesOf, type RuleSet, requestOf, ruleSetOf, setText } from "../../data/firewall.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
+import { rollBackKey } from "../../data/rollback.ts";
 import { useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { ErrorBox, Note, Skeleton } from "../../ui/feedback.tsx";
 import { SelectField } from "../../ui/field.tsx";
+import { useDropToasts } from "../../ui/toast.tsx";
 import { useSentence } from "./sentence.ts";
 
 const safeties = { s60: 60, s300: 300, s1800: 1800, none: null } as const;
@@ -30,7 +32,8 @@ interface ReviewProps {
 
 export function FirewallReview({ id, base, set, isCutOff, onClose, onDone }: ReviewProps) {
   const t = useTexts();
-  const { client } = useData();
+  const { client, trials } = useData();
+  const drop = useDropToasts();
   const [safety, setSafety] = useState<Safety>("s60");
   const [isConflict, setConflict] = useState(false);
   const undo = useUndo();
@@ -67,7 +70,13 @@ export function FirewallReview({ id, base, set, isCutOff, onClose, onDone }: Rev
               done: t.firewall.restored(made.Name),
               of: `publicnetwork:${id}`,
             },
-      onDone: (made) => made !== null && onDone(),
+      onDone(made) {
+        if (made === null) return;
+        if (within === null) trials.delete(id);
+        else trials.set(id, setText(ruleSetOf(made.Firewall)));
+        drop(({ key }) => key === rollBackKey(id));
+        onDone();
+      },
       isQuiet: true,
     },
   );

@@ -90,6 +90,7 @@ export const firewall = {
     left: (seconds: string) => `Roll-back in ${seconds}`,
     rolledBack: (name: string) => `The firewall rules of ${name} were rolled back`,
     rolledBackAbout: "They were not confirmed in time. The previous rules are in effect again.",
+    rolledBackKept: "Yours are pending changes again.",
     keep: "Keep the rules",
     rollBack: "Roll back now",
     unknownRules: "The previous rules are not in the stored events. They return by themselves when the time ends.",
