@@ -247,6 +247,7 @@ describeConsole("domains in the console", {}, (fixture) => {
         /Current/,
       );
       assert.equal(await version.getByText("Current").count(), 0);
+      await version.getByText("Token first").waitFor();
       await version.getByRole("button", { name: "Restore this version" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByText('− new 3600 IN TXT "x"').waitFor();

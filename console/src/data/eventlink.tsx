@@ -34,8 +34,8 @@ function TunnelName({ event }: { event: Event }) {
   return tunnels?.find(({ Id }) => Id === event.ResourceID)?.Name || objectOf(event, t);
 }
 
-/** The token that caused the event by its name, if the viewer may read tokens; otherwise by its id. */
-export function EventToken({ event: { TokenID } }: { event: Event }) {
+/** The token that caused an event or another change by its name, if the viewer may read tokens; otherwise by its id. */
+export function EventToken({ event: { TokenID } }: { event: Pick<Event, "TokenID"> }) {
   const t = useTexts();
   const tokens = useQuery({ ...queriesOf(useData().client).tokens(), enabled: useMay("account:admin") }).data;
   if (TokenID === null) return t.activity.service;

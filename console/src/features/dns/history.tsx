@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
+import { EventToken } from "../../data/eventlink.tsx";
 import { queriesOf } from "../../data/queries.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -34,12 +35,16 @@ export function History({ domain }: { domain: Domain }) {
           </div>
         ) : (
           <ul className="list padded">
-            {data.map(({ Serial, Date: date, Changes }) => (
+            {data.map(({ Serial, Date: date, TokenID, Changes }) => (
               <li key={Serial} className="stack tight">
                 <div className="line apart">
                   <strong className="number">{t.records.version(Serial)}</strong>
                   <span className="line">
                     {Changes.length > 0 && <span className="muted small">{t.records.changes(Changes.length)}</span>}
+                    <span className="muted small break">
+                      {TokenID !== null && `${t.activity.token} `}
+                      <EventToken event={{ TokenID }} />
+                    </span>
                     <time className="muted small" dateTime={date}>
                       {format.time(date)}
                     </time>
