@@ -290,17 +290,19 @@ export function Records({ domain }: { domain: Domain }) {
                 </>
               )}
             </span>
-            <Button size="small" onClick={() => setEdits(noEdits)}>
-              {t.records.discard}
-            </Button>
-            <Button
-              size="small"
-              kind="primary"
-              disabled={check.error !== null || !areComplete}
-              onClick={() => setReviewing(true)}
-            >
-              {t.records.review}
-            </Button>
+            <div className="line">
+              <Button size="small" onClick={() => setEdits(noEdits)}>
+                {t.records.discard}
+              </Button>
+              <Button
+                size="small"
+                kind="primary"
+                disabled={check.error !== null || !areComplete}
+                onClick={() => setReviewing(true)}
+              >
+                {t.records.review}
+              </Button>
+            </div>
           </div>
         )}
       </div>

@@ -188,17 +188,19 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
       {count > 0 && (
         <div className="bulk" role="toolbar" aria-label={t.firewall.pending(count)}>
           <strong className="number">{t.firewall.pending(count)}</strong>
-          <Button size="small" onClick={() => setDraft(null)}>
-            {t.firewall.discard}
-          </Button>
-          <Button
-            size="small"
-            kind="primary"
-            disabled={check.error !== null || check.isChecking || isOutdated}
-            onClick={() => setReviewing(true)}
-          >
-            {t.firewall.review}
-          </Button>
+          <div className="line">
+            <Button size="small" onClick={() => setDraft(null)}>
+              {t.firewall.discard}
+            </Button>
+            <Button
+              size="small"
+              kind="primary"
+              disabled={check.error !== null || check.isChecking || isOutdated}
+              onClick={() => setReviewing(true)}
+            >
+              {t.firewall.review}
+            </Button>
+          </div>
         </div>
       )}
       {editing !== null && (
