@@ -102,6 +102,10 @@ describeConsole("the console of networks", {}, (fixture) => {
       await page.getByText("brume public-network create dmz --prefix 29 --bandwidth 250").waitFor();
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "dmz" }).waitFor();
+      await page.getByRole("link", { name: "Firewall", exact: true }).click();
+      // Without a server the router would be the only address to name, which rules do not filter.
+      await page.getByText(/^For example the address of a server in 10\.64\./).waitFor();
+      await page.goBack();
       await page.getByRole("button", { name: "Link server" }).click();
       await page.getByRole("dialog").getByLabel("Server", { exact: true }).selectOption("web-1");
       await page.getByRole("dialog").getByLabel("Address").fill("10.0.0.999");

@@ -91,7 +91,9 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           <TextField
             label={t.firewall.testDestination}
             error={errors.at("/Destination")}
-            hint={t.firewall.testExample(addresses[0] ?? network.Gateway)}
+            hint={
+              addresses[0] === undefined ? t.firewall.testInside(network.CIDR) : t.firewall.testExample(addresses[0])
+            }
             list={id}
             value={Destination}
             onChange={({ target }) => setDestination(rewrite(target, target.value.trim()))}

@@ -59,6 +59,7 @@ export const firewall = {
     testDestination: "To address",
     testPort: "To port",
     testExample: (address: string) => `For example ${address}`,
+    testInside: (block: string) => `For example the address of a server in ${block}`,
     testIncomplete: "Fill in both addresses to see which rule decides.",
     passes: "Allowed",
     blocked: "Denied",

@@ -71,6 +71,7 @@ export const firewall: Pick<Texts, "firewall"> = {
     testDestination: "На адрес",
     testPort: "На порт",
     testExample: (address) => `Например, ${address}`,
+    testInside: (block) => `Например, адрес сервера в ${block}`,
     testIncomplete: "Заполните оба адреса, чтобы увидеть, какое правило решает.",
     passes: "Разрешён",
     blocked: "Запрещён",
