@@ -46,7 +46,7 @@ onSqlite("details in Russian", (harness) => {
     await harness.client.createRecordA({ body });
     assert.deepEqual(await russian(harness.client.createRecordA({ body: { ...body, IP: "192.0.2.256" } })), [
       "Одно поле содержит ошибку.",
-      'IP: нужен адрес IPv4 из четырёх десятичных чисел, а не "192.0.2.256".',
+      'IP: нужен адрес IPv4, например 192.0.2.1, а не "192.0.2.256".',
     ]);
     const cname = { DomainId: id, MnemonicName: "www", Name: "other" };
     const [conflict = ""] = await russian(harness.client.createRecordCNAME({ body: cname }));
@@ -59,7 +59,7 @@ onSqlite("details in Russian", (harness) => {
     assert.deepEqual(await russian(harness.client.importZone({ path: { id }, body: zone })), [
       "Строк файла зоны, которые нельзя импортировать: 2.",
       "строка 1: запись MX: слов в данных — 2, а не 1.",
-      'строка 2: запись A: нужен адрес IPv4 из четырёх десятичных чисел, а не "10.0.0".',
+      'строка 2: запись A: нужен адрес IPv4, например 192.0.2.1, а не "10.0.0".',
     ]);
     assert.deepEqual(await russian(harness.client.createDomain({ body: { Name: name } })), [
       `Домен ${name} уже есть в этом проекте, id: ${id}.`,

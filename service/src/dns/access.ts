@@ -75,7 +75,7 @@ export function requireRecordAccess(caller: Caller, record: StoredRecord): void 
   if (canSeeRecord(caller, record)) return;
   throw new ApiError(
     "token_restricted",
-    `Token ${caller.tokenId} may not have ${record.type} records at "${record.owner}".`,
+    `Token ${caller.tokenId} does not allow ${record.type} records at "${record.owner}".`,
   );
 }
 

@@ -91,7 +91,7 @@ function numberKind(width: 1 | 2 | 4): KindDefinition {
 function addressKind(family: 4 | 6): KindDefinition {
   const read = family === 4 ? readIPv4 : readIPv6;
   const width = family === 4 ? 4 : 16;
-  const meaning = family === 4 ? "an IPv4 address, four decimal numbers" : "an IPv6 address";
+  const meaning = family === 4 ? "an IPv4 address such as 192.0.2.1" : "an IPv6 address";
   const textOf = (data: Buffer): string =>
     family === 4 ? data.join(".") : (data.toString("hex").match(/.{4}/g)?.join(":") ?? "");
   return {

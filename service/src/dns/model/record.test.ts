@@ -223,7 +223,7 @@ test("all invalid fields are reported, with expected and received value", () => 
   }
   assert.equal(
     errorOf("A", { IP: "10.1" }).errors[0]?.detail,
-    'IP must be an IPv4 address, four decimal numbers, not "10.1".',
+    'IP must be an IPv4 address such as 192.0.2.1, not "10.1".',
   );
   assert.equal(errorOf("A", {}, undefined, "/Changes/17").errors[0]?.pointer, "/Changes/17/IP");
 });

@@ -46,7 +46,7 @@ export const access: Table = {
     ],
     ["There is no domain {1} in project {2}.", "Домена {1} нет в проекте {2}."],
     ["Token {1} is restricted to records and may not {a}.", "Токен {1} ограничен записями и не может {a}."],
-    ['Token {1} may not have {2} records at "{3}".', "Токену {1} не разрешены записи {2} с именем «{3}»."],
+    ['Token {1} does not allow {2} records at "{3}".', "Токену {1} не разрешены записи {2} с именем «{3}»."],
 
     // Keys, images, webhooks.
     ["There is no SSH key {1} in this project.", "Ключа SSH {1} нет в этом проекте."],

@@ -114,7 +114,7 @@ test("errors of all lines are reported, and nothing is imported", () => {
     [
       "a A 1.2.3\n\n b c\nc. A 1.1.1.1",
       [
-        'line 1: the A record must have an IPv4 address, four decimal numbers, not "1.2.3".',
+        'line 1: the A record must have an IPv4 address such as 192.0.2.1, not "1.2.3".',
         'line 3: "b" is no type of record.',
         'line 4: the owner is not inside "example.com": "c.".',
       ],
@@ -135,7 +135,7 @@ test("errors of all lines are reported, and nothing is imported", () => {
       'a TXT "open\nb A 10.0.0.x',
       [
         "line 1: a quoted text does not end on its line.",
-        'line 2: the A record must have an IPv4 address, four decimal numbers, not "10.0.0.x".',
+        'line 2: the A record must have an IPv4 address such as 192.0.2.1, not "10.0.0.x".',
       ],
     ],
     [
@@ -188,7 +188,7 @@ test("errors of all lines are reported, and nothing is imported", () => {
         "line 1: $GENERATE must have a range, an owner, a type and data after it.",
         'line 2: the range must be such as 1-254 or 0-100/2, not "5-1".',
         'line 3: the range must have at most 65536 steps, not as many as "0-99999".',
-        'line 4: the A record must have an IPv4 address, four decimal numbers, not "10.0.0.256".',
+        'line 4: the A record must have an IPv4 address such as 192.0.2.1, not "10.0.0.256".',
         'line 5: must have an offset, width and base such as ${0,3,d}, not "a${x}".',
       ],
     ],
