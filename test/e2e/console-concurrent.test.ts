@@ -25,6 +25,7 @@ describeConsole("two clients", {}, (fixture) => {
       await page.goto(`/console/servers/${id}`);
       await page.getByRole("button", { name: "More: shared" }).click();
       await page.getByRole("menuitem", { name: "Resize" }).click();
+      await page.getByLabel("CPU").and(page.locator(":focus")).waitFor();
       await page.getByLabel("CPU").fill("2");
       await client.updateServer({ path, body: { RAM: 512 } }, { wait: 60 });
       await shows(page.getByLabel("Memory"), "512");

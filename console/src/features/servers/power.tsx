@@ -165,7 +165,14 @@ function PowerItems({ server, hasDelete, onOpen }: PowerItemsProps) {
       <MenuItem
         icon="edit"
         why={whyNot(server, "Resize", t)}
-        onSelect={() => void go({ to: "/servers/$id", params: { id: String(server.ID) }, search: { tab: "settings" } })}
+        onSelect={() =>
+          void go({
+            to: "/servers/$id",
+            params: { id: String(server.ID) },
+            search: { tab: "settings" },
+            hash: "resize",
+          })
+        }
       >
         {t.server.resize}
       </MenuItem>

@@ -3,7 +3,7 @@ import { ApiError } from "@brume/api/client.ts";
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { sizes } from "@brume/api/serverinput.ts";
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useLocation, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
@@ -35,6 +35,8 @@ export function ServerSettings({ server }: { server: Server }) {
   const t = useTexts();
   const go = useNavigate();
   const { client } = useData();
+  // The menu item leads to the size.
+  const isForSize = useLocation({ select: ({ hash }) => hash === "resize" });
   const { Name, IsProtected, Labels, CPU, RAM, HDD } = server;
   const named = useTouched({ Name, IsProtected, Labels });
   const size = useTouched({ CPU, RAM, HDD });
@@ -115,6 +117,7 @@ export function ServerSettings({ server }: { server: Server }) {
               {numericSizes.map(([name, text, unit]) => (
                 <TextField
                   key={name}
+                  autoFocus={isForSize && name === "CPU"}
                   label={t.create[text]}
                   type="number"
                   unit={unit}
