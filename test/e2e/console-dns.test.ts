@@ -280,6 +280,12 @@ describeConsole("domains in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Review" }).click();
       await page.getByRole("button", { name: "Apply" }).click();
       await page.getByText(/applied as version/).waitFor();
+      // What concerns the zone as a whole is not offered: the service would reject it.
+      assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
+      assert.equal(await page.getByRole("button", { name: "Import zone file" }).count(), 0);
+      await page.getByRole("link", { name: "History" }).click();
+      await page.getByText("Current", { exact: true }).waitFor();
+      assert.equal(await page.getByRole("button", { name: "Restore this version" }).count(), 0);
     });
   });
 

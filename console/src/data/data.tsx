@@ -201,7 +201,7 @@ export function useIsOfOneDomain(): boolean | undefined {
   return account && account.Token.DomainID !== null;
 }
 
-/** Returns whether the signed-in token may create and delete domains: one of a single domain changes only its records. */
+/** Returns whether the signed-in token may change domains as a whole, for example restore a version: one of a single domain changes only its records. */
 export function useMayOwnDomains(): boolean {
   const isOfOneDomain = useIsOfOneDomain();
   return useMay("dns:write") && isOfOneDomain === false;

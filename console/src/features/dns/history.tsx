@@ -2,7 +2,7 @@
 import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useData, useMay } from "../../data/data.tsx";
+import { useData, useMayOwnDomains } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
 import { EventToken } from "../../data/eventlink.tsx";
 import { queriesOf } from "../../data/queries.ts";
@@ -19,7 +19,7 @@ const page = 50;
 export function History({ domain }: { domain: Domain }) {
   const t = useTexts();
   const format = useFormat();
-  const mayWrite = useMay("dns:write");
+  const mayRestore = useMayOwnDomains();
   const { client } = useData();
   const [restoring, setRestoring] = useState<number | null>(null);
   const [most, setMost] = useState(page);
@@ -49,7 +49,7 @@ export function History({ domain }: { domain: Domain }) {
                       {format.time(date)}
                     </time>
                     {Serial === domain.Serial && <span className="tag">{t.records.current}</span>}
-                    {mayWrite && Serial !== domain.Serial && (
+                    {mayRestore && Serial !== domain.Serial && (
                       <Button size="small" icon="undo" onClick={() => setRestoring(Serial)}>
                         {t.records.restoreVersion}
                       </Button>

@@ -5,7 +5,7 @@
 import type { Domain, RecordType } from "@brume/api/dns.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ClipboardEvent, useMemo, useRef, useState } from "react";
-import { useData, useIsOfOneDomain, useMay } from "../../data/data.tsx";
+import { useData, useIsOfOneDomain, useMay, useMayOwnDomains } from "../../data/data.tsx";
 import { useDraft } from "../../data/draft.ts";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorsOf, errorText, withCapital } from "../../data/errortext.ts";
@@ -50,6 +50,7 @@ export function Records({ domain }: { domain: Domain }) {
   const go = useNavigate({ from: "/dns/$id" });
   const { q = "", type = "" } = useSearch({ from: "/dns/$id" });
   const mayWrite = useMay("dns:write");
+  const mayImport = useMayOwnDomains();
   const { client } = useData();
   const isOfOneDomain = useIsOfOneDomain() === true;
   const table = useRef<HTMLDivElement>(null);
@@ -218,13 +219,13 @@ export function Records({ domain }: { domain: Domain }) {
   };
   const paste = (event: ClipboardEvent): void => {
     const lines = event.clipboardData.getData("text/plain");
-    if (!mayWrite || !lines.trim().includes("\n")) return;
+    if (!mayImport || !lines.trim().includes("\n")) return;
     event.preventDefault();
     setPasted(lines);
   };
   return (
     <>
-      <div ref={table} {...(mayWrite && dropText(setPasted))} onPaste={paste}>
+      <div ref={table} {...(mayImport && dropText(setPasted))} onPaste={paste}>
         {mayWrite && (
           <HeadAction>
             <Button kind="primary" icon="plus" onClick={add}>
@@ -247,7 +248,7 @@ export function Records({ domain }: { domain: Domain }) {
             onChange={(next) => search({ type: next })}
           />
           <span className="line">
-            {mayWrite && (
+            {mayImport && (
               <Button icon="file" title={t.records.pasteHint} onClick={() => setPasted("")}>
                 {t.records.paste}
               </Button>

@@ -1,7 +1,7 @@
 /** Undoes a change of a zone: restores the version before it. */
 import type { AppliedChange, ChangesetResult, Domain } from "@brume/api/dns.ts";
 import type { Undo } from "../../data/change.ts";
-import { useData } from "../../data/data.tsx";
+import { useData, useMayOwnDomains } from "../../data/data.tsx";
 import { Conflict } from "../../data/errortext.ts";
 import { rowOf } from "../../data/record.ts";
 import { useTexts } from "../../texts/texts.tsx";
@@ -13,6 +13,7 @@ import { useTexts } from "../../texts/texts.tsx";
 export function useUndoVersion(domain: Domain) {
   const t = useTexts();
   const { client, queries } = useData();
+  const mayRestore = useMayOwnDomains();
   const path = { id: domain.ID };
   /** A single record is named, several are counted. */
   const doneOf = (changes: readonly AppliedChange[]): string => {
@@ -25,7 +26,7 @@ export function useUndoVersion(domain: Domain) {
   };
   return ({ Serial, Records }: ChangesetResult): Undo | undefined => {
     // Another client may have made the same change before: then there is no version of this one.
-    if (Records.length === 0) return undefined;
+    if (Records.length === 0 || !mayRestore) return undefined;
     return {
       done: doneOf(Records),
       of: `domain:${domain.ID}`,
