@@ -233,7 +233,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       assert.equal(await create.isDisabled(), true);
       assert.equal(await dialog.getByLabel("Record types").inputValue(), "TXT");
       await dialog.getByLabel("Domain", { exact: true }).selectOption("example.com");
-      await dialog.getByText("only in example.com, names _acme-challenge*, types TXT", { exact: false }).waitFor();
+      await dialog.getByText("change records of example.com, names _acme-challenge*, types TXT").waitFor();
       await dialog.getByLabel("Record types").fill("txt, x");
       await dialog.getByText(/^Must be /).waitFor();
       await dialog.getByLabel("Record types").fill("txt");

@@ -86,6 +86,8 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
   const textOf = (scope: Scope): string => t.access.cans[scope] ?? scope;
   const denied = scopes.filter((scope) => !grants(held, scope)).map(textOf);
   const domainName = domains.find(({ ID }) => String(ID) === domain)?.Name ?? "";
+  // What a token of one domain sees or changes.
+  const records = t.access.recordsOf(domainName, pattern, recordTypes.join(", "));
   return (
     <FormDialog
       title={t.access.createToken}
@@ -200,10 +202,10 @@ export function CreateToken({ onClose }: { onClose: () => void }) {
             ) : (
               <Rights
                 title={t.access.can}
-                rights={[
-                  ...held.map(textOf),
-                  ...(isRestricted ? [t.access.onlyDomain(domainName, pattern, recordTypes.join(", "))] : []),
-                ]}
+                rights={held.map(
+                  (scope) =>
+                    (isRestricted || isOfOneDomain ? t.access.canRecords[scope]?.(records) : null) ?? textOf(scope),
+                )}
               />
             )}
             {held.length > 0 && denied.length > 0 && !held.includes("account:admin") && (

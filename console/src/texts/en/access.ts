@@ -111,8 +111,13 @@ export const access = {
       "account:admin": "manage projects and tokens, and so give itself any other right",
       "metrics:read": "read metrics",
     } as Readonly<Record<string, string>>,
-    onlyDomain: (domain: string, pattern: string, types: string) =>
-      `only in ${domain}${pattern === "" ? "" : `, names ${pattern}`}${types === "" ? "" : `, types ${types}`}`,
+    canRecords: {
+      "dns:read": (records: string) => `see ${records}`,
+      "dns:write": (records: string) => `change ${records}`,
+    } as Readonly<Record<string, (records: string) => string>>,
+    /** An empty domain is not selected yet. */
+    recordsOf: (domain: string, pattern: string, types: string) =>
+      `records of ${domain || "one domain"}${pattern === "" ? "" : `, names ${pattern}`}${types === "" ? "" : `, types ${types}`}`,
     secretTitle: "Copy the token now",
     secretAbout: "It is shown only this once.",
     deleteToken: (name: string) => `Delete token ${name}`,

@@ -117,8 +117,12 @@ export const access: Pick<Texts, "activity" | "access"> = {
       "account:admin": "управлять проектами и токенами и тем самым дать себе любое право",
       "metrics:read": "читать метрики",
     },
-    onlyDomain: (domain, pattern, types) =>
-      `только в ${domain}${pattern === "" ? "" : `, имена ${pattern}`}${types === "" ? "" : `, типы ${types}`}`,
+    canRecords: {
+      "dns:read": (records) => `видеть ${records}`,
+      "dns:write": (records) => `менять ${records}`,
+    },
+    recordsOf: (domain, pattern, types) =>
+      `записи ${domain === "" ? "одного домена" : `домена ${domain}`}${pattern === "" ? "" : `, имена ${pattern}`}${types === "" ? "" : `, типы ${types}`}`,
     secretTitle: "Скопируйте токен сейчас",
     secretAbout: "Он показывается только один раз.",
     deleteToken: (name) => `Удалить токен ${name}`,
