@@ -71,7 +71,7 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         await page.getByLabel("To port").fill("81");
         await page.getByText("No rule matches: the default action decides.").waitFor();
         await page.getByLabel("From address").fill("10.64.0.9");
-        await page.getByText("Both addresses are in the network: such traffic does not cross the edge").waitFor();
+        await page.getByText("Both addresses are in the network: such traffic does not cross its router").waitFor();
         assert.equal(await page.locator(".decides").count(), 0);
         await page.getByRole("button", { name: "Review" }).click();
         await page.getByText('+ 3. Allow TCP from any to internal port 8080 (a"proxy)').waitFor();

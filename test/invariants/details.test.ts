@@ -139,12 +139,15 @@ const hidden: readonly Hidden[] = [
   ...[
     [
       '"Both addresses are in the network: such traffic',
-      "Both addresses are in the network: such traffic does not cross the edge and is not filtered.",
+      "Both addresses are in the network: such traffic does not cross its router and is not filtered.",
     ],
-    ["is the edge itself: rules do not", "101 is the edge itself: rules do not filter the packets that it sends."],
+    [
+      "is the router of the network: rules do not",
+      "101 is the router of the network: rules do not filter the packets that it sends.",
+    ],
     ...["the network", "outside"].map((from) => [
       `which rules do not filter: from \${isInside ? "the network" : "outside"} it accepts only`,
-      `101 is the edge itself, which rules do not filter: from ${from} it accepts only 102.`,
+      `101 is the router of the network, which rules do not filter: from ${from} it accepts only 102.`,
     ]),
     [
       "is closed to servers:",

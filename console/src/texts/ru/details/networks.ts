@@ -83,20 +83,20 @@ export const networks: Table = {
     ["must have ports between 1 and 65535", "нужны порты от 1 до 65535"],
     ["must have the lower port of a range first", "в диапазоне первым должен быть меньший порт"],
     [
-      "Both addresses are in the network: such traffic does not cross the edge and is not filtered.",
-      "Оба адреса в этой сети: такой трафик не проходит через её границу и не фильтруется.",
+      "Both addresses are in the network: such traffic does not cross its router and is not filtered.",
+      "Оба адреса в этой сети: такой трафик не проходит через её маршрутизатор и не фильтруется.",
     ],
     [
-      "{1} is the edge itself: rules do not filter the packets that it sends.",
-      "{1} — сама граница сети: правила не фильтруют пакеты, которые она отправляет.",
+      "{1} is the router of the network: rules do not filter the packets that it sends.",
+      "{1} — маршрутизатор сети: правила не фильтруют пакеты, которые он отправляет.",
     ],
     [
-      "{1} is the edge itself, which rules do not filter: from the network it accepts only {2}.",
-      "{1} — сама граница сети, правила её не фильтруют: из сети она принимает только {2}.",
+      "{1} is the router of the network, which rules do not filter: from the network it accepts only {2}.",
+      "{1} — маршрутизатор сети, правила его не фильтруют: из сети он принимает только {2}.",
     ],
     [
-      "{1} is the edge itself, which rules do not filter: from outside it accepts only {2}.",
-      "{1} — сама граница сети, правила её не фильтруют: снаружи она принимает только {2}.",
+      "{1} is the router of the network, which rules do not filter: from outside it accepts only {2}.",
+      "{1} — маршрутизатор сети, правила его не фильтруют: снаружи он принимает только {2}.",
     ],
     [
       "{1} is closed to servers: such addresses are the host's or its provider's, and no rule opens them.",

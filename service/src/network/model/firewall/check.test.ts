@@ -128,7 +128,7 @@ test("unfiltered traffic is allowed", () => {
   assert.deepEqual(off, { Verdict: "Allow", Rule: null, Reason: "The firewall is not enabled: everything passes." });
   const inside = judge({ Source: "10.64.0.11", DestinationPort: 22 });
   assert.deepEqual([inside.Verdict, inside.Rule], ["Allow", null]);
-  assert.match(inside.Reason, /does not cross the edge/);
+  assert.match(inside.Reason, /does not cross its router/);
 });
 
 test("the edge itself accepts only what its guard allows", () => {
@@ -157,7 +157,7 @@ test("the edge itself accepts only what its guard allows", () => {
   const reasonOf = (Source: string) => judge({ Source, Destination: "10.64.0.9", DestinationPort: 22 }).Reason;
   assert.equal(
     reasonOf("203.0.113.5"),
-    "10.64.0.9 is the edge itself, which rules do not filter: from outside it accepts only echo, UDP 500 (IKE), UDP 4500 (IKE), ESP.",
+    "10.64.0.9 is the router of the network, which rules do not filter: from outside it accepts only echo, UDP 500 (IKE), UDP 4500 (IKE), ESP.",
   );
   assert.match(reasonOf("10.64.0.10"), /: from the network it accepts only echo, UDP 67 \(DHCP\)\.$/);
 });

@@ -102,10 +102,10 @@ export function* judgePacket(
   const packet = packetOf(body);
   const isEdge = (text: string) => edge.some((own) => readAddress(own)?.value === readAddress(text)?.value);
   if (isEdge(packet.source))
-    return allow(`${packet.source} is the edge itself: rules do not filter the packets that it sends.`);
+    return allow(`${packet.source} is the router of the network: rules do not filter the packets that it sends.`);
   if (isEdge(packet.destination)) return judgeFromEdge(packet, network);
   if (staysInside(packet, internal))
-    return allow("Both addresses are in the network: such traffic does not cross the edge and is not filtered.");
+    return allow("Both addresses are in the network: such traffic does not cross its router and is not filtered.");
   const closed = closedOf(network.closed, packet.source, packet.destination);
   if (closed !== null)
     return {
@@ -142,7 +142,7 @@ function judgeFromEdge(packet: Packet, { internal, openings }: PacketContext): F
   return {
     Verdict: takes(open, packet) ? "Allow" : "Deny",
     Rule: null,
-    Reason: `${packet.destination} is the edge itself, which rules do not filter: from ${isInside ? "the network" : "outside"} it accepts only ${list.join(", ")}.`,
+    Reason: `${packet.destination} is the router of the network, which rules do not filter: from ${isInside ? "the network" : "outside"} it accepts only ${list.join(", ")}.`,
   };
 }
 
