@@ -243,9 +243,7 @@ describeConsole("the console of networks", {}, (fixture) => {
     const { Token } = await client.createToken({ body: { Name: "names", Scopes: ["dns:read"] } });
     await story(Token, async (page) => {
       await page.goto("/console/");
-      await page
-        .getByText("No domain is known to lack its delegation. All engines respond.", { exact: true })
-        .waitFor();
+      await page.getByText("No missing delegation is known. All engines respond.", { exact: true }).waitFor();
     });
   });
 

@@ -143,7 +143,7 @@ export const shell = {
       title: "Everything works",
       servers: "No server has failed.",
       networks: "No network or tunnel has an error.",
-      domains: "No domain is known to lack its delegation.",
+      domains: "No missing delegation is known.",
       checks: "All engines respond.",
     },
     lately: "Latest changes",
