@@ -156,7 +156,7 @@ async function measureRules(fixture: RouterFixture): Promise<void> {
     const sets = [rules(count, 0), rules(count, 1)] as const;
     const texts = sets.map((set) => firewallText(toRouterFirewall(normalise(set, { family6: false })), [network.CIDR]));
     const [bare, ours]: [number[], number[]] = [[], []];
-    for (let round = 0; round < (count > 1000 ? 12 : 30); round++) {
+    for (let round = 0; round < (count > 1000 ? 20 : 30); round++) {
       bare.push(await time(() => bareNft(texts[round % 2] ?? "")));
       ours.push(
         await time(async () => {
