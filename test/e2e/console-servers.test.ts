@@ -280,7 +280,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       const release = machines.hold("ensureStopped");
       const head = page.locator(".title");
       await page.getByRole("button", { name: "Shut down" }).click();
-      await head.getByText("Shut down", { exact: true }).waitFor();
+      await head.getByText("Shutting down", { exact: true }).waitFor();
       await head.getByText("Running", { exact: true }).waitFor();
       const messages = page.locator(".toast strong");
       await messages.getByText("worker: Shutting down…", { exact: true }).waitFor();
@@ -289,7 +289,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await messages.getByText("worker: Shut down", { exact: true }).waitFor();
       assert.deepEqual(await messages.allTextContents(), ["worker: Shut down"]);
       await page.getByRole("button", { name: "Power on" }).waitFor();
-      await head.getByText("Shut down", { exact: true }).waitFor({ state: "detached" });
+      await head.getByText("Shutting down", { exact: true }).waitFor({ state: "detached" });
     });
     await client.deleteServer({ path: { id } }, { wait: 60 });
   });

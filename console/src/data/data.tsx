@@ -3,12 +3,14 @@ import type { Account } from "@brume/api/account.ts";
 import type { Client } from "@brume/api/client.ts";
 import type { Event } from "@brume/api/event.ts";
 import { grants, type Scope } from "@brume/api/operation.ts";
+import type { Token } from "@brume/api/token.ts";
 import { QueryClient, useQuery } from "@tanstack/react-query";
 import { createContext, useCallback, useContext } from "react";
 import { type Cell, createCell } from "./cell.ts";
 import { createConsoleClient } from "./client.ts";
 import type { FirstReads } from "./firstreads.ts";
 import { createCacheUpdates } from "./follow.ts";
+import { queriesOf } from "./queries.ts";
 import { type Connection, type EventStream, startStream } from "./stream.ts";
 import { createUploads, type Uploads } from "./uploads.ts";
 
@@ -199,6 +201,13 @@ export function useMays(): (scope: Scope | readonly Scope[] | undefined) => bool
 export function useIsOfOneDomain(): boolean | undefined {
   const account = useAccount();
   return account && account.Token.DomainID !== null;
+}
+
+/** Returns the signed-in token with its limits on records, which the account does not contain; undefined: not read. */
+export function useOwnToken(enabled: boolean): Token | undefined {
+  const { client } = useData();
+  const id = useAccount()?.Token.ID ?? 0;
+  return useQuery({ ...queriesOf(client).token(id), enabled: enabled && id > 0 }).data;
 }
 
 /** Returns whether the signed-in token may change domains as a whole, for example restore a version: one of a single domain changes only its records. */

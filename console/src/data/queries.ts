@@ -177,6 +177,11 @@ export const queriesOf = (client: Client) => ({
     }),
   projects: () =>
     queryOptions({ queryKey: accountProjects, queryFn: ({ signal }) => client.readAccount({}, { signal }) }),
+  token: (id: number) =>
+    queryOptions({
+      queryKey: ["token", "one", id],
+      queryFn: ({ signal }) => client.readToken({ path: { id } }, { signal }),
+    }),
   tokens: (project?: number) =>
     queryOptions({
       queryKey: ["token", "list", project ?? 0],

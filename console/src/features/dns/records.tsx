@@ -5,7 +5,7 @@
 import type { Domain, RecordType } from "@brume/api/dns.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ClipboardEvent, useMemo, useRef, useState } from "react";
-import { useData, useIsOfOneDomain, useMay, useMayOwnDomains } from "../../data/data.tsx";
+import { useData, useIsOfOneDomain, useMay, useMayOwnDomains, useOwnToken } from "../../data/data.tsx";
 import { useDraft } from "../../data/draft.ts";
 import { useDryRun } from "../../data/dryrun.ts";
 import { errorsOf, errorText, withCapital } from "../../data/errortext.ts";
@@ -53,6 +53,8 @@ export function Records({ domain }: { domain: Domain }) {
   const mayImport = useMayOwnDomains();
   const { client } = useData();
   const isOfOneDomain = useIsOfOneDomain() === true;
+  const token = useOwnToken(isOfOneDomain);
+  const newTypes = useMemo(() => editableTypes.filter((type) => token?.RecordTypes?.includes(type) ?? true), [token]);
   const table = useRef<HTMLDivElement>(null);
   /** Id of the new row whose name gets the focus when it appears. */
   const opened = useRef<number | null>(null);
@@ -98,9 +100,7 @@ export function Records({ domain }: { domain: Domain }) {
   // What no row shows.
   const failure = check.error === null || errors.size > 0 ? null : errorText(check.error, t);
   const add = (): void => {
-    // A restricted token may have the types that it sees.
-    const type = isOfOneDomain ? stored.find((row) => isEditable(row.type))?.type : undefined;
-    const next = addRow(edits, type && { type });
+    const next = addRow(edits, { type: newTypes[0] ?? "A" });
     opened.current = next.added[0]?.id ?? null;
     setEdits(next);
     // The new row is the first one, which a long table has not drawn.
@@ -162,7 +162,7 @@ export function Records({ domain }: { domain: Domain }) {
               value={row.type}
               onChange={({ target }) => change(row, { type: target.value as RecordType })}
             >
-              {editableTypes.map((name) => (
+              {newTypes.map((name) => (
                 <option key={name}>{name}</option>
               ))}
             </select>
@@ -211,7 +211,7 @@ export function Records({ domain }: { domain: Domain }) {
           ]
         : []),
     ];
-  }, [t, mayWrite, before, edits.removed, errors]);
+  }, [t, mayWrite, before, edits.removed, errors, newTypes]);
 
   const types = useMemo(() => [...new Set(stored.map((row) => row.type))].sort(), [stored]);
   const search = (part: { q?: string; type?: string }): void => {
@@ -233,9 +233,13 @@ export function Records({ domain }: { domain: Domain }) {
             </Button>
           </HeadAction>
         )}
-        {isOfOneDomain && (
+        {token !== undefined && (
           <Note>
-            <p>{t.records.restricted}</p>
+            <p>
+              {t.records.restricted(
+                t.access.recordsOf(Name, token.RecordPattern ?? "", token.RecordTypes?.join(", ") ?? ""),
+              )}
+            </p>
           </Note>
         )}
         <div className="filters">

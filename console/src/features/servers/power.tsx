@@ -39,7 +39,7 @@ export function useStartAction() {
   return useChange(
     ({ server, type }: { server: Server; type: PowerAction }) =>
       client.startAction({ path: { id: server.ID }, body: { Type: type } }),
-    { done: (action, { server, type }) => started(action, t.servers.starting[type](server.Name)) },
+    { done: (action, { server, type }) => started(action, t.servers.starting(server.Name, t.servers.running[type])) },
   );
 }
 
@@ -106,7 +106,7 @@ function CutPower({ server, type, onClose }: { server: Server; type: HardAction;
       action={action}
       request={{ operation: "startAction", ...request }}
       send={() => client.startAction(request)}
-      done={(made) => started(made, t.servers.starting[type](server.Name))}
+      done={(made) => started(made, t.servers.starting(server.Name, t.servers.running[type]))}
       onClose={onClose}
     >
       <p>{t.servers.cutAbout[type]}</p>

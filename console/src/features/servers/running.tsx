@@ -27,7 +27,7 @@ export function RunningState({ server: { ID, State: state } }: { server: Server 
   const t = useTexts();
   const type = useRunning(ID);
   // Other states name their work themselves.
-  return type !== undefined && state === "Active" && <State tone="busy">{t.servers.actionNames[type]}</State>;
+  return type !== undefined && state === "Active" && <State tone="busy">{t.servers.running[type]}</State>;
 }
 
 /** Turns the server on or off. */

@@ -138,8 +138,8 @@ export const dns = {
     removeRow: (name: string) => `Delete record ${name}`,
     restoreRow: (name: string) => `Keep record ${name}`,
     pending: (n: number) => count(n, { one: `${n} pending change`, other: `${n} pending changes` }),
-    restricted:
-      "Your token is limited to this domain. If it is limited to some names or types, other records are not shown.",
+    /** `records`: `access.recordsOf`. */
+    restricted: (records: string) => `Your token is limited to ${records}.`,
     incomplete: "Write a value in each new row.",
     errors: (n: number, first: string) =>
       count(n, { one: `${n} error: ${first}`, other: `${n} errors. The first: ${first}` }),

@@ -76,6 +76,6 @@ export const networks = {
     deleteTitle: (name: string) => `Delete ${name}`,
     deleteAbout: "The firewall and the tunnels are lost. The block returns to the pool.",
     deletePrivateAbout: "The block can be used again.",
-    inUse: "Unlink all servers first.",
+    inUse: "Unlink all servers first. They are listed under Overview.",
   },
 };

@@ -153,7 +153,7 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
         few: `${n} изменения не применены`,
         other: `${n} изменений не применено`,
       }),
-    restricted: "Ваш токен ограничен этим доменом. Если он ограничен именами или типами, другие записи не показаны.",
+    restricted: (records) => `Вашему токену доступны только ${records}.`,
     incomplete: "Укажите значение в каждой новой строке.",
     errors: (n, first) =>
       n === 1

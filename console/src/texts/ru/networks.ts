@@ -77,6 +77,6 @@ export const networks: Pick<Texts, "networks" | "network" | "firewall" | "vpn" |
     deleteTitle: (name) => `Удалить ${name}`,
     deleteAbout: "Межсетевой экран и туннели теряются. Блок возвращается в пул.",
     deletePrivateAbout: "Блок можно использовать снова.",
-    inUse: "Сначала отключите все серверы.",
+    inUse: "Сначала отключите все серверы: они перечислены в обзоре.",
   },
 };
