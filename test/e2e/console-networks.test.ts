@@ -7,6 +7,7 @@ import type { Locator, Page } from "playwright-core";
 import { checkAccess, checkPages, describeConsole, isDesktop, widths } from "../support/consolefixture.ts";
 import { fillNetworks, type NetworkScene } from "../support/networkscene.ts";
 import { tunnelUp } from "../support/tunnelspec.ts";
+import { until } from "../support/waituntil.ts";
 
 /** Presses Tab until the element has the focus. */
 async function tabTo(page: Page, element: Locator): Promise<void> {
@@ -301,15 +302,17 @@ describeConsole("the console of networks", {}, (fixture) => {
         await page.getByText("Traffic: the wider, the more").waitFor();
         await page.getByText("Legend", { exact: true }).click();
         await page.getByText("Traffic: the wider, the more").waitFor({ state: "hidden" });
+        // The event of the change comes after it.
+        await until(
+          "the choice is kept",
+          async () => (await page.evaluate("localStorage['brume-map-legend']")) === "folded",
+        );
         await page.reload();
         await page.getByText("↓ 2 Mbit/s").first().waitFor();
         assert.equal(await page.getByText("Traffic: the wider, the more").isVisible(), false);
         await page.getByRole("button", { name: "List", exact: true }).click();
-        await page
-          .getByRole("listitem")
-          .filter({ hasText: "storage" })
-          .getByRole("link", { name: /store-1/ })
-          .waitFor();
+        const listed = page.getByRole("listitem").filter({ hasText: "storage" });
+        await listed.getByRole("link", { name: /store-1/ }).waitFor();
       },
       { width: widths[2] },
     );
@@ -384,10 +387,8 @@ describeConsole("the console of networks", {}, (fixture) => {
       async (tablet) => {
         for (const tab of ["firewall", "vpn"]) {
           await tablet.goto(`${page}?tab=${tab}`);
-          await tablet
-            .getByText(tab === "vpn" ? "Algorithms" : "Default action")
-            .first()
-            .waitFor();
+          const shown = tablet.getByText(tab === "vpn" ? "Algorithms" : "Default action");
+          await shown.first().waitFor();
           await checkAccess(tablet);
         }
       },
