@@ -99,7 +99,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await fixture.brume.client.createDomain({ body: { Name: "hook.example" } });
       await page
         .getByRole("row", { name: /domain\.created/ })
-        .getByText("500", { exact: true })
+        .getByRole("cell", { name: "500", exact: true })
         .waitFor();
       status = 200;
       await page.getByRole("button", { name: /^Resend: domain.created/ }).click();
