@@ -19,7 +19,7 @@ import { None, PageHead, State, type Tone } from "../../ui/page.tsx";
 import { Removal } from "../../ui/removal.tsx";
 import { rowButton } from "../../ui/rowbutton.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
-import { WebhookState } from "./state.tsx";
+import { LastError, WebhookState } from "./state.tsx";
 
 const tones: Readonly<Record<Delivery["State"], Tone>> = { Waiting: "busy", Delivered: "good", Failed: "bad" };
 
@@ -140,14 +140,7 @@ function Deliveries({ id }: { id: number }) {
         width: "minmax(140px, 3fr)",
         isBelow: true,
         isAbsent: ({ Error: failure }) => failure === null,
-        cell: ({ Error: failure }) =>
-          failure === null ? (
-            <None />
-          ) : (
-            <span className="muted two-lines" title={t.errors.detail(failure)}>
-              {t.errors.detail(failure)}
-            </span>
-          ),
+        cell: ({ Error: failure }) => <LastError failure={failure} />,
       },
       timeColumn({ id: "next", name: t.webhooks.next, format, timeOf: ({ NextDate }) => NextDate }),
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),

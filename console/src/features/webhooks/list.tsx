@@ -11,10 +11,10 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { Empty } from "../../ui/feedback.tsx";
 import { Tags } from "../../ui/filters.tsx";
-import { HeadAction, None } from "../../ui/page.tsx";
+import { HeadAction } from "../../ui/page.tsx";
 import { timeColumn } from "../../ui/timecolumn.tsx";
 import { CreateWebhook } from "./create.tsx";
-import { WebhookState } from "./state.tsx";
+import { LastError, WebhookState } from "./state.tsx";
 
 export function WebhookList() {
   const t = useTexts();
@@ -52,14 +52,7 @@ export function WebhookList() {
         id: "error",
         name: t.webhooks.error,
         width: "minmax(170px, 3fr)",
-        cell: ({ Error: failure }) =>
-          failure === null ? (
-            <None />
-          ) : (
-            <span className="muted two-lines" title={t.errors.detail(failure)}>
-              {t.errors.detail(failure)}
-            </span>
-          ),
+        cell: ({ Error: failure }) => <LastError failure={failure} />,
       },
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
     ],
