@@ -17,6 +17,7 @@ import { idleMemory, processorTime } from "./lib/process.ts";
 import { fillSize, type Size, settings } from "./lib/sizefill.ts";
 import { measureGrowth } from "./lib/sizegrow.ts";
 import { type ListCosts, measureLists } from "./lib/sizelists.ts";
+import { pages, reads } from "./lib/sizereads.ts";
 
 const largest = Number(process.argv[2] ?? 100);
 const isPostgres = process.argv[3] === "postgres";
@@ -36,28 +37,6 @@ const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const json = { "content-type": "application/json" };
 /** A response that the cache does not have. */
 const uncached = { prefer: "handling=strict" };
-
-/** Reads that return much, or search in much. */
-const reads = [
-  { name: "zone as JSON", path: "/dns/1", headers: {} },
-  { name: "zone as zone file", path: "/dns/1", headers: { accept: "text/dns" } },
-  { name: "/metrics", path: "/metrics", headers: {} },
-  { name: "page of events", path: "/event?limit=100", headers: {} },
-  { name: "page of events of a type", path: "/event?limit=100&type=network.changed", headers: {} },
-  { name: "servers by name", path: "/server?name=server-77&limit=10", headers: {} },
-  { name: "servers by state", path: "/server?state=Failed&limit=10", headers: {} },
-  { name: "servers by label", path: "/server?label=env%3Dnone&limit=10", headers: {} },
-  { name: "all servers", path: "/server", headers: {} },
-  { name: "100 public networks", path: "/publicnetwork?limit=100", headers: {} },
-] as const;
-
-/** Pages whose cost does not grow. Nine tenths of the events have the first type, none the second: `X-Total-Count` counts as many at each size. */
-const pages = [
-  ["100 events", "limit=100"],
-  ["newest 100 events", "limit=100&newest=true"],
-  ["100 events of a type", "limit=100&type=server.changed"],
-  ["events of a type that has none", "limit=100&type=disk.low"],
-] as const;
 
 interface Figures {
   readonly startMs: number;
@@ -166,12 +145,8 @@ async function at(scale: number): Promise<Figures> {
       times.set(`${name}: response`, medianOf(took));
       times.set(`${name}: processor time`, ownTime(cost) / count);
     };
-    for (const [name, query] of pages)
-      await repeated(
-        name,
-        pageReads,
-        async () => (await send(brume, "GET", `/event?${query}`, { headers: uncached })).ms,
-      );
+    for (const [name, path] of pages)
+      await repeated(name, pageReads, async () => (await send(brume, "GET", path, { headers: uncached })).ms);
     const created: number[] = [];
     const post = async (path: string, body: object) => {
       const response = await send(brume, "POST", path, { body, headers: json });

@@ -14,6 +14,7 @@ import type { Store, Tx } from "../../service/src/store/db.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
 import type { Tables } from "../../service/src/store/schema.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
+import { indexAll } from "../../service/src/store/term.ts";
 
 /** Numbers of objects. */
 export interface Size {
@@ -147,6 +148,8 @@ export async function fillSize(
       state: "Active",
     };
   });
+
+  await store.write(indexAll);
 
   const data = JSON.stringify({ ID: 1, Name: "server-1", State: "Active", Labels: { env: "bench" } });
   await insertMany(store, "event", events, (index) => ({

@@ -8,7 +8,7 @@ import { findScans } from "../support/scans.ts";
 
 /** Tables with as many rows as there are objects, or changes. */
 const growing = (
-  "event audit task idempotency sample webhook_delivery " +
+  "event audit task idempotency sample term webhook_delivery " +
   "domain domain_version record network link tunnel server server_key retired_block"
 ).split(" ");
 /** Plans and statements that read the rows of a small index, an index alone, or the first or last row. */
@@ -60,7 +60,8 @@ onSqlite("rows that are read", (harness) => {
   test("by the creation and deletion of a group are not all its members for each of them", async () => {
     const { client } = await harness.neighbour();
     const count = 12;
-    const members = (act: () => Promise<unknown>) => countRows('where "batch_id" = ? order by', act);
+    const members = (act: () => Promise<unknown>) =>
+      countRows('select * from "server" where "batch_id" = ? order by', act);
     let id = 0;
     const made = await members(async () => {
       const body = { Name: "m{n}", Count: count, RAM: 128, HDD: 1 };
@@ -98,14 +99,18 @@ onSqlite("rows that are read", (harness) => {
       const record = await client.createRecordA({ body: { DomainId: domain.ID, Name: "a", IP: "192.0.2.1" } });
       await client.deleteRecord({ path: { domainid: domain.ID, recordId: record.ID } });
       await client.createWebhook({ body: { Url: "http://127.0.0.1:9/" } });
-      for (const query of [{}, { name: "o*" }, { state: "Active" }, { label: "a=b" }, { limit: 1 }])
+      const filters = [{}, { name: "one" }, { name: "o*" }, { state: "Active" }, { label: "a=b" }, { limit: 1 }];
+      for (const query of filters) {
+        await client.listServers({ query });
+        await client.listPublicNetworks({ query });
+        await client.listDomains({ query: { ...query, records: false } });
+      }
+      for (const query of [{ batch: group.ID }, { ip: "10.63.0.2,fd00::2" }, { network: "net,1" }])
         await client.listServers({ query });
       for (const query of [{}, { type: "server.changed" }, { resource: `server:${server.ID}` }, { newest: true }])
         await client.listEvents({ query });
       for (const query of [{}, { resource: "server" }, { operation: "createServer" }])
         await client.listAudit({ query });
-      await client.listPublicNetworks();
-      await client.listDomains();
       await harness.request("GET /metrics");
       await client.deleteBatch({ body: { ID: group.ID } }, { wait: 60 });
       await client.deleteServer({ path: { id: server.ID } }, { wait: 60 });

@@ -81,6 +81,15 @@ onEveryDatabase("lists", (harness) => {
       assert.deepEqual(Object.keys((response.json as { ModelState: object }).ModelState), [name.slice(1)]);
     });
 
+  test("a malformed selector of labels is rejected with any other filter", async () => {
+    const none = await harness.neighbour();
+    for (const path of ["/dns", "/network", "/publicnetwork", "/server"])
+      for (const more of ["", "&name=a", "&name=*a", "&limit=1"])
+        assert.equal((await none.request(`GET ${path}?label=(${more}`)).code, "query_invalid", path + more);
+    for (const more of ["state=Failed", "state=Active", "ip=10.0.0.1", "batch=1", "network=1", "location=x"])
+      assert.equal((await none.request(`GET /server?label=(&${more}`)).code, "query_invalid", more);
+  });
+
   test("an unknown project has no tokens", async () => {
     await refused(harness.client.listTokens({ query: { project: 99_999 } }), "project_not_found");
   });

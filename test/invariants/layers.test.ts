@@ -63,7 +63,7 @@ const starters = under(...["children", "exec", "quickstart"].map((one) => `${s}/
 /** Interfaces of drivers: types, no code. */
 const interfaces = (to: string) => /^service\/src\/drivers\/[^/]+\/interface\.ts$/.test(to);
 const docs = [`${s}/docs`, `${s}/http`];
-const storeDb = under(`${s}/store/db.ts`, `${s}/store/text.ts`, `${s}/store/schema.ts`, `${s}/store/schema`);
+const storeDb = under(...["db.ts", "term.ts", "text.ts", "schema.ts", "schema"].map((one) => `${s}/store/${one}`));
 
 /** Pure modules, by folder: they do no input or output. `node:module` only loads tables that are seldom needed. */
 const isModel = (file: string) => /^service\/src\/(?:\w+|drivers\/\w+)\/model\//.test(file) || isSeed(file);

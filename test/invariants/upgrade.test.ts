@@ -38,11 +38,16 @@ for (const kind of databases)
       const servers = await client.listServers();
       assert.deepEqual(names(servers), former.listServers);
       assert.deepEqual(names(await client.listTokens()), former.listTokens);
+      // The index of names is filled for them.
+      for (const { ID, Name } of servers)
+        assert.ok((await client.listServers({ query: { name: Name.toUpperCase() } })).some((one) => one.ID === ID));
+      assert.deepEqual(names(await client.listNetworks({ query: { name: "BACK" } })), ["back"]);
       assert.deepEqual(names(await client.listNetworks()), ["back"]);
       assert.equal((await client.listSshKeys())[0]?.Title, "former");
       const [domain] = await client.listDomains();
       assert.ok(domain !== undefined);
       assert.equal(domain.Serial, former.serial);
+      assert.equal((await client.listDomains({ query: { name: domain.Name, records: false } })).length, 1);
       assert.equal(
         domain.LinkedRecords.filter(({ TypeRecord }) => TypeRecord === "TXT")[0]?.Text,
         String.raw`"say \"hi\" \\ there" `,

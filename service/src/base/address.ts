@@ -57,11 +57,17 @@ function parse4(text: string): number {
   return value * 256 + part;
 }
 
-/** Parses one address. Throws on other texts, also on an IPv6 zone (`%eth0`). */
-export function parseAddress(text: string): { readonly family: Family; readonly value: bigint } {
+/** Parses one address; null: another text, also one with an IPv6 zone (`%eth0`). */
+export function readAddress(text: string): { readonly family: Family; readonly value: bigint } | null {
   if (isIPv4(text)) return { family: 4, value: BigInt(parse4(text)) };
-  if (isIPv6(text) && !text.includes("%")) return { family: 6, value: parse6(text) };
-  throw new Error(`"${text}" is not an address`);
+  return isIPv6(text) && !text.includes("%") ? { family: 6, value: parse6(text) } : null;
+}
+
+/** As `readAddress`, but throws on other texts. */
+export function parseAddress(text: string): { readonly family: Family; readonly value: bigint } {
+  const address = readAddress(text);
+  if (address === null) throw new Error(`"${text}" is not an address`);
+  return address;
 }
 
 /** Parses an address, a block or a range `first-last`. Throws on other texts, also on a block with host bits. */

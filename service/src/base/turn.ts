@@ -121,3 +121,15 @@ export async function* readPages<Row extends { readonly id: number }>(
     if (turn.isOver()) await turn.next();
   }
 }
+
+/** Yields the rows of `ids`, at most `size` at a time, in slices. */
+export async function* readByIds<Row>(
+  ids: readonly number[],
+  size: number,
+  read: (some: readonly number[]) => Promise<Row[]>,
+): AsyncGenerator<Row[]> {
+  for (let from = 0; from < ids.length; from += size) {
+    yield await read(ids.slice(from, from + size));
+    if (turn.isOver()) await turn.next();
+  }
+}

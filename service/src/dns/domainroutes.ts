@@ -11,11 +11,11 @@ import { runInTurns } from "../base/turn.ts";
 import type { Reconciler } from "../engine/flow.ts";
 import { sendReconcile } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
-import { takePage } from "../http/list.ts";
 import { json } from "../http/reply.ts";
 import { type Reader, reserveEarly, reserveIds, rest, runResting, type Tx } from "../store/db.ts";
 import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
 import { nextSerial, renderZone } from "./apply.ts";
+import { filterDomains } from "./domainfilter.ts";
 import { type Fetched, type LeftOut, listSkipped } from "./migrate.ts";
 import { readAddress } from "./model/address.ts";
 import { type DomainName, readDomainName } from "./model/name.ts";
@@ -173,22 +173,18 @@ export function domainRoutes(context: DnsContext, delegation: Reconciler): Handl
   return {
     listDomains: {
       async list({ query, caller }, db) {
-        const rows = await table.listDomains(db, caller.projectId);
-        const seen = rows.filter((row) => caller.restriction === null || caller.restriction.domainId === row.id);
-        const page = takePage(seen, query, {
-          id: (row) => row.id,
-          name: (row) => row.name,
+        const { records: withRecords = true, ...filters } = query;
+        const page = await filterDomains(db, caller, filters, {
           state: (row) => (row.serial <= zones.served(row.ascii) ? "Active" : "New"),
-          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
-          parts: (row) => (query.records === false ? 0 : row.record_count),
+          parts: (row) => (withRecords ? row.record_count : 0),
         });
         async function* show(): AsyncGenerator<Domain | AsyncIterable<string>> {
           for (const row of page.items) {
-            if (query.records !== false && row.record_count >= largeZone) {
+            if (withRecords && row.record_count >= largeZone) {
               yield printFromSnapshot(streamOf(caller, row.id), row);
               continue;
             }
-            const records = query.records === false ? [] : await table.listRecords(db, row.id);
+            const records = withRecords ? await table.listRecords(db, row.id) : [];
             const visible = records.filter((record) => canSeeRecord(caller, record));
             yield showDomain(row, visible, zones.served(row.ascii), nameServers);
           }

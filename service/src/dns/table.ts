@@ -2,6 +2,7 @@
 import type { Selectable, Updateable } from "kysely";
 import { insertMany, lock, prepare, type Reader, rest, type Tx } from "../store/db.ts";
 import type { DomainTable, RecordTable } from "../store/schema/dns.ts";
+import { indexChange, indexObject } from "../store/term.ts";
 
 export type DomainRow = Selectable<DomainTable>;
 export type RecordRow = Selectable<RecordTable>;
@@ -30,8 +31,20 @@ export const findAnyDomain = prepare<{ id: number }>()((db, p) =>
   db.selectFrom("domain").selectAll().where("id", "=", p("id")),
 );
 
-export const listDomains = (db: Reader, project: number): Promise<DomainRow[]> =>
-  db.selectFrom("domain").selectAll().where("project_id", "=", project).orderBy("id").execute();
+/** Domains of a project after `id` in order of id, at most `limit`. */
+export const pageDomains = prepare<{ project: number; after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("domain")
+    .selectAll()
+    .where("project_id", "=", p("project"))
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
+
+/** Lists the existing domains of the project among `ids`, by id. */
+export const listDomainsOf = (db: Reader, project: number, ids: readonly number[]): Promise<DomainRow[]> =>
+  db.selectFrom("domain").selectAll().where("project_id", "=", project).where("id", "in", ids).orderBy("id").execute();
 
 /** All domains after `id` in order of id, at most `limit`: for walks over everything. */
 export const listAllDomains = prepare<{ after: number; limit: number }>()((db, p) =>
@@ -117,9 +130,13 @@ const putDomain = insertMany("domain", [
 ]);
 
 /** Inserts a domain whose id was reserved. */
-export const addDomain = (tx: Tx, row: DomainRow): void => putDomain(tx, [row]);
+export function addDomain(tx: Tx, row: DomainRow): void {
+  putDomain(tx, [row]);
+  indexObject(tx, "domain", null, row);
+}
 
 export async function updateDomain(tx: Tx, id: number, change: Updateable<DomainTable>): Promise<void> {
+  await indexChange(tx, "domain", id, change);
   await tx.updateTable("domain").set(change).where("id", "=", id).execute();
 }
 
@@ -134,6 +151,7 @@ export const stepDomain = prepare<{ id: number; serial: number; version: number;
 /** Deletes the domain with its records and versions, and stores its serial for a later domain of the same name. */
 export async function deleteDomain(tx: Tx, domain: DomainRow): Promise<void> {
   await tx.deleteFrom("domain").where("id", "=", domain.id).execute();
+  indexObject(tx, "domain", domain, null);
   await tx
     .insertInto("retired_zone")
     .values({ ascii: domain.ascii, serial: domain.serial })

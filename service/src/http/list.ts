@@ -36,12 +36,14 @@ export function plainPage(
   return { limit: limit ?? defaultLimit, after: cursor === undefined ? 0 : decodeCursor(cursor).id };
 }
 
-/** Cuts a page of `limit` rows out of `rows`, which may contain one more. */
+/** Cuts a page of `limit` rows out of `rows`, which may contain one more. `parts` as in `Facets`. */
 export function cutPage<T extends { readonly id: number }>(
   rows: readonly T[],
   limit: number,
+  parts: (row: T) => number = () => 0,
 ): { readonly items: readonly T[]; readonly next: string | null } {
-  const items = rows.slice(0, limit);
+  const selected = rows.slice(0, limit);
+  const items = selected.slice(0, countFitting(selected, mostParts, parts));
   const last = items.at(-1);
   return { items, next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.id }) : null };
 }

@@ -248,10 +248,3 @@ export function chooseLocation(locations: readonly string[], wanted: string | un
   const detail = `DCLocation must be one of ${locations.join(", ")}, not ${JSON.stringify(wanted)}.`;
   throw invalidFields([fieldError("/DCLocation", "unknown_reference", detail)]);
 }
-
-/** Returns the filter of a list by location: comma-separated titles in any letter case; undefined: all. */
-export function inLocation(wanted: string | undefined): (row: table.NetworkRow) => boolean {
-  if (wanted === undefined) return () => true;
-  const names = wanted.split(",").map((name) => name.trim().toLowerCase());
-  return (row) => names.includes(row.location.toLowerCase());
-}

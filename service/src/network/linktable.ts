@@ -81,6 +81,14 @@ const addressesBetween = prepare<{ network: number; first: string; last: string 
 export const listAddresses = async (db: Reader, network: number, first: string, last: string): Promise<string[]> =>
   (await addressesBetween.all(db, { network, first, last })).map(({ ip }) => ip);
 
+const serversAt = prepare<{ ip: string }>()((db, p) =>
+  db.selectFrom("link").select("server_id").where("ip", "=", p("ip")),
+);
+
+/** Returns the ids of the servers that have the stored address `ip` in a network of any project. */
+export const listServersAt = async (db: Reader, ip: string): Promise<number[]> =>
+  (await serversAt.all(db, { ip })).map(({ server_id }) => server_id);
+
 const linkAt = prepare<{ network: number; ip: string }>()((db, p) =>
   db.selectFrom("link").selectAll().where("network_id", "=", p("network")).where("ip", "=", p("ip")),
 );

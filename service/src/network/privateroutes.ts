@@ -2,21 +2,15 @@
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
 import { ApiError, fieldError } from "../base/error.ts";
+import { readByIds } from "../base/turn.ts";
 import { requestReconcile } from "../engine/task.ts";
 import type { Caller, Handlers, ResourceChange } from "../http/handler.ts";
-import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
-import {
-  chooseLocation,
-  inLocation,
-  type NetworkContext,
-  privateTag,
-  requireProjectQuota,
-  waitFor,
-} from "./context.ts";
+import { chooseLocation, type NetworkContext, privateTag, requireProjectQuota, waitFor } from "./context.ts";
 import * as linkTable from "./linktable.ts";
 import { planPrivate } from "./model/plan.ts";
 import { showNetwork } from "./model/show.ts";
+import { filterNetworks, readTogether } from "./networkfilter.ts";
 import { requireUnused } from "./publicroutes.ts";
 import * as table from "./table.ts";
 
@@ -42,19 +36,19 @@ const changeOf = (type: ResourceChange["type"], id: number, before: unknown, aft
 export function privateRoutes(context: NetworkContext): Handlers<Names> {
   const { store, clock, locations, apply } = context;
 
+  /** Yields the networks one by one: each may have hundreds of links. */
+  async function* show(db: Reader, found: readonly table.FilteredRow[]) {
+    const ids = found.map(({ id }) => id);
+    for await (const rows of readByIds(ids, readTogether, (some) => table.listNetworksById(db, some)))
+      for (const row of rows) yield showNetwork(row, await linkTable.listLinks(db, row.id));
+  }
+
   return {
     listNetworks: {
       async list({ query, caller }, db) {
-        const rows = await table.listNetworksOf(db, caller.projectId, "private");
-        const page = takePage(rows.filter(inLocation(query.location)), query, {
-          id: (row) => row.id,
-          name: (row) => row.name,
-          state: (row) => row.state,
-          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
-        });
-        const items = [];
-        for (const row of page.items) items.push(showNetwork(row, await linkTable.listLinks(db, row.id)));
-        return { ...page, items };
+        const project = caller.projectId;
+        const page = await filterNetworks(db, { project, kind: "private" }, query, ({ state }) => state);
+        return { ...page, items: show(db, page.items) };
       },
     },
     readNetwork: {
@@ -73,7 +67,7 @@ export function privateRoutes(context: NetworkContext): Handlers<Names> {
       async change({ body, caller, dryRun }, tx) {
         const location = chooseLocation(locations, body.DCLocation);
         await lockProject(tx, caller.projectId);
-        const others = await table.listNetworksOf(tx, caller.projectId, "private");
+        const others = await table.listPrivateBlocks(tx, caller.projectId);
         await requireProjectQuota(tx, caller, "PrivateNetworks", others.length, 1);
         const planned = planPrivate(body, others);
         if (planned === null) throw new ApiError("pool_exhausted", "Every /24 of 172.16.0.0/12 is in use. Set CIDR.");

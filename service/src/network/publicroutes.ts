@@ -5,7 +5,7 @@ import { ApiError, fieldError } from "../base/error.ts";
 import { turn } from "../base/turn.ts";
 import { requestReconcile } from "../engine/task.ts";
 import type { Caller, Handlers } from "../http/handler.ts";
-import { cutPage, plainPage, takePage } from "../http/list.ts";
+import { cutPage, plainPage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
 import { readAggregate } from "./aggregate.ts";
 import {
@@ -14,7 +14,6 @@ import {
   countsOf,
   getAggregate,
   getPublic,
-  inLocation,
   type NetworkContext,
   networkChanged,
   publicTag,
@@ -27,6 +26,7 @@ import { freeExpired, take6, takeBlock, takeEdge } from "./freetable.ts";
 import type { LinkRow } from "./linktable.ts";
 import { defaultCapacity, pack, readCapacity, storedBlock } from "./model/plan.ts";
 import { publicState, showPublicNetwork } from "./model/show.ts";
+import { filterNetworks } from "./networkfilter.ts";
 import * as table from "./table.ts";
 
 type Names =
@@ -52,29 +52,26 @@ export function publicRoutes(context: NetworkContext): Handlers<Names> {
     }
   }
 
+  /** Yields these networks one by one, as above. */
+  async function* showFound(caller: Caller, db: Reader, found: readonly table.FilteredRow[]) {
+    for (const { id } of found) {
+      const row = await table.findNetwork(db, id);
+      if (row !== undefined) yield* show(caller, db, [row]);
+    }
+  }
+
   return {
     listPublicNetworks: {
       async list({ query, caller }, db) {
+        const project = caller.projectId;
         const plain = plainPage(query);
-        const rows =
-          plain === null
-            ? await table.listNetworksOf(db, caller.projectId, "public")
-            : await table.pageNetworks(db, caller.projectId, "public", plain.after, plain.limit + 1);
         if (plain !== null) {
+          const rows = await table.pageNetworks(db, project, "public", plain.after, plain.limit + 1);
           const { items, next } = cutPage(rows, plain.limit);
-          return {
-            items: show(caller, db, items),
-            total: await table.countNetworks(db, caller.projectId, "public"),
-            next,
-          };
+          return { items: show(caller, db, items), total: await table.countNetworks(db, project, "public"), next };
         }
-        const page = takePage(rows.filter(inLocation(query.location)), query, {
-          id: (row) => row.id,
-          name: (row) => row.name,
-          state: publicState,
-          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
-        });
-        return { ...page, items: show(caller, db, page.items) };
+        const page = await filterNetworks(db, { project, kind: "public" }, query, publicState);
+        return { ...page, items: showFound(caller, db, page.items) };
       },
     },
     readPublicNetwork: {

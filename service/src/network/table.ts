@@ -5,6 +5,7 @@
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { NetworkTable, TunnelTable } from "../store/schema/network.ts";
+import { indexChange, indexObject } from "../store/term.ts";
 import { defaultFirewall } from "./model/firewall/firewall.ts";
 import type { StoredBlock } from "./model/plan.ts";
 
@@ -50,19 +51,6 @@ export const findNetworkOf = (
   id: number,
 ): Promise<NetworkRow | undefined> => findOwned.first(db, { id, project, kind });
 
-const listOwned = prepare<{ project: number; kind: NetworkRow["kind"] }>()((db, p) =>
-  db
-    .selectFrom("network")
-    .selectAll()
-    .where("project_id", "=", p("project"))
-    .where("kind", "=", p("kind"))
-    .orderBy("id"),
-);
-
-/** Returns the networks of the project and kind, by id. */
-export const listNetworksOf = (db: Reader, project: number, kind: NetworkRow["kind"]): Promise<NetworkRow[]> =>
-  listOwned.all(db, { project, kind });
-
 const pageOwned = prepare<{ project: number; kind: NetworkRow["kind"]; after: number; limit: number }>()((db, p) =>
   db
     .selectFrom("network")
@@ -82,6 +70,52 @@ export const pageNetworks = (
   after: number,
   limit: number,
 ): Promise<NetworkRow[]> => pageOwned.all(db, { project, kind, after, limit });
+
+const privateBlocks = prepare<{ project: number }>()((db, p) =>
+  db
+    .selectFrom("network")
+    .select(["first", "last"])
+    .where("project_id", "=", p("project"))
+    .where("kind", "=", "private"),
+);
+
+/** Returns the blocks of the project's private networks. */
+export const listPrivateBlocks = (db: Reader, project: number): Promise<StoredBlock[]> =>
+  privateBlocks.all(db, { project });
+
+/** Columns that the filters of lists read. */
+export type FilteredRow = Pick<NetworkRow, "id" | "name" | "state" | "location" | "labels">;
+
+const filtered = ["id", "name", "state", "location", "labels"] as const;
+
+/** Returns the first `limit` networks with an id above `after`, with the columns of the filters. */
+export const pageFiltered = prepare<{ project: number; kind: NetworkRow["kind"]; after: number; limit: number }>()(
+  (db, p) =>
+    db
+      .selectFrom("network")
+      .select(filtered)
+      .where("project_id", "=", p("project"))
+      .where("kind", "=", p("kind"))
+      .where("id", ">", p("after"))
+      .orderBy("id")
+      .limit(p("limit")),
+);
+
+/** Returns these columns of the existing networks of the project and kind among `ids`, by id. */
+export const listFiltered = (
+  db: Reader,
+  project: number,
+  kind: NetworkRow["kind"],
+  ids: readonly number[],
+): Promise<FilteredRow[]> =>
+  db
+    .selectFrom("network")
+    .select(filtered)
+    .where("project_id", "=", project)
+    .where("kind", "=", kind)
+    .where("id", "in", ids)
+    .orderBy("id")
+    .execute();
 
 /** The columns of a network that decide what exists on the host. */
 export type NetworkStateRow = Pick<NetworkRow, "id" | "kind" | "state" | "applied" | "first6">;
@@ -116,6 +150,21 @@ const sharedOf = prepare<{ location: string }>()((db, p) =>
 /** Returns the shared network of a location. Only shared networks have no project, so that an index finds them. */
 export const findShared = (db: Reader, location: string): Promise<NetworkRow | undefined> =>
   sharedOf.first(db, { location });
+
+const sharedNames = prepare()((db) =>
+  db.selectFrom("network").select(["id", "name"]).where("project_id", "is", null).where("kind", "=", "shared"),
+);
+
+/** Returns id and name of the shared networks, of which each location has at most one. */
+export const listSharedNames = (db: Reader): Promise<Pick<NetworkRow, "id" | "name">[]> => sharedNames.all(db, {});
+
+const with6 = prepare<{ first6: string }>()((db, p) =>
+  db.selectFrom("network").select(["id", "first", "last"]).where("first6", "=", p("first6")),
+);
+
+/** Returns the network whose /64 begins with the stored address `first6`; undefined: none. */
+export const findBy6 = (db: Reader, first6: string): Promise<Pick<NetworkRow, "id" | "first" | "last"> | undefined> =>
+  with6.first(db, { first6 });
 
 /** Locks the UDP ports of WireGuard, for reserving one. */
 export const lockPorts = (tx: Tx): Promise<void> => lock(tx, "wireguard-ports");
@@ -178,10 +227,14 @@ export const newNetworkRow = (input: Pick<NewRow, GivenField> & { readonly label
 });
 
 /** Inserts a network and returns it with its id. */
-export const insertNetwork = (tx: Tx, row: Insertable<NetworkTable>): Promise<NetworkRow> =>
-  tx.insertInto("network").values(row).returningAll().executeTakeFirstOrThrow();
+export async function insertNetwork(tx: Tx, row: Insertable<NetworkTable>): Promise<NetworkRow> {
+  const network = await tx.insertInto("network").values(row).returningAll().executeTakeFirstOrThrow();
+  indexObject(tx, "network", null, network);
+  return network;
+}
 
 export async function updateNetwork(tx: Tx, id: number, change: Updateable<NetworkTable>): Promise<void> {
+  await indexChange(tx, "network", id, change);
   await tx.updateTable("network").set(change).where("id", "=", id).execute();
 }
 
@@ -209,6 +262,7 @@ export async function deleteNetwork(tx: Tx, row: NetworkRow, until: number): Pro
   }
   await tx.deleteFrom("tunnel").where("network_id", "=", row.id).execute();
   await tx.deleteFrom("network").where("id", "=", row.id).execute();
+  indexObject(tx, "network", row, null);
 }
 
 /** Addresses of the pools that are in use or retired. */

@@ -5,6 +5,7 @@ import type { SshKeyTable } from "../store/schema/catalog.ts";
 import type { LinkTable } from "../store/schema/network.ts";
 import type { ServerKeyTable, ServerTable } from "../store/schema/server.ts";
 import type { Tables } from "../store/schema.ts";
+import { indexChange, indexObject } from "../store/term.ts";
 import { countServer } from "./sumtable.ts";
 
 export type ServerRow = Selectable<ServerTable>;
@@ -88,6 +89,22 @@ export const pageFiltered = prepare<{ project: number; after: number; limit: num
     .orderBy("id")
     .limit(p("limit")),
 );
+
+/** Returns these columns of the existing servers of the project among `ids`, by id. */
+export const listFiltered = (db: Reader, project: number, ids: readonly number[]): Promise<FilteredRow[]> =>
+  db
+    .selectFrom("server")
+    .select(filtered)
+    .where("project_id", "=", project)
+    .where("id", "in", ids)
+    .orderBy("id")
+    .execute();
+
+/** Returns the ids of the servers of a group. */
+export const listMemberIds = async (db: Reader, batch: number): Promise<number[]> => {
+  const rows = await db.selectFrom("server").select("id").where("batch_id", "=", batch).orderBy("id").execute();
+  return rows.map(({ id }) => id);
+};
 
 /** As `pageFiltered`, with only the servers in this state. */
 export const pageInState = prepare<{ project: number; state: ServerRow["state"]; after: number; limit: number }>()(
@@ -214,17 +231,20 @@ const put = insertMany("server", [
 export function addServer(tx: Tx, server: ServerRow): void {
   put(tx, [server]);
   countServer(tx, null, server);
+  indexObject(tx, "server", null, server);
 }
 
 export async function insertServer(tx: Tx, row: NewServer): Promise<ServerRow> {
   const server = await tx.insertInto("server").values(row).returningAll().executeTakeFirstOrThrow();
   countServer(tx, null, server);
+  indexObject(tx, "server", null, server);
   return server;
 }
 
 export async function updateServer(tx: Tx, id: number, change: Updateable<ServerTable>): Promise<ServerRow> {
   const isCounted = "held_cpu" in change || "held_ram" in change || "held_hdd" in change;
   const before = isCounted ? await findAnyServer(tx, id) : undefined;
+  await indexChange(tx, "server", id, change);
   const server = await tx
     .updateTable("server")
     .set(change)
@@ -241,6 +261,7 @@ export async function deleteServer(tx: Tx, id: number): Promise<void> {
   if (before === undefined) return;
   await tx.deleteFrom("server").where("id", "=", id).execute();
   countServer(tx, before, null);
+  indexObject(tx, "server", before, null);
 }
 
 const insertKeys = insertMany("server_key", ["server_id", "place", "sshkey"]);

@@ -14,6 +14,7 @@ import type { Store, Tx } from "./db.ts";
 import { lock } from "./db.ts";
 import type { DatabaseKind } from "./session.ts";
 import { sessionOf } from "./session.ts";
+import { indexAll } from "./term.ts";
 
 /** One migration: its number, name, checksum and SQL. */
 export interface Migration {
@@ -23,6 +24,9 @@ export interface Migration {
   /** SHA-256 of the text, in hex. */
   readonly checksum: string;
 }
+
+/** Work of a migration that SQL cannot do, by its name: it runs after the SQL, in the same transaction. */
+const fills: Readonly<Record<string, (tx: Tx) => Promise<void>>> = { term: indexAll };
 
 const words: Record<DatabaseKind, Readonly<Record<string, string>>> = {
   sqlite: {
@@ -94,6 +98,7 @@ async function applyNext(tx: Tx, wanted: readonly Migration[]): Promise<string |
   if (next === undefined) return undefined;
   try {
     await session.script(render(next.text, session.kind));
+    await fills[next.name]?.(tx);
   } catch (error) {
     throw new Error(`migration ${next.name} failed: ${(error as Error).message}`, { cause: error });
   }

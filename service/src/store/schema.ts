@@ -22,6 +22,7 @@ import type {
   ProbeTable,
   PruneTimeTable,
   TaskTable,
+  TermTable,
 } from "./schema/infrastructure.ts";
 import type {
   AddressCountTable,
@@ -45,6 +46,7 @@ import type { WebhookDeliveryTable, WebhookTable } from "./schema/webhook.ts";
 /** All tables, by name. */
 export interface Tables {
   migration: MigrationTable;
+  term: TermTable;
   event: EventTable;
   task: TaskTable;
   idempotency: IdempotencyTable;

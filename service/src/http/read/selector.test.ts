@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ApiError } from "../../base/error.ts";
-import { matches, nameMatcher, parseSelector, type Requirement, stateMatcher } from "./selector.ts";
+import { termsOf } from "../../base/term.ts";
+import { conditionsOf, matches, nameMatcher, parseSelector, type Requirement, stateMatcher } from "./selector.ts";
 
 /** Anything that a string can hold, halves of surrogate pairs too. */
 const unit = fc.oneof(fc.nat(0x7f), fc.nat(0xffff)).map((code) => String.fromCharCode(code));
@@ -180,4 +181,44 @@ test("names match as a regular expression would", () => {
 test("states: one word or several, in any letter case", () => {
   const wanted = stateMatcher("active, New");
   assert.deepEqual(["Active", "New", "Failed", ""].map(wanted), [true, true, false, false]);
+});
+
+test("filters that an index can use", () => {
+  const rows: [Parameters<typeof conditionsOf>[0], ReturnType<typeof conditionsOf>][] = [
+    [{}, null],
+    [{ name: "Web" }, [{ term: "nWEB" }]],
+    [{ name: "web*1*" }, [{ prefix: "nWEB" }]],
+    [{ name: "*web" }, null],
+    [{ label: "!a,b!=c,d notin (e)" }, null],
+    [{ label: "a,b=c" }, [{ term: "lb=c" }]],
+    [{ label: "a,b in (c,)" }, [{ term: "lb=c" }, { term: "lb=" }]],
+    [{ label: "a", name: "*" }, [{ prefix: "la=" }]],
+    [{ label: "a", name: "web*" }, [{ prefix: "nWEB" }]],
+    [{ label: "a=b", name: "web" }, [{ term: "nWEB" }]],
+  ];
+  for (const [filters, expected] of rows) assert.deepEqual(conditionsOf(filters), expected, JSON.stringify(filters));
+  assert.throws(() => conditionsOf({ name: "web", label: "(" }), ApiError);
+});
+
+test("every object that the filters select meets one of the conditions of the index", () => {
+  const letter = fc.constantFrom("a", "A", "ß", "s", "é", "e\u0301", "\u0301", "ς", "σ", "İ", "i", "ŉ", "-");
+  const name = fc.string({ unit: letter, minLength: 1, maxLength: 4 });
+  const pattern = fc.string({ unit: fc.oneof(letter, fc.constant("*")), minLength: 1, maxLength: 4 });
+  const labels = fc.dictionary(fc.constantFrom("a", "b"), fc.constantFrom("", "x"), { noNullPrototype: true });
+  const some = fc.constantFrom(undefined, "a", "a=x", "a in (,x)", "a,b=x", "!a", "b!=x,a");
+  const filters = fc.record({ name: fc.option(pattern, { nil: undefined }), label: some });
+  fc.assert(
+    fc.property(name, labels, filters, (name, labels, filters) => {
+      const isSelected =
+        (filters.name === undefined || nameMatcher(filters.name)(name)) &&
+        (filters.label === undefined || matches(parseSelector(filters.label), labels));
+      const conditions = conditionsOf(filters);
+      const terms = termsOf({ name, labels: JSON.stringify(labels) });
+      const isFound = conditions?.some((each) =>
+        terms.some((term) => ("term" in each ? term === each.term : term.startsWith(each.prefix))),
+      );
+      assert.ok(!isSelected || conditions === null || isFound);
+    }),
+    { numRuns: 1000 },
+  );
 });

@@ -4,6 +4,7 @@
  */
 import { labelKey, labelValue } from "@brume/api/common.ts";
 import { errorAt } from "../../base/error.ts";
+import { fold, labelTerm, nameTerm, type TermCondition } from "../../base/term.ts";
 import { quote } from "./text.ts";
 
 /** One condition on one label. `=` is `in` with one value, `!=` is `notin` with one. */
@@ -82,11 +83,6 @@ export function matches(requirements: readonly Requirement[], labels: Readonly<R
   });
 }
 
-/** Folds to upper case, because lower case has a second sigma at the end of a word. */
-function fold(text: string): string {
-  return text.normalize("NFC").toUpperCase();
-}
-
 /** Returns a test for complete names in any letter case; `*` matches any characters. */
 export function nameMatcher(pattern: string): (name: string) => boolean {
   const [head = "", ...rest] = fold(pattern).split("*");
@@ -110,4 +106,26 @@ export function nameMatcher(pattern: string): (name: string) => boolean {
 export function stateMatcher(words: string): (state: string) => boolean {
   const wanted = new Set(words.split(",").map((word) => fold(word.trim())));
   return (state) => wanted.has(fold(state));
+}
+
+/** Filters whose matches an index finds. */
+interface TermFilters {
+  readonly name?: string | undefined;
+  readonly label?: string | undefined;
+}
+
+/**
+ * Returns conditions of which every object that the filters select meets one; others may meet them too. Null: the filters have no part
+ * that an index can use, such as `*` at the beginning. Throws `query_invalid` for a malformed selector.
+ */
+export function conditionsOf({ name, label }: TermFilters): readonly TermCondition[] | null {
+  const requirements = label === undefined ? [] : parseSelector(label);
+  const [head = "", ...rest] = name === undefined ? ["", ""] : name.split("*");
+  if (rest.length === 0) return [{ term: nameTerm(head) }];
+  for (const requirement of requirements)
+    if (requirement.op === "in")
+      return requirement.values.map((value) => ({ term: labelTerm(requirement.key, value) }));
+  if (fold(head) !== "") return [{ prefix: nameTerm(head) }];
+  const present = requirements.find(({ op }) => op === "present");
+  return present === undefined ? null : [{ prefix: labelTerm(present.key, "") }];
 }

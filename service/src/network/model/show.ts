@@ -32,7 +32,8 @@ const readError = ({ error }: NetworkRow): WorkError | null =>
 const textOf = (address: string | null): string => (address === null ? "" : showAddress(address));
 
 /** Returns the state of a public network as the API names it. */
-export const publicState = ({ state }: NetworkRow): PublicNetwork["State"] => (state === "New" ? "FromPool" : state);
+export const publicState = ({ state }: Pick<NetworkRow, "state">): PublicNetwork["State"] =>
+  state === "New" ? "FromPool" : state;
 
 const showLink = (link: LinkRow, network: NetworkRow): NetworkLink => ({
   LinkState: link.state,

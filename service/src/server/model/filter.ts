@@ -2,13 +2,14 @@
 
 import type { Query } from "@brume/api/operation.ts";
 import type { ServerLink, serverOperations } from "@brume/api/server.ts";
+import { fold } from "../../base/term.ts";
 import type { FilteredRow } from "../table.ts";
 
 type Filters = Pick<Query<typeof serverOperations.listServers>, "batch" | "location" | "network" | "ip">;
 
-const words = (text: string): string[] =>
+/** Returns the words of a filter, which commas separate. */
+export const wordsOf = (text: string): string[] =>
   text
-    .toLowerCase()
     .split(",")
     .map((word) => word.trim())
     .filter((word) => word !== "");
@@ -16,16 +17,14 @@ const words = (text: string): string[] =>
 /** Returns the predicate of the filters. `links` are the links of the row. */
 export function serverFilter(filters: Filters): (row: FilteredRow, links: readonly ServerLink[]) => boolean {
   const { batch } = filters;
-  const location = filters.location === undefined ? null : words(filters.location);
-  const network = filters.network === undefined ? null : words(filters.network);
-  const ip = filters.ip === undefined ? null : words(filters.ip);
+  const words = (text: string | undefined) => (text === undefined ? null : wordsOf(fold(text)));
+  const [location, network, ip] = [words(filters.location), words(filters.network), words(filters.ip)];
   return (row, links) =>
     (batch === undefined || row.batch_id === batch) &&
-    (location?.includes(row.location.toLowerCase()) ?? true) &&
+    (location?.includes(fold(row.location)) ?? true) &&
     (network === null ||
       links.some(
-        ({ NetworkID, NetworkName }) =>
-          network.includes(String(NetworkID)) || network.includes(NetworkName.toLowerCase()),
+        ({ NetworkID, NetworkName }) => network.includes(String(NetworkID)) || network.includes(fold(NetworkName)),
       )) &&
-    (ip === null || links.some(({ IP, IP6 }) => ip.includes(IP) || (IP6 !== "" && ip.includes(IP6))));
+    (ip === null || links.some(({ IP, IP6 }) => ip.includes(IP) || (IP6 !== "" && ip.includes(fold(IP6)))));
 }

@@ -8,6 +8,14 @@ export interface MigrationTable {
   checksum: string;
 }
 
+/** Terms of an object, for the filters of lists: see `../../base/term.ts`. */
+export interface TermTable {
+  kind: "server" | "network" | "domain";
+  project_id: number;
+  term: string;
+  object_id: number;
+}
+
 /** One row: a known text sealed with the installation's key, to detect a wrong key. */
 export interface ProbeTable {
   id: Generated<number>;
