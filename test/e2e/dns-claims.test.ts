@@ -58,11 +58,7 @@ onEveryDatabase(
       test("a suffix that a project already owns does not exclude the names below it", async () => {
         const { ID } = await create(harness, "suffix.example");
         await harness.brume.store.write(async (tx) => {
-          await tx
-            .updateTable("domain")
-            .set({ name: "org.uk", ascii: "org.uk", subtree: "uk.org." })
-            .where("id", "=", ID)
-            .execute();
+          await tx.updateTable("domain").set({ ascii: "org.uk", subtree: "uk.org." }).where("id", "=", ID).execute();
         });
         const context = await create(other, "shop.org.uk");
         await erase(other, context.ID);

@@ -12,6 +12,7 @@ import type { ErrorCode, Problem } from "@brume/api/errors.ts";
 import { type Operation, type Scope, scopes } from "@brume/api/operation.ts";
 import { checkProblem, checkResponse } from "./contractcheck.ts";
 import { databases, type Kind, sqliteFirst } from "./databases.ts";
+import { checkTerms } from "./termcheck.ts";
 import { createTestService, type TestService } from "./testservice.ts";
 
 /** A response as received. */
@@ -200,7 +201,14 @@ function runOn(
       });
       define(createHarness(kind, () => brume as TestService));
       // Last, because hooks run in their order: a file first closes what uses the database too.
-      after(() => brume?.close());
+      after(async () => {
+        if (brume === undefined) return;
+        try {
+          await checkTerms(brume.store);
+        } finally {
+          await brume.close();
+        }
+      });
     });
 }
 
