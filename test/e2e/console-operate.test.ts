@@ -154,7 +154,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
         .getByText(/no control characters/)
         .first()
         .waitFor();
-      await page.getByRole("dialog").getByLabel("Name").fill("team 'x'");
+      await page.getByRole("dialog").getByLabel("Name").fill("team  'x'");
       await page.keyboard.press("Enter");
       await page.getByRole("button", { name: "Edit project: team 'x'" }).click();
       await page.getByRole("spinbutton", { name: "Servers" }).fill("2");
@@ -164,7 +164,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
         .getByRole("row", { name: /team 'x'/ })
         .getByText("Blocked")
         .waitFor();
-      const id = (await brume.client.readAccount()).Projects.find(({ Name }) => Name === "team 'x'")?.ID ?? 0;
+      const id = (await brume.client.readAccount()).Projects.find(({ Name }) => Name === "team  'x'")?.ID ?? 0;
       await page.getByRole("button", { name: "Edit project: team 'x'" }).click();
       await page.getByRole("spinbutton", { name: "Servers" }).fill("3");
       await page.getByRole("dialog").getByLabel("Labels").fill("unit=north");

@@ -11,6 +11,11 @@ const controls = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 export const isolate = (name: string): string =>
   turning.test(name) ? `\u2068${name.replaceAll(controls, "")}\u2069` : name;
 
+const unseen = /\p{Default_Ignorable_Code_Point}/gu;
+
+/** Returns what a user sees of a name and can type: without invisible characters, and with one space where the name has several. */
+export const visible = (name: string): string => name.normalize().replaceAll(unseen, "").replaceAll(/\s+/g, " ").trim();
+
 /** Returns the texts of a language, whose functions isolate the names that they get. */
 export function isolated<T extends object>(texts: T): T {
   const entries = Object.entries(texts).map(([key, text]: [string, unknown]) => {

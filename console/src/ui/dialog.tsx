@@ -1,5 +1,6 @@
 /** Dialogs on the native element, which holds the focus and closes on Escape. */
 import { type MouseEvent, type ReactNode, type SubmitEvent, useLayoutEffect, useRef, useState } from "react";
+import { visible } from "../texts/isolate.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "./button.tsx";
 import { TextField } from "./field.tsx";
@@ -74,6 +75,7 @@ export function Confirm({ title, children, action, typed, onConfirm, onClose }: 
   const t = useTexts();
   const [text, setText] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const isTyped = typed === undefined || visible(text) === visible(typed);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     setBusy(true);
@@ -95,7 +97,7 @@ export function Confirm({ title, children, action, typed, onConfirm, onClose }: 
         )}
         <div className="line end">
           <Button onClick={onClose}>{t.common.cancel}</Button>
-          <Button type="submit" kind="danger primary" isBusy={isBusy} disabled={typed !== undefined && text !== typed}>
+          <Button type="submit" kind="danger primary" isBusy={isBusy} disabled={!isTyped}>
             {action}
           </Button>
         </div>
