@@ -207,6 +207,31 @@ describeConsole("the layout of the console", {}, (fixture) => {
     );
   });
 
+  test("rules that wait for a confirmation are kept within an open dialog, which covers the page", async () => {
+    const path = { id: networks.network };
+    const { configureFirewall } = fixture.brume.client;
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/dns");
+      const dialog = page.getByRole("dialog");
+      const keep = dialog.getByRole("button", { name: "Keep the rules", exact: true });
+      await page.getByRole("button", { name: "Add domain" }).click();
+      await dialog.getByLabel("Domain name").fill("unsaved.example");
+      await configureFirewall({ path, body: { Rules: [], DefaultRuleAction: "Allow", ConfirmWithin: 3600 } });
+      await keep.waitFor();
+      // A dialog that the notice itself opens shows it too.
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Commands: Keep the rules" }).click();
+      await keep.waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Add domain" }).click();
+      await dialog.getByLabel("Domain name").fill("unsaved.example");
+      await keep.click();
+      await keep.waitFor({ state: "detached" });
+      assert.equal(await dialog.getByLabel("Domain name").inputValue(), "unsaved.example");
+    });
+    assert.equal((await fixture.brume.client.readPublicNetwork({ path })).Firewall.ConfirmBy, null);
+  });
+
   test("the error of a record is inside of the table, and the buttons of pending changes share a row", async () => {
     await story(
       fixture.brume.token,

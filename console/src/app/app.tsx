@@ -9,6 +9,7 @@ import type { FirstReads } from "../data/firstreads.ts";
 import { SignIn } from "../features/signin/signin.tsx";
 import { Unopened } from "../shell/failure.tsx";
 import { SpeechProvider } from "../texts/texts.tsx";
+import { NoticeSlotsProvider } from "../ui/dialog.tsx";
 import { Toasts, useDropToasts } from "../ui/toast.tsx";
 import { createAppRouter } from "./router.tsx";
 
@@ -21,7 +22,9 @@ export function App({ firstReads }: { firstReads: FirstReads }) {
       <DataProvider value={data}>
         <QueryClientProvider client={data.queries}>
           <Toasts>
-            <Gate data={data} router={router} />
+            <NoticeSlotsProvider>
+              <Gate data={data} router={router} />
+            </NoticeSlotsProvider>
           </Toasts>
         </QueryClientProvider>
       </DataProvider>

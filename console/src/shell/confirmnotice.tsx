@@ -11,7 +11,7 @@ import { RequestPanel } from "../data/requestpanel.tsx";
 import { draftName, type FirewallDraft, rollBack, rollBackKey, useRollBack } from "../data/rollback.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
-import { Dialog, DialogHead } from "../ui/dialog.tsx";
+import { Dialog, DialogHead, Notices } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { useToast } from "../ui/toast.tsx";
 
@@ -57,46 +57,50 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
   const { run, isBusy } = useChange(() => client.configureFirewall(request), { done: () => t.firewall.kept });
   const restore = useChange(() => rollBack(client, network.Id, t), { done: () => t.firewall.restored(network.Name) });
   return (
-    <section className="notice stays" aria-labelledby={id}>
-      <Icon name="wait" />
-      <div className="grow">
-        <span id={id} role="status">
-          {mayWrite ? t.firewall.waiting(network.Name) : t.firewall.waitingReader(network.Name)}
-        </span>{" "}
-        <span role="timer" className="number nowrap">
-          {t.firewall.left(format.duration(Math.max(0, by - now) / 1000))}
-        </span>{" "}
-        <Link to="/networks/$id" params={{ id: String(network.Id) }} search={{ tab: "firewall" }}>
-          {t.firewall.show}
-        </Link>
-      </div>
-      {mayWrite && (
-        <div className="line">
-          <Button
-            size="small"
-            kind="primary"
-            isBusy={isBusy}
-            onClick={() => void run(undefined).catch(() => undefined)}
-          >
-            {t.firewall.keep}
-          </Button>
-          <Button
-            size="small"
-            icon="undo"
-            isBusy={restore.isBusy}
-            onClick={() => void restore.run(undefined).catch(() => undefined)}
-          >
-            {t.firewall.rollBack}
-          </Button>
-          <Button
-            size="small"
-            kind="quiet"
-            icon="terminal"
-            aria-label={`${t.servers.commands}: ${t.firewall.keep}`}
-            onClick={() => setShown(true)}
-          />
-        </div>
-      )}
+    <>
+      <Notices>
+        <section className="notice stays" aria-labelledby={id}>
+          <Icon name="wait" />
+          <div className="grow">
+            <span id={id} role="status">
+              {mayWrite ? t.firewall.waiting(network.Name) : t.firewall.waitingReader(network.Name)}
+            </span>{" "}
+            <span role="timer" className="number nowrap">
+              {t.firewall.left(format.duration(Math.max(0, by - now) / 1000))}
+            </span>{" "}
+            <Link to="/networks/$id" params={{ id: String(network.Id) }} search={{ tab: "firewall" }}>
+              {t.firewall.show}
+            </Link>
+          </div>
+          {mayWrite && (
+            <div className="line">
+              <Button
+                size="small"
+                kind="primary"
+                isBusy={isBusy}
+                onClick={() => void run(undefined).catch(() => undefined)}
+              >
+                {t.firewall.keep}
+              </Button>
+              <Button
+                size="small"
+                icon="undo"
+                isBusy={restore.isBusy}
+                onClick={() => void restore.run(undefined).catch(() => undefined)}
+              >
+                {t.firewall.rollBack}
+              </Button>
+              <Button
+                size="small"
+                kind="quiet"
+                icon="terminal"
+                aria-label={`${t.servers.commands}: ${t.firewall.keep}`}
+                onClick={() => setShown(true)}
+              />
+            </div>
+          )}
+        </section>
+      </Notices>
       {isShown && (
         <Dialog label={t.firewall.keep} kind="wide" onClose={() => setShown(false)}>
           <div className="inner">
@@ -105,6 +109,6 @@ function ConfirmNotice({ network, by }: { network: PublicNetwork; by: number }) 
           </div>
         </Dialog>
       )}
-    </section>
+    </>
   );
 }

@@ -1,9 +1,34 @@
 /** Dialogs on the native element, which holds the focus and closes on Escape. */
-import { type MouseEvent, type ReactNode, type SubmitEvent, useLayoutEffect, useRef, useState } from "react";
+import {
+  createContext,
+  type MouseEvent,
+  type ReactNode,
+  type SubmitEvent,
+  useContext,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
+import { createPortal } from "react-dom";
 import { visible } from "../texts/isolate.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "./button.tsx";
 import { TextField } from "./field.tsx";
+
+/** The places for notices in the open dialogs, the uppermost last, and the function that changes them. */
+const NoticeSlots = createContext<
+  readonly [readonly HTMLElement[], (change: (slots: readonly HTMLElement[]) => readonly HTMLElement[]) => void]
+>([[], () => {}]);
+
+export function NoticeSlotsProvider({ children }: { children: ReactNode }) {
+  return <NoticeSlots value={useState<readonly HTMLElement[]>([])}>{children}</NoticeSlots>;
+}
+
+/** Shows what must not wait in the uppermost dialog: while one is open, the page is inert. Without a dialog it stays where it is. */
+export function Notices({ children }: { children: ReactNode }) {
+  const slot = useContext(NoticeSlots)[0].at(-1);
+  return slot === undefined ? children : createPortal(children, slot);
+}
 
 interface DialogProps {
   readonly label: string;
@@ -21,6 +46,14 @@ function isOutside({ clientX, clientY }: MouseEvent, dialog: HTMLDialogElement):
 /** A dialog that is open as long as it is rendered. */
 export function Dialog({ label, onClose, kind, children }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
+  const noticesRef = useRef<HTMLDivElement>(null);
+  const [, setSlots] = useContext(NoticeSlots);
+  useLayoutEffect(() => {
+    const slot = noticesRef.current;
+    if (slot === null) return undefined;
+    setSlots((slots) => [...slots, slot]);
+    return () => setSlots((slots) => slots.filter((each) => each !== slot));
+  }, [setSlots]);
   // The element must still be in the page when it closes: only then the focus returns to where it was.
   useLayoutEffect(() => {
     const dialog = ref.current;
@@ -44,6 +77,7 @@ export function Dialog({ label, onClose, kind, children }: DialogProps) {
         if (event.target === ref.current && isOutside(event, ref.current)) onClose();
       }}
     >
+      <div className="notices" ref={noticesRef} />
       {children}
     </dialog>
   );
