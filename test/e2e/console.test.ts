@@ -269,6 +269,7 @@ describeConsole("the console", {}, (fixture) => {
         assert.equal(await robots.getByRole("link", { name: "Tokens" }).count(), 0);
         await fixture.brume.client.deleteToken({ path: { id: Token.ID } });
         await robots.getByRole("heading", { name: "Sign in to Brume" }).waitFor();
+        await robots.getByText("Your session has ended", { exact: false }).waitFor();
       });
     });
   });

@@ -40,7 +40,8 @@ function Gate({ data, router }: { data: Data; router: ReturnType<typeof createAp
     if (state !== "in") drop(() => true);
   }, [state, drop]);
   if (state === "unknown") return <Opening data={data} />;
-  if (state === "out") return <SignIn onDone={() => data.signedIn.set("unknown")} />;
+  if (state === "out" || state === "ended")
+    return <SignIn hasEnded={state === "ended"} onDone={() => data.signedIn.set("unknown")} />;
   return <RouterProvider router={router} />;
 }
 

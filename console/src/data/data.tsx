@@ -14,8 +14,8 @@ import { queriesOf } from "./queries.ts";
 import { type Connection, type EventStream, startStream } from "./stream.ts";
 import { createUploads, type Uploads } from "./uploads.ts";
 
-/** `unknown`: not read yet. */
-export type SignedIn = "unknown" | "in" | "out";
+/** `unknown`: not read yet; `ended`: the session ended, and the user has not signed out. */
+export type SignedIn = "unknown" | "in" | "out" | "ended";
 
 export interface Data {
   readonly client: Client;
@@ -62,10 +62,11 @@ export function createData(firstReads: FirstReads): Data {
   const trials = new Map<number, string>();
   /** Id of the token that is signed in; null: none. All tabs share its cookie, so the sign-in of one tab is that of all. */
   let owner: number | null = null;
+  const isOut = (): boolean => signedIn.get() === "out" || signedIn.get() === "ended";
   const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("brume-token") : null;
   tabs?.addEventListener("message", ({ data }: MessageEvent<number>) => {
     // A tab that shows the sign-in continues with the session of the other one.
-    if (owner === null ? signedIn.get() === "out" : data !== owner) leave("unknown");
+    if (owner === null ? isOut() : data !== owner) leave("unknown");
   });
   /** Forgets everything of the token. */
   const leave = (next: SignedIn): void => {
@@ -83,7 +84,7 @@ export function createData(firstReads: FirstReads): Data {
   };
   const stop = (): void => leave("out");
   const onSignedOut = (): void => {
-    if (signedIn.get() !== "out") stop();
+    if (!isOut()) leave(owner === null ? "out" : "ended");
   };
   const onEvents = (events: readonly Event[]): void => {
     // An event is not written into a response that no page has used yet.

@@ -6,12 +6,13 @@ import { browserName, signIn } from "../../data/client.ts";
 import { errorText } from "../../data/errortext.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { ErrorBox } from "../../ui/feedback.tsx";
+import { ErrorBox, Note } from "../../ui/feedback.tsx";
 import { TextField } from "../../ui/field.tsx";
 import mark from "../../ui/mark.svg";
 import { useDrawn } from "../../ui/page.tsx";
 
-export function SignIn({ onDone }: { onDone: () => void }) {
+/** `hasEnded`: the user did not sign out here. */
+export function SignIn({ hasEnded, onDone }: { hasEnded: boolean; onDone: () => void }) {
   const t = useTexts();
   useDrawn();
   const [token, setToken] = useState("");
@@ -31,6 +32,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
           <img src={mark} alt="" className="mark large" width={44} height={44} />
           <h1>{t.signIn.title}</h1>
         </div>
+        {hasEnded && <Note>{t.signIn.ended}</Note>}
         <form onSubmit={submit} className="stack">
           <TextField
             label={t.signIn.token}

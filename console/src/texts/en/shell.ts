@@ -117,6 +117,7 @@ export const shell = {
   },
   signIn: {
     title: "Sign in to Brume",
+    ended: "Your session has ended: it expired, was signed out elsewhere, or its token was deleted.",
     token: "Token",
     hint: "64 characters from 0-9 and a-f.",
     where:

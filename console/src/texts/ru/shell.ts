@@ -122,6 +122,7 @@ export const shell: Pick<
   },
   signIn: {
     title: "Вход в Brume",
+    ended: "Сеанс завершён: истёк срок, выполнен выход в другом месте или удалён токен.",
     token: "Токен",
     hint: "64 символа 0-9 и a-f.",
     where:
