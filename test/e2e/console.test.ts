@@ -150,6 +150,8 @@ describeConsole("the console", {}, (fixture) => {
       await page.goto("/console/servers/create");
       await page.getByRole("button", { name: "Add SSH key" }).click();
       const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Public key").fill("ssh-ed25519 nonsense");
+      await dialog.locator("textarea[aria-invalid=true]").waitFor();
       await dialog.getByLabel("Name", { exact: true }).fill("desk");
       const sent: string[] = [];
       page.on("request", (request) => sent.push(request.postData() ?? ""));

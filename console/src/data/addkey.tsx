@@ -30,6 +30,8 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
       action={t.access.addKey}
       request={{ operation: "createSshKey", body }}
       isComplete={Title !== "" && PublicKey !== "" && !isPrivate}
+      // A key that is pasted before it has a name is checked, too.
+      isChecked={PublicKey !== "" && !isPrivate}
       send={(options) => client.createSshKey({ body }, options)}
       done={() => t.access.keyAdded(Title)}
       onDone={(key) => {
@@ -38,31 +40,34 @@ export function AddKey({ onAdded, onClose }: AddKeyProps) {
       }}
       onClose={onClose}
     >
-      {(error) => (
-        <>
-          <TextField
-            label={t.common.name}
-            required
-            error={error("/Title")}
-            value={Title}
-            onChange={({ target }) => setTitle(target.value)}
-          />
-          <AreaField
-            label={t.access.keyText}
-            hint={t.access.keyHint}
-            required
-            error={isPrivate ? t.access.privateKey : error("/PublicKey")}
-            value={PublicKey}
-            onChange={({ target }) => {
-              setPublicKey(target.value);
-              // The comment of the line is a good title.
-              const [, , comment = ""] = target.value.trim().split(/\s+/);
-              if (Title === "" && /^ssh-|^ecdsa-|^sk-/.test(target.value)) setTitle(comment);
-            }}
-          />
-          {renderOthers(error)}
-        </>
-      )}
+      {(error) => {
+        const titleError = error("/Title");
+        return (
+          <>
+            <TextField
+              label={t.common.name}
+              required
+              error={Title === "" ? undefined : titleError}
+              value={Title}
+              onChange={({ target }) => setTitle(target.value)}
+            />
+            <AreaField
+              label={t.access.keyText}
+              hint={t.access.keyHint}
+              required
+              error={isPrivate ? t.access.privateKey : error("/PublicKey")}
+              value={PublicKey}
+              onChange={({ target }) => {
+                setPublicKey(target.value);
+                // The comment of the line is a good title.
+                const [, , comment = ""] = target.value.trim().split(/\s+/);
+                if (Title === "" && /^ssh-|^ecdsa-|^sk-/.test(target.value)) setTitle(comment);
+              }}
+            />
+            {renderOthers(error)}
+          </>
+        );
+      }}
     </FormDialog>
   );
 }

@@ -24,6 +24,8 @@ interface FormDialogProps<Answer> {
   /** The request; it is checked and shown when it is complete. */
   readonly request: Request;
   readonly isComplete: boolean;
+  /** The request is checked already; absent: when it is complete. */
+  readonly isChecked?: boolean;
   /** Sends the request. The options of a check ask for a dry run. */
   readonly send: (options: ChangeOptions) => Promise<Answer>;
   /** Message of the success. */
@@ -40,8 +42,8 @@ interface FormDialogProps<Answer> {
 
 /** The dialog stays open if `onDone` is set, which closes it. */
 export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
-  const { title, about, action, kind, request, isComplete, send, done, remedy, undo, onDone, onClose, children } =
-    props;
+  const { title, about, action, kind, request, isComplete, isChecked = isComplete, send } = props;
+  const { done, remedy, undo, onDone, onClose, children } = props;
   const t = useTexts();
   const change = useChange(() => send({}), {
     ...(done && { done }),
@@ -50,7 +52,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
     isQuiet: true,
     request,
   });
-  const input = isComplete ? request : null;
+  const input = isChecked ? request : null;
   const check = useDryRun(input, (_, signal) => send({ dryRun: true, signal }));
   const error = change.error ?? check.error;
   const errors = placeErrors(error, t);
