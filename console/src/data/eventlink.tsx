@@ -2,6 +2,7 @@
 import type { Event } from "@brume/api/event.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, type LinkProps } from "@tanstack/react-router";
+import { useCallback } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { useData, useMay } from "./data.tsx";
 import type { NamedEvent } from "./eventnames.ts";
@@ -34,12 +35,19 @@ function TunnelName({ event }: { event: Event }) {
   return tunnels?.find(({ Id }) => Id === event.ResourceID)?.Name || objectOf(event, t);
 }
 
-/** The token that caused an event or another change by its name, if the viewer may read tokens; otherwise by its id. */
-export function EventToken({ event: { TokenID } }: { event: Pick<Event, "TokenID"> }) {
+/** Returns the name of the token that caused an event or another change, if the viewer may read tokens; otherwise its id. */
+export function useTokenOf(): (event: Pick<Event, "TokenID">) => string {
   const t = useTexts();
   const tokens = useQuery({ ...queriesOf(useData().client).tokens(), enabled: useMay("account:admin") }).data;
-  if (TokenID === null) return t.activity.service;
-  return tokens?.find(({ ID }) => ID === TokenID)?.Name || TokenID;
+  return useCallback(
+    ({ TokenID }) =>
+      TokenID === null ? t.activity.service : tokens?.find(({ ID }) => ID === TokenID)?.Name || String(TokenID),
+    [t, tokens],
+  );
+}
+
+export function EventToken({ event }: { event: Pick<Event, "TokenID"> }) {
+  return useTokenOf()(event);
 }
 
 /** Returns the page that shows the object of the event; null: none does. */

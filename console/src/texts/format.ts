@@ -25,6 +25,8 @@ export interface Format {
   /** Date and time. */
   time(date: string): string;
   date(date: string): string;
+  /** Date and time with seconds. */
+  exact(date: string): string;
   /** Day, month and time with seconds, without the year. */
   moment(date: string): string;
   /** Time of day with seconds. */
@@ -65,6 +67,7 @@ export function createFormat(locale: string): Format {
   const bySize = [sizes("megabyte"), sizes("gigabyte"), sizes("terabyte")];
   const relative = lazy(() => new Intl.RelativeTimeFormat(locale, { numeric: "auto" }));
   const times = lazy(() => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }));
+  const exacts = lazy(() => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" }));
   const dates = lazy(() => new Intl.DateTimeFormat(locale, { dateStyle: "medium" }));
   const moments = lazy(
     () =>
@@ -121,6 +124,7 @@ export function createFormat(locale: string): Format {
       return date;
     },
     time: (date) => times().format(new Date(date)),
+    exact: (date) => exacts().format(new Date(date)),
     date: (date) => dates().format(new Date(date)),
     moment: (date) => moments().format(new Date(date)),
     clock: (date) => clocks().format(new Date(date)),

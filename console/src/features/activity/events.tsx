@@ -2,7 +2,7 @@
 import { type Event, eventResourceNames } from "@brume/api/event.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { EventObject, EventToken } from "../../data/eventlink.tsx";
+import { EventObject, EventToken, NumberedObject, useTokenOf } from "../../data/eventlink.tsx";
 import { objectOf, useEvents, wordsOf } from "../../data/eventview.ts";
 import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
@@ -23,6 +23,7 @@ export function Events() {
   const [paused, setPaused] = useState<readonly Event[] | null>(null);
   const [shown, setShown] = useState<Event | null>(null);
   const events = paused ?? live;
+  const tokenOf = useTokenOf();
   const text = q.trim().toLowerCase();
   const rows = useMemo(
     () =>
@@ -30,11 +31,15 @@ export function Events() {
         (event) =>
           (kind === "" || event.Resource === kind) &&
           (text === "" ||
-            [objectOf(event, t), event.RequestID ?? "", event.Type, `${event.Resource}:${event.ResourceID}`].some(
-              (part) => part.toLowerCase().includes(text),
-            )),
+            [
+              objectOf(event, t),
+              event.RequestID ?? "",
+              tokenOf(event),
+              event.Type,
+              `${event.Resource}:${event.ResourceID}`,
+            ].some((part) => part.toLowerCase().includes(text))),
       ),
-    [events, kind, text, t],
+    [events, kind, text, t, tokenOf],
   );
   const columns = useMemo<Column<Event>[]>(
     () => [
@@ -44,7 +49,7 @@ export function Events() {
         width: "92px",
         isBelow: true,
         cell: (event) => (
-          <time dateTime={event.Date} title={format.time(event.Date)} className="muted number">
+          <time dateTime={event.Date} title={format.exact(event.Date)} className="muted number">
             {format.clock(event.Date)}
           </time>
         ),
@@ -154,8 +159,8 @@ function EventDialog({ event, onClose }: { event: Event; onClose: () => void }) 
         <DialogHead title={title} onClose={onClose} />
         <Facts
           facts={[
-            { name: t.activity.time, value: format.time(event.Date) },
-            { name: t.activity.object, value: `${event.Resource}:${event.ResourceID}` },
+            { name: t.activity.time, value: format.exact(event.Date) },
+            { name: t.activity.object, value: <NumberedObject event={event} /> },
             { name: t.activity.token, value: <EventToken event={event} /> },
             event.RequestID !== null && { name: t.activity.request, value: event.RequestID, copy: event.RequestID },
           ]}

@@ -24,7 +24,7 @@ export function AuditDetails({ entry, object, onClose }: AuditDetailsProps) {
         <DialogHead title={title} onClose={onClose} />
         <Facts
           facts={[
-            { name: t.activity.time, value: format.time(entry.Date) },
+            { name: t.activity.time, value: format.exact(entry.Date) },
             { name: t.audit.operation, value: <code>{entry.Operation}</code>, copy: entry.Operation },
             object !== undefined && { name: t.activity.object, value: <NumberedObject event={object} /> },
             { name: t.audit.status, value: entry.Status },
@@ -36,7 +36,7 @@ export function AuditDetails({ entry, object, onClose }: AuditDetailsProps) {
             { name: t.activity.request, value: <code>{entry.RequestID}</code>, copy: entry.RequestID },
             entry.Count > 1 && {
               name: t.audit.repeated,
-              value: `${t.audit.times(entry.Count, format.number(entry.Count))}, ${format.time(entry.LastDate)}`,
+              value: `${t.audit.times(entry.Count, format.number(entry.Count))}, ${format.exact(entry.LastDate)}`,
             },
           ]}
         />
