@@ -132,7 +132,7 @@ export function Meter({ label, value, limit, isProgress = false }: MeterProps) {
       aria-valuemax={100}
       aria-valuenow={Math.round(share * 100)}
     >
-      <div style={{ width: `${share * 100}%` }} />
+      {share > 0 && <div style={{ width: `${share * 100}%` }} />}
     </div>
   );
 }
