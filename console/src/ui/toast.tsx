@@ -3,6 +3,7 @@ import { createContext, type ReactNode, useCallback, useContext, useMemo, useRef
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
+import { withToast } from "./toastlist.ts";
 
 export interface Toast {
   /** `busy`: about what runs. It stays until another one takes its place. */
@@ -40,7 +41,6 @@ export const useDropToasts = (): Messages["drop"] => useContext(ToastContext).dr
 
 const icons = { good: "check", bad: "error", busy: "busy" } as const;
 
-const most = 4;
 /** Milliseconds that a message of a success is shown. Errors stay until they are closed. */
 const shown = 5000;
 /** The same of one with a button. */
@@ -54,10 +54,7 @@ export function Toasts({ children }: { children: ReactNode }) {
   const show = useCallback<Messages["show"]>(
     (toast) => {
       const id = ++count.current;
-      setToasts((all) => {
-        const place = toast.key === undefined ? -1 : all.findIndex(({ key }) => key === toast.key);
-        return place < 0 ? [...all, { ...toast, id }].slice(-most) : all.with(place, { ...toast, id });
-      });
+      setToasts((all) => withToast(all, { ...toast, id }));
       if (toast.kind === "good") setTimeout(() => close(id), toast.undo ? shownWithUndo : shown);
     },
     [close],
