@@ -270,7 +270,15 @@ describeConsole("domains in the console", {}, (fixture) => {
       body: { Name: "acme", Scopes: ["dns:write"], DomainID: ID, RecordPattern: "_acme*", RecordTypes: ["TXT"] },
     });
     await story(Token, async (page) => {
+      const rights = Promise.withResolvers<void>();
+      await page.route(/\/token\/\d+$/, async (route) => {
+        await rights.promise;
+        await route.continue();
+      });
       await page.goto(`/console/dns/${ID}`);
+      // Before the rights of the token are known, no type can be suggested.
+      await page.getByRole("button", { name: "Add record", disabled: true }).waitFor();
+      rights.resolve();
       await page
         .getByText("Your token is limited to records of limited.example, names _acme*, types TXT.", { exact: true })
         .waitFor();

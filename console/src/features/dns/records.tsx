@@ -52,9 +52,16 @@ export function Records({ domain }: { domain: Domain }) {
   const mayWrite = useMay("dns:write");
   const mayImport = useMayOwnDomains();
   const { client } = useData();
-  const isOfOneDomain = useIsOfOneDomain() === true;
-  const token = useOwnToken(isOfOneDomain);
-  const newTypes = useMemo(() => editableTypes.filter((type) => token?.RecordTypes?.includes(type) ?? true), [token]);
+  const isOfOneDomain = useIsOfOneDomain();
+  const token = useOwnToken(isOfOneDomain === true);
+  // Empty: the rights of the token are not known yet, or it has none for these types.
+  const newTypes = useMemo(
+    () =>
+      isOfOneDomain !== false && token === undefined
+        ? []
+        : editableTypes.filter((name) => token?.RecordTypes?.includes(name) ?? true),
+    [isOfOneDomain, token],
+  );
   const table = useRef<HTMLDivElement>(null);
   /** Id of the new row whose name gets the focus when it appears. */
   const opened = useRef<number | null>(null);
@@ -100,7 +107,9 @@ export function Records({ domain }: { domain: Domain }) {
   // What no row shows.
   const failure = check.error === null || errors.size > 0 ? null : errorText(check.error, t);
   const add = (): void => {
-    const next = addRow(edits, { type: newTypes[0] ?? "A" });
+    const [first] = newTypes;
+    if (first === undefined) return;
+    const next = addRow(edits, { type: first });
     opened.current = next.added[0]?.id ?? null;
     setEdits(next);
     // The new row is the first one, which a long table has not drawn.
@@ -228,7 +237,7 @@ export function Records({ domain }: { domain: Domain }) {
       <div ref={table} {...(mayImport && dropText(setPasted))} onPaste={paste}>
         {mayWrite && (
           <HeadAction>
-            <Button kind="primary" icon="plus" onClick={add}>
+            <Button kind="primary" icon="plus" disabled={newTypes.length === 0} onClick={add}>
               {t.records.add}
             </Button>
           </HeadAction>
