@@ -305,6 +305,37 @@ describeConsole("the layout of the console", {}, (fixture) => {
     );
   });
 
+  test("in Russian, operations are whole on a tablet, the state of a domain is beside its name, and algorithms are translated", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto("/console/activity/audit");
+        await page.locator(".row > .cell").filter({ hasText: "Изменить межсетевой экран" }).first().waitFor();
+        const isCut = `[...document.querySelectorAll(".row > .cell")].filter(({ textContent }) => textContent.startsWith("Изменить")).flatMap((cell) => [cell, ...cell.children]).some(({ scrollWidth, clientWidth, scrollHeight, clientHeight }) => scrollWidth > clientWidth || scrollHeight > clientHeight)`;
+        assert.equal(await page.evaluate(isCut), false);
+        await page.goto(`/console/dns/${fixture.scene.domain}`);
+        const state = page.getByText("Делегирование не проверено", { exact: true });
+        await state.waitFor();
+        assert.ok((await boxOf(page.getByRole("heading", { level: 1 }))).height < 40);
+        await page.goto(`/console/networks/${networks.network}?tab=vpn`);
+        await page.getByText("Имитация", { exact: true }).first().waitFor();
+      },
+      { width: 768, locale: "ru-RU" },
+    );
+  });
+
+  test("in Russian, the bar of selected servers has two rows on a phone", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto("/console/servers");
+        await page.getByRole("checkbox", { name: "web-1" }).check();
+        assert.equal(await rowsOf(page.getByRole("toolbar").getByRole("button")), 2);
+      },
+      { width: 390, locale: "ru-RU" },
+    );
+  });
+
   test("a wide list of servers with labels shows a long name whole", async () => {
     await story(
       fixture.brume.token,

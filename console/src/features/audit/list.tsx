@@ -52,7 +52,7 @@ export function AuditList() {
         width: "136px",
         isBelow: true,
         cell: ({ Date: date }) => (
-          <time dateTime={date} title={format.time(date)} className="muted number">
+          <time dateTime={date} title={format.exact(date)} className="muted number">
             {format.moment(date)}
           </time>
         ),
@@ -63,10 +63,10 @@ export function AuditList() {
         width: "minmax(160px, 1.5fr)",
         isMain: true,
         cell: ({ Operation, Count }) => (
-          <>
+          <span className="two-lines full">
             <span title={Operation}>{operationName(Operation, t)}</span>{" "}
             {Count > 1 && <span className="tag number">{t.audit.times(Count, format.number(Count))}</span>}
-          </>
+          </span>
         ),
       },
       {

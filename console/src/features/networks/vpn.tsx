@@ -171,7 +171,11 @@ function TunnelPanel({ tunnel, status, mayWrite, onOpen }: TunnelPanelProps) {
                   name: Type === "IPsec" ? t.vpn.lastSeen : t.vpn.handshake,
                   value: status.LastSeen === null ? t.common.never : format.ago(status.LastSeen),
                 },
-                status.Proposal !== "" && { name: t.vpn.proposal, value: algorithmsOf(status.Proposal) },
+                status.Proposal !== "" && {
+                  name: t.vpn.proposal,
+                  // What the simulated engine reports is no algorithm.
+                  value: status.Proposal === "simulated" ? t.host.simulated : algorithmsOf(status.Proposal),
+                },
               ]}
             />
           )}

@@ -125,7 +125,7 @@ export const dns: Pick<Texts, "domains" | "claims" | "withdrawn" | "reserved" | 
     add: "Добавить запись",
     paste: "Импортировать файл зоны",
     pasteHint: "Несколько строк, вставленных в таблицу, и перетащенный на неё файл тоже импортируются.",
-    export: "Экспорт зоны",
+    export: "Экспорт",
     skipped: (n) =>
       count(n, {
         one: `При импорте пропущена ${n} строка.`,
