@@ -54,7 +54,7 @@ describeConsole("charts in the console", {}, (fixture) => {
       assert.ok(seconds > 600 && seconds < 1200, `${seconds} s of the hour`);
       await page.getByRole("button", { name: /show all$/ }).click();
       await page.getByRole("button", { name: /show all$/ }).waitFor({ state: "detached" });
-      await page.getByText(/^Actions in this time.* Create/).waitFor();
+      await page.getByText(/^Latest actions of this time, as dashed lines: [\d:]+ Create$/).waitFor();
     });
   });
 

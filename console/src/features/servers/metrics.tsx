@@ -127,7 +127,7 @@ export function ServerMetrics({ server: { ID: id, IsPowerOn } }: { server: Serve
           {t.metrics.actions}{" "}
           {within
             .slice(-mostListed)
-            .map(({ time, label }) => `${format.time(iso(time))} ${label}`)
+            .map(({ time, label }) => `${seconds > day ? format.time(iso(time)) : format.clock(iso(time))} ${label}`)
             .join(" · ")}
         </p>
       )}
@@ -154,8 +154,11 @@ function zoomOf({ from, to }: { from?: string; to?: string }): Zoom | null {
 
 /** Returns the seconds between two values. Values of the last day are stored every 10 s, older ones every 5 min. */
 function stepOf({ from, to }: Zoom): number {
-  const isRecent = from > Date.now() / 1000 - 86_400;
+  const isRecent = from > Date.now() / 1000 - day;
   return Math.max(isRecent ? 10 : 300, Math.ceil((to - from) / 300));
 }
+
+/** Seconds of a day, within which a time needs no date. */
+const day = 86_400;
 
 const iso = (seconds: number): string => new Date(seconds * 1000).toISOString();

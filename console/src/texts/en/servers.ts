@@ -244,7 +244,7 @@ export const servers = {
     imageTitle: (name: string) => `Create image of ${name}`,
   },
   metrics: {
-    actions: "Actions in this time, as dashed lines:",
+    actions: "Latest actions of this time, as dashed lines:",
     allActions: "All actions",
     range: "Range",
     unzoom: (from: string, to: string) => `${from} – ${to}: show all`,

@@ -249,7 +249,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     imageTitle: (name) => `Создать образ сервера ${name}`,
   },
   metrics: {
-    actions: "Действия за это время, пунктиром:",
+    actions: "Последние действия за это время, пунктиром:",
     allActions: "Все действия",
     range: "Период",
     unzoom: (from, to) => `${from} – ${to}: показать всё`,
