@@ -119,6 +119,7 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Create image" }).click();
       await page.getByLabel("Name", { exact: true }).fill("before-upgrade");
       await page.getByRole("dialog").getByRole("button", { name: "Create image" }).click();
+      await page.getByText("Its progress is shown under Images.").waitFor();
       await page.getByRole("row", { name: /before-upgrade.*Ready/ }).waitFor();
       await page.getByRole("button", { name: "Restore: before-upgrade" }).getByText("Restore", { exact: true }).click();
       await page.getByText("The disk is replaced by before-upgrade.", { exact: false }).waitFor();
@@ -291,6 +292,8 @@ describeConsole("servers in the console", {}, (fixture) => {
       assert.deepEqual(await messages.allTextContents(), ["worker: Shut down"]);
       await page.getByRole("button", { name: "Power on" }).waitFor();
       await head.getByText("Shutting down", { exact: true }).waitFor({ state: "detached" });
+      await page.getByRole("link", { name: "Summary" }).click();
+      await page.getByText("The server is off. Power it on first.", { exact: true }).waitFor();
     });
     await client.deleteServer({ path: { id } }, { wait: 60 });
   });

@@ -1,4 +1,4 @@
-/** For some minutes after a start: that the guest may still boot, and where its output is. */
+/** Why SSH does not respond: the server is off, or, for some minutes after a start, the guest may still boot. */
 import type { Server } from "@brume/api/server.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -12,6 +12,7 @@ import { Note } from "../../ui/feedback.tsx";
 export function BootHint({ server: { ID, State, IsPowerOn } }: { server: Server }) {
   const t = useTexts();
   const { data: actions = [] } = useQuery(queriesOf(useData().client).actions(ID));
+  const isOff = State === "Active" && !IsPowerOn;
   const end = State === "Active" && IsPowerOn ? bootsUntil(actions) : null;
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -20,6 +21,7 @@ export function BootHint({ server: { ID, State, IsPowerOn } }: { server: Server 
     const timer = setTimeout(() => setNow(end), end - Date.now());
     return () => clearTimeout(timer);
   }, [end]);
+  if (isOff) return <Note>{t.servers.notNow.off}</Note>;
   if (end === null || end <= now) return null;
   return (
     <Note>

@@ -91,7 +91,7 @@ export function TakeImage({ server, onClose }: DialogProps) {
       request={{ operation: "createImage", body }}
       isComplete={Name !== ""}
       send={(options) => client.createImage({ body }, options)}
-      done={(image) => t.images.started(image.Name)}
+      done={(image) => ({ kind: "good", text: t.images.started(image.Name), detail: t.images.progressAt })}
       onClose={onClose}
     >
       {(error) => (

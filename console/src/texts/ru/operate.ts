@@ -46,6 +46,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     digestHint: "64 шестнадцатеричные цифры, их публикует автор образа.",
     memory: "Память не меньше",
     started: (name) => `${name}: образ добавляется`,
+    progressAt: "Ход показан в разделе «Образы».",
     uploadFile: "Образ диска",
     uploadHint: "Выберите файл или перетащите его сюда.",
     reading: (percent) => `Вычисляется SHA-256: ${percent}\u00a0%`,
