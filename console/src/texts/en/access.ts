@@ -72,7 +72,8 @@ export const access = {
       "A token is the password of a program or person. It can be limited to scopes, one domain and addresses.",
     keysAbout: "A key can be placed on a server when it is created, to log in without a password.",
     sessionsAbout: "Browsers that are signed in. Ending a session takes effect with its next request.",
-    projectsAbout: "A project separates objects, quotas and tokens of a team.",
+    projectsAbout:
+      "A project separates objects, quotas and tokens of a team. To work in another project, create a token for it and sign in with this token.",
     createToken: "Create token",
     scopes: "Scopes",
     expires: "Expires",

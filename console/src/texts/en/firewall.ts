@@ -17,7 +17,7 @@ export const firewall = {
     presetLabels: { ssh: "Allow SSH", web: "Allow web (80, 443)", outgoing: "Allow outgoing connections" },
     rules: "Rules",
     add: "Add rule",
-    empty: "No rules yet",
+    empty: "No rules",
     emptyAbout: "While the firewall is on, the default action decides on every new connection.",
     number: "No.",
     name: "Name",
