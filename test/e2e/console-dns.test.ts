@@ -233,7 +233,7 @@ describeConsole("domains in the console", {}, (fixture) => {
     const { client, token } = fixture.brume;
     const { ID } = await client.createDomain({ body: { Name: "back.example", Ip: "192.0.2.1" } });
     const { Serial } = await client.readDomain({ path: { id: ID } });
-    await client.createRecordTXT({ body: { DomainId: ID, Name: "new", Text: "x" } });
+    await client.createRecordTXT({ body: { DomainId: ID, Name: "new", Text: "x\u202ey" } });
     await client.createRecordTXT({ body: { DomainId: ID, Name: "a", Text: "x" } });
     await story(token, async (page) => {
       await page.goto(`/console/dns/${ID}?type=TXT`);
@@ -250,7 +250,7 @@ describeConsole("domains in the console", {}, (fixture) => {
       await version.getByText("Token first").waitFor();
       await version.getByRole("button", { name: "Restore this version" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByText('− new 3600 IN TXT "x"').waitFor();
+      await dialog.getByText('− new 3600 IN TXT "x\\u{202e}y"').waitFor();
       await dialog.getByRole("button", { name: "Restore", exact: true }).click();
       await page.getByText("back.example: applied as version", { exact: false }).waitFor();
       await page.getByRole("link", { name: "Delegation" }).click();

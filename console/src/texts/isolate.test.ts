@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isolate, isolated, visible } from "./isolate.ts";
+import { inOrder, isolate, isolated, visible } from "./isolate.ts";
 
 test("a name that changes the direction is isolated, and loses the characters that do so", () => {
   assert.equal(isolate("web-1"), "web-1");
   assert.equal(isolate("שרת"), "\u2068שרת\u2069");
   assert.equal(isolate("abc\u202efdp.exe\u2069"), "\u2068abcfdp.exe\u2069");
+});
+
+test("a line that is reviewed reads in its order", () => {
+  assert.equal(inOrder('@ TXT "a\u202eb"'), '@ TXT "a\\u{202e}b"');
+  assert.equal(inOrder("שרת \u{1f680}"), "שרת \u{1f680}");
 });
 
 test("what a user sees of a name can be typed", () => {

@@ -11,6 +11,10 @@ const controls = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 export const isolate = (name: string): string =>
   turning.test(name) ? `\u2068${name.replaceAll(controls, "")}\u2069` : name;
 
+/** Returns a line with its characters that change the direction in words, `\\u{202e}`: what is reviewed must read in its order. */
+export const inOrder = (line: string): string =>
+  line.replaceAll(controls, (control) => `\\u{${control.charCodeAt(0).toString(16)}}`);
+
 const unseen = /\p{Default_Ignorable_Code_Point}/gu;
 
 /** Returns what a user sees of a name and can type: without invisible characters, and with one space where the name has several. */

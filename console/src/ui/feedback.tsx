@@ -1,5 +1,6 @@
 /** What a page shows instead of its content: placeholders, an empty state, an error with its remedy; and code to copy. */
 import { type ReactNode, useState } from "react";
+import { inOrder } from "../texts/isolate.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { Button, Copy } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
@@ -114,15 +115,17 @@ export function Code({ text }: { text: string }) {
   return (
     <div className="code">
       <pre>
-        {text.split(/(?<=\s)(?=-)|(?<=\s)(?!-)/).map((part, index) =>
-          option.test(part) ? (
-            <span key={index} className="option">
-              {part}
-            </span>
-          ) : (
-            part
-          ),
-        )}
+        {inOrder(text)
+          .split(/(?<=\s)(?=-)|(?<=\s)(?!-)/)
+          .map((part, index) =>
+            option.test(part) ? (
+              <span key={index} className="option">
+                {part}
+              </span>
+            ) : (
+              part
+            ),
+          )}
       </pre>
       <Copy text={text} label={t.common.command} />
     </div>

@@ -3,6 +3,7 @@ import type { AuditEntry } from "@brume/api/account.ts";
 import { fieldChanges, operationName } from "../../data/auditview.ts";
 import { NumberedObject } from "../../data/eventlink.tsx";
 import type { NamedEvent } from "../../data/eventnames.ts";
+import { inOrder } from "../../texts/isolate.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
 import { Facts, None } from "../../ui/page.tsx";
@@ -49,8 +50,8 @@ export function AuditDetails({ entry, object, onClose }: AuditDetailsProps) {
             {changes.map(({ field, before, after }) => (
               <div key={field}>
                 <strong>{field}</strong>
-                {before !== null && <div className="remove">− {before}</div>}
-                {after !== null && <div className="add">+ {after}</div>}
+                {before !== null && <div className="remove">− {inOrder(before)}</div>}
+                {after !== null && <div className="add">+ {inOrder(after)}</div>}
               </div>
             ))}
           </div>
