@@ -129,7 +129,7 @@ describeConsole("the console of an operator", {}, (fixture) => {
       await page.getByRole("dialog").getByText("createDomain", { exact: true }).waitFor();
       await page.getByRole("dialog").getByText('+ "audited.example"').first().waitFor();
       await page.keyboard.press("Escape");
-      await page.getByLabel("Operation").selectOption("delete*");
+      await page.getByLabel("Operation").selectOption({ label: "All deletions (delete*)" });
       await page.getByText("No entry matches the filter.").waitFor();
       await page.getByRole("button", { name: "Clear filter" }).click();
       await brume.client.deleteDomain({ path: { id: domain.ID } });

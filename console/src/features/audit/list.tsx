@@ -111,7 +111,7 @@ export function AuditList() {
   );
   const names = useMemo(
     () => [
-      ...families.map((name) => [name, t.audit.all(name)] as const),
+      ...families.map((name) => [name, t.audit.all[name]] as const),
       ...operations
         .map((name) => [name, operationName(name, t)] as const)
         .sort(([, a], [, b]) => a.localeCompare(b, format.locale)),

@@ -72,8 +72,12 @@ export const operate = {
     status: "Result",
     anyOperation: "Any operation",
     operations,
-    /** `pattern`: how the names of the operations begin in the API. */
-    all: (pattern: string) => `All ${pattern}`,
+    /** By the beginning of the name of the operation in the API. */
+    all: {
+      "create*": "All creations (create*)",
+      "update*": "All updates (update*)",
+      "delete*": "All deletions (delete*)",
+    },
     anyObject: "Any object",
     id: "ID of the object",
     anyToken: "Any token",

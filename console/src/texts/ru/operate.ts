@@ -73,7 +73,11 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     status: "Итог",
     anyOperation: "Любая операция",
     operations,
-    all: (pattern) => `Все ${pattern}`,
+    all: {
+      "create*": "Все создания (create*)",
+      "update*": "Все изменения (update*)",
+      "delete*": "Все удаления (delete*)",
+    },
     anyObject: "Любой объект",
     id: "ID объекта",
     anyToken: "Любой токен",
