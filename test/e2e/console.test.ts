@@ -211,6 +211,7 @@ describeConsole("the console", {}, (fixture) => {
     await story(brume.token, async (page) => {
       await page.goto(`/console/dns/${domain.ID}?tab=queries`);
       await page.getByText("No query yet").waitFor();
+      await page.getByText(/^dig @.* asked\.example SOA$/).waitFor();
       await brume.resolver.resolve4("asked.example");
       await assert.rejects(brume.resolver.resolve4("none.asked.example"));
       await page.getByText("the name does not exist").waitFor();

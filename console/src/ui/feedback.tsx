@@ -30,7 +30,7 @@ export function Empty({
   title: string;
   children?: ReactNode;
   action?: ReactNode;
-  command?: string;
+  command?: string | undefined;
   /** It is all that the page shows. */
   isPage?: boolean;
 }) {

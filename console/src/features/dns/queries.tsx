@@ -3,6 +3,7 @@ import type { Domain } from "@brume/api/dns.ts";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useData } from "../../data/data.tsx";
+import { digOf } from "../../data/dig.ts";
 import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { useRates } from "../../data/rates.ts";
@@ -15,7 +16,9 @@ import { Sparkline } from "../../ui/sparkline.tsx";
 export function Queries({ domain }: { domain: Domain }) {
   const t = useTexts();
   const format = useFormat();
-  const { data, error, refetch, dataUpdatedAt } = useQuery(queriesOf(useData().client).domainMetrics(domain.ID));
+  const reads = queriesOf(useData().client);
+  const { data, error, refetch, dataUpdatedAt } = useQuery(reads.domainMetrics(domain.ID));
+  const { data: readiness } = useQuery({ ...reads.readiness(), enabled: data?.Queries === 0 });
   const counters = useMemo(() => new Map([["all", data?.Queries ?? 0]]), [data]);
   const values = useRates(counters, dataUpdatedAt).get("all") ?? [];
   if (error) return <ErrorBox text={errorText(error, t)} onRetry={() => void refetch()} />;
@@ -25,7 +28,11 @@ export function Queries({ domain }: { domain: Domain }) {
     <div className="stack">
       <p className="muted">{t.queries.about}</p>
       {data.Queries === 0 ? (
-        <Empty icon="dns" title={t.queries.none} command={`brume domain metrics ${domain.ID}`}>
+        <Empty
+          icon="dns"
+          title={t.queries.none}
+          command={digOf(readiness?.Checks ?? [], domain.NamePunyCode, location.hostname)?.command}
+        >
           {t.queries.noneAbout}
         </Empty>
       ) : (
