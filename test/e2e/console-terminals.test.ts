@@ -124,8 +124,10 @@ describeConsole("terminals in the console", {}, (fixture) => {
       await page.getByText(AdminUserName, { exact: true }).waitFor();
       const type = page.getByRole("button", { name: "Type password and Enter" });
       assert.equal(await type.isDisabled(), true);
+      const before = await page.locator(".resizable").boundingBox();
       await page.getByRole("button", { name: "Connect" }).click();
       await page.getByText("Connected", { exact: true }).waitFor();
+      assert.equal((await page.locator(".resizable").boundingBox())?.y, before?.y);
       // As an emoji panel or dictation does.
       await page.keyboard.insertText("dear ");
       await page.keyboard.type("hello guest");
