@@ -17,7 +17,7 @@ import { idleMemory, processorTime } from "./lib/process.ts";
 import { fillSize, type Size, settings } from "./lib/sizefill.ts";
 import { measureGrowth } from "./lib/sizegrow.ts";
 import { type ListCosts, measureLists } from "./lib/sizelists.ts";
-import { pages, reads } from "./lib/sizereads.ts";
+import { measurePages, reads } from "./lib/sizereads.ts";
 
 const largest = Number(process.argv[2] ?? 100);
 const isPostgres = process.argv[3] === "postgres";
@@ -31,7 +31,6 @@ const sizeOf = (scale: number): Size => ({
 
 /** Numbers of requests: those of each kind together take longer than the checks in the background. */
 const changes = 300;
-const pageReads = 1000;
 const newNetworks = 600;
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const json = { "content-type": "application/json" };
@@ -91,9 +90,13 @@ async function at(scale: number): Promise<Figures> {
     const memory = await idleMemory(`${scale} %: after the start`, brume.program);
     const prober = await startProber(brume, "h1.large.example", turns);
     const all: Cost<unknown>[] = [];
-    const measure = async <T>(name: string, act: () => Promise<T>): Promise<Cost<T>> => {
+    const measureQuietly = async <T>(act: () => Promise<T>): Promise<Cost<T>> => {
       const cost = await prober.measure(act);
       all.push(cost);
+      return cost;
+    };
+    const measure = async <T>(name: string, act: () => Promise<T>): Promise<Cost<T>> => {
+      const cost = await measureQuietly(act);
       const { http, dns } = cost.waits;
       console.log(
         `${scale} %: ${name}: ${cost.ms.toFixed(1)} ms, processor ${cost.processor} ms, memory +${cost.memory.toFixed(0)} MB, longest turn ${cost.turns.most} ms, longest wait ${mostOf(http).toFixed(1)} ms, DNS ${mostOf(dns).toFixed(1)} ms`,
@@ -145,8 +148,10 @@ async function at(scale: number): Promise<Figures> {
       times.set(`${name}: response`, medianOf(took));
       times.set(`${name}: processor time`, ownTime(cost) / count);
     };
-    for (const [name, path] of pages)
-      await repeated(name, pageReads, async () => (await send(brume, "GET", path, { headers: uncached })).ms);
+    for (const [name, { response, processor }] of await measurePages(brume, measureQuietly, ownTime)) {
+      times.set(`${name}: response`, response);
+      times.set(`${name}: processor time`, processor);
+    }
     const created: number[] = [];
     const post = async (path: string, body: object) => {
       const response = await send(brume, "POST", path, { body, headers: json });

@@ -1,4 +1,7 @@
 /** The reads of `../size.ts`. */
+import type { Brume } from "./brume.ts";
+import { medianOf } from "./figures.ts";
+import { type Cost, send } from "./probe.ts";
 
 /** Reads that return much, or search in much. */
 export const reads = [
@@ -17,7 +20,7 @@ export const reads = [
  * Reads whose cost does not grow. Nine tenths of the events have the type `server.changed`, none `disk.low`; filters match as many objects
  * at each size, because `X-Total-Count` counts them.
  */
-export const pages = [
+const pages = [
   ["100 events", "/event?limit=100"],
   ["newest 100 events", "/event?limit=100&newest=true"],
   ["100 events of a type", "/event?limit=100&type=server.changed"],
@@ -31,3 +34,33 @@ export const pages = [
   ["public networks by name", "/publicnetwork?name=network-7&limit=10"],
   ["domains by name", "/dns?name=large.example&records=false&limit=10"],
 ] as const;
+
+const rounds = 10;
+const readsOfRound = 200;
+
+/**
+ * Returns the milliseconds of one read of each page: median of the responses, and processor time. All pages are read in each round, because
+ * other programs slow a host down for seconds. `measure` measures an act, and `ownTime` returns its processor time without that of the background.
+ */
+export async function measurePages(
+  brume: Brume,
+  measure: (act: () => Promise<void>) => Promise<Cost<void>>,
+  ownTime: (cost: Cost<unknown>) => number,
+): Promise<Map<string, { readonly response: number; readonly processor: number }>> {
+  const figures = new Map(pages.map(([name]) => [name as string, { took: [] as number[], processor: 0 }]));
+  for (let round = 0; round < rounds; round++)
+    for (const [name, path] of pages) {
+      const figure = figures.get(name);
+      const cost = await measure(async () => {
+        for (let index = 0; index < readsOfRound; index++)
+          figure?.took.push((await send(brume, "GET", path, { headers: { prefer: "handling=strict" } })).ms);
+      });
+      if (figure !== undefined) figure.processor += ownTime(cost);
+    }
+  return new Map(
+    [...figures].map(([name, { took, processor }]) => [
+      name,
+      { response: medianOf(took), processor: processor / took.length },
+    ]),
+  );
+}
