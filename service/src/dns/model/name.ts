@@ -52,7 +52,7 @@ export function readOwner(text: string, domain: string, wildcard: boolean): stri
   const relative = relativeTo(name, domain);
   if (relative !== null) return relative;
   if (isAbsolute(text)) return outside();
-  return wireLength(name) + 1 + wireLength(domain) > maxName ? tooLong(`${name}.${domain}`) : name;
+  return wireLength(name) + 1 + wireLength(domain) > maxName ? tooLongWith(`${name}.${domain}`) : name;
 }
 
 /**
@@ -67,7 +67,7 @@ export function readTarget(text: string, domain: string): string | NameError {
   if (readIPv4(name) !== null)
     return refuseName("format_invalid", `must be a host name, not the address ${quote(text)}`);
   if (name.includes(".") || isAbsolute(text)) return name;
-  return wireLength(name) + 1 + wireLength(domain) > maxName ? tooLong(`${name}.${domain}`) : `${name}.${domain}`;
+  return wireLength(name) + 1 + wireLength(domain) > maxName ? tooLongWith(`${name}.${domain}`) : `${name}.${domain}`;
 }
 
 /** Returns `www` for `www.example.com` in `example.com`, `@` for the domain itself, null for names outside. `domain` is in lower case. */
@@ -140,6 +140,9 @@ export const isAbsolute = (text: string): boolean => text.endsWith(".") && /(?:^
 const dropDot = (text: string): string => (isAbsolute(text) ? text.slice(0, -1) : text);
 
 const tooLong = (name: string): NameError =>
+  refuseName("too_long", `must be at most ${maxName} characters long, and ${quote(name)} has ${wireLength(name)}`);
+
+const tooLongWith = (name: string): NameError =>
   refuseName(
     "too_long",
     `must be at most ${maxName} characters long with the domain, and ${quote(name)} has ${wireLength(name)}`,

@@ -99,6 +99,7 @@ export const zones: Table = {
     ["must be a host name, not the address {1}", "нужно имя хоста, а не адрес {1}"],
     ["must be a host name, not {1}", "нужно имя хоста, а не {1}"],
     ["must have escapes such as \\. or \\032, unlike {1}", "допустимы только записи вида \\. и \\032, а здесь {1}"],
+    ["must be at most {1} characters long, and {2} has {3}", "длина в знаках — не больше {1}, а у {2} — {3}"],
     [
       "must be at most {1} characters long with the domain, and {2} has {3}",
       "длина в знаках вместе с доменом — не больше {1}, а у {2} — {3}",
