@@ -336,17 +336,26 @@ describeConsole("domains in the console", {}, (fixture) => {
     const { ID: id } = await brume.clientOf(Token).createDomain({ body: { Name: "small.example", Ip: "192.0.2.1" } });
     await story(Token, async (page) => {
       await page.goto(`/console/dns/${id}`);
+      const isClicked = Promise.withResolvers<void>();
+      await page.route(`**/dns/${id}/changeset*`, async (route) => {
+        await isClicked.promise;
+        await route.continue();
+      });
       await page.getByRole("button", { name: "Add record" }).click();
       await page
         .getByLabel(/^Value:/)
         .first()
         .fill("192.0.2.2");
+      // The review waits for the check, whose error is shown instead.
+      await page.getByRole("button", { name: "Review" }).click();
+      isClicked.resolve();
       const status = page.getByRole("toolbar").getByRole("status");
       await status.getByText("The request exceeds the quota of the project.").waitFor();
       await status.getByText("Request less, delete objects of this kind", { exact: false }).waitFor();
       const isCut = `(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)(document.querySelector(".bulk [role=status]"))`;
       assert.equal(await page.evaluate(isCut), false);
       assert.equal(await page.getByRole("button", { name: "Review" }).isDisabled(), true);
+      assert.equal(await page.getByRole("dialog").count(), 0);
       await page.getByRole("button", { name: "Discard" }).click();
     });
   });

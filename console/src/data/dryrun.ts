@@ -48,6 +48,23 @@ export function useDryRun<Input>(
   return { error: checked.error, isChecking: checked.text !== text };
 }
 
+/**
+ * Returns the function that runs `act` once the check has ended without an error, and whether that is waited for. An error ends the wait:
+ * the page shows it.
+ */
+export function useAfterCheck(
+  { error, isChecking }: ReturnType<typeof useDryRun>,
+  act: () => void,
+): { readonly isWaiting: boolean; readonly start: () => void } {
+  const [isWaiting, setWaiting] = useState(false);
+  useEffect(() => {
+    if (!isWaiting || isChecking) return;
+    setWaiting(false);
+    if (error === null) act();
+  }, [isWaiting, isChecking, error, act]);
+  return { isWaiting, start: () => setWaiting(true) };
+}
+
 /** Returns the text as it was when it last stayed unchanged for 300 ms. */
 export function useSettled(text: string): string {
   const [settled, setSettled] = useState(text);

@@ -4,10 +4,10 @@
  */
 import type { Domain, RecordType } from "@brume/api/dns.ts";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type ClipboardEvent, useMemo, useRef, useState } from "react";
+import { type ClipboardEvent, useCallback, useMemo, useRef, useState } from "react";
 import { useData, useIsOfOneDomain, useMay, useMayOwnDomains, useOwnToken } from "../../data/data.tsx";
 import { useDraft } from "../../data/draft.ts";
-import { useDryRun } from "../../data/dryrun.ts";
+import { useAfterCheck, useDryRun } from "../../data/dryrun.ts";
 import { errorsOf, errorText, withCapital } from "../../data/errortext.ts";
 import {
   addRow,
@@ -87,6 +87,10 @@ export function Records({ domain }: { domain: Domain }) {
   const areComplete = edits.added.every(isComplete);
   const check = useDryRun(count > 0 && areComplete ? changes : null, (Changes, signal) =>
     client.changeRecords({ path: { id }, body: { Changes } }, { dryRun: true, signal }),
+  );
+  const review = useAfterCheck(
+    check,
+    useCallback(() => setReviewing(count > 0), [count]),
   );
   // By row and part; an error of the whole row has no part. `first`: what the bar shows of them.
   const { errors, first } = useMemo(() => {
@@ -311,8 +315,9 @@ export function Records({ domain }: { domain: Domain }) {
               <Button
                 size="small"
                 kind="primary"
-                disabled={check.error !== null || !areComplete}
-                onClick={() => setReviewing(true)}
+                isBusy={review.isWaiting}
+                disabled={(check.error !== null && !check.isChecking) || !areComplete}
+                onClick={review.start}
               >
                 {t.records.review}
               </Button>
