@@ -234,6 +234,10 @@ describeConsole("the console of firewalls", {}, (fixture) => {
         message !== null && bar !== null && message.y + message.height <= bar.y,
         JSON.stringify([message, bar]),
       );
+      await page.getByRole("list", { name: "Deleted rules" }).getByText("Outgoing connections").waitFor();
+      await page.getByRole("button", { name: "Keep rule 3 Outgoing connections" }).click();
+      await page.getByRole("toolbar").waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Delete rule 3" }).click();
       await page.getByRole("button", { name: "Allow outgoing connections" }).click();
       await page.getByText(warning, { exact: false }).waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Edit rule 3" }).click();

@@ -10,7 +10,11 @@ import {
   moveRule,
   movesOf,
   type Rule,
+  type RuleSet,
+  removedRules,
+  removeRule,
   requestOf,
+  restoreRule,
   shadowedRules,
 } from "./firewall.ts";
 
@@ -36,6 +40,21 @@ test("a moved rule goes from one place to another", () => {
   assert.equal(countChanges(before, after), 1);
   assert.equal(moveRule(before, 0, 4), before);
   assert.equal(moveRule(before, -1, 2), before);
+});
+
+test("a deleted rule is restored behind the rules before it, unless an equal one was added", () => {
+  const base = set(rule(1), rule(2), rule(3), rule(4));
+  assert.deepEqual(removedRules(base, moveRule(base, 0, 3)), []);
+  const moved = moveRule(removeRule(removeRule(base, 2), 1), 1, 0);
+  assert.deepEqual(
+    removedRules(base, moved).map(({ key }) => key),
+    [1, 2],
+  );
+  const keys = ({ Rules }: RuleSet) => Rules.map(({ key }) => key);
+  const [first, second] = removedRules(base, moved) as [Rule, Rule];
+  assert.deepEqual(keys(restoreRule(base, moved, second)), [2, 4, 3]);
+  assert.deepEqual(keys(restoreRule(base, restoreRule(base, moved, first), second)), [1, 2, 4, 3]);
+  assert.deepEqual(removedRules(base, addRule(moved, { ...rule(2), key: -1 })), [first]);
 });
 
 test("the difference of any two sets contains both in order", () => {

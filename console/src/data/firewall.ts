@@ -115,6 +115,22 @@ export const removeRule = (set: RuleSet, key: number): RuleSet => ({
   Rules: set.Rules.filter((rule) => rule.key !== key),
 });
 
+/** Returns the rules of `base` that the set no longer has, also not as an equal new rule. */
+export function removedRules(base: RuleSet, { Rules }: RuleSet): Rule[] {
+  const left = new Set(Rules.map(({ key }) => key));
+  const gone = base.Rules.filter(({ key }) => !left.has(key));
+  if (gone.length === 0) return [];
+  const texts = new Set(Rules.map(textOf));
+  return gone.filter((rule) => !texts.has(textOf(rule)));
+}
+
+/** Returns the set with this rule of `base` again, behind the rules that are before it there. */
+export function restoreRule(base: RuleSet, set: RuleSet, rule: Rule): RuleSet {
+  const earlier = new Set(base.Rules.slice(0, base.Rules.indexOf(rule)).map(({ key }) => key));
+  const at = set.Rules.findLastIndex(({ key }) => earlier.has(key)) + 1;
+  return { ...set, Rules: set.Rules.toSpliced(at, 0, rule) };
+}
+
 /** Returns the set with the rule at position `from` moved to `to`, both from 0. */
 export function moveRule(set: RuleSet, from: number, to: number): RuleSet {
   const rule = set.Rules[from];

@@ -3,10 +3,10 @@
  * before a review. A test packet shows which rule decides.
  */
 import type { PublicNetwork } from "@brume/api/network.ts";
-import { useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import { useData, useMay } from "../../data/data.tsx";
 import { useDraft } from "../../data/draft.ts";
-import { useDryRun } from "../../data/dryrun.ts";
+import { useAfterCheck, useDryRun } from "../../data/dryrun.ts";
 import { errorsOf, errorText, withCapital } from "../../data/errortext.ts";
 import {
   addRule,
@@ -29,6 +29,7 @@ import { Check, SelectField } from "../../ui/field.tsx";
 import { HeadAction, State } from "../../ui/page.tsx";
 import { FirewallReview } from "./firewallreview.tsx";
 import { PacketTest, type Verdict } from "./packettest.tsx";
+import { RemovedRules } from "./removedrules.tsx";
 import { RuleDialog } from "./ruledialog.tsx";
 import { addPreset, RulePresets } from "./rulepresets.tsx";
 import { RuleTable } from "./ruletable.tsx";
@@ -64,6 +65,10 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   const isOutdated = draft !== null && setText(draft.base) !== setText(stored);
   const check = useDryRun(draft === null ? null : requestOf(set), (body, signal) =>
     client.configureFirewall({ path, body }, { dryRun: true, signal }),
+  );
+  const review = useAfterCheck(
+    check,
+    useCallback(() => setReviewing(count > 0), [count]),
   );
   const { errors, causes } = useMemo(() => {
     const labels: Readonly<Record<string, string>> = {
@@ -161,6 +166,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
         onOpen={(key) => setEditing({ key, isNew: false })}
         onMove={move}
       />
+      {mayWrite && <RemovedRules base={base} set={set} onEdit={edit} />}
       <div className={decidesLast ? "otherwise decides" : "otherwise"}>
         <SelectField
           label={t.firewall.otherwise}
@@ -195,8 +201,9 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
             <Button
               size="small"
               kind="primary"
-              disabled={check.error !== null || check.isChecking || isOutdated}
-              onClick={() => setReviewing(true)}
+              isBusy={review.isWaiting}
+              disabled={(check.error !== null && !check.isChecking) || isOutdated}
+              onClick={review.start}
             >
               {t.firewall.review}
             </Button>

@@ -41,6 +41,8 @@ export const firewall = {
     moved: (name: string, to: number, of: number) => `Rule ${name} is now at position ${to} of ${of}`,
     edit: (number: number) => `Edit rule ${number}`,
     remove: (number: number) => `Delete rule ${number}`,
+    removed: "Deleted rules",
+    restore: (number: number, name: string) => `Keep rule ${number} ${name}`,
     done: "Done",
     unnamed: "no name",
     places: { any: "any", internal: "internal", external: "external" } as Readonly<Record<string, string>>,

@@ -48,6 +48,8 @@ export const firewall: Pick<Texts, "firewall"> = {
     moved: (name, to, of) => `Правило ${name} теперь ${to} из ${of}`,
     edit: (number) => `Изменить правило ${number}`,
     remove: (number) => `Удалить правило ${number}`,
+    removed: "Удалённые правила",
+    restore: (number, name) => `Оставить правило ${number} ${name}`,
     done: "Готово",
     unnamed: "без имени",
     places: { any: "любой адрес", internal: "внутренние адреса", external: "внешние адреса" },
