@@ -13,7 +13,7 @@ const hindrance = whyNot("ip", "nft", "tc", "sysctl", "unshare", "qemu-system-x8
 if (hindrance !== false) console.log(`hostile messages to the agent: not tried, ${hindrance}`);
 
 /** Messages, nearly all of which schemas must refuse; a few hundred reach the drivers. */
-const messages = runsOf(50_000, 10_000);
+const messages = runsOf(50_000, 4000);
 const fixture = join(import.meta.dirname, "agenthost.ts");
 /** Verbs of which some messages must reach the driver. */
 const reaching = [
