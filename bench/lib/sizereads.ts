@@ -35,8 +35,8 @@ const pages = [
   ["domains by name", "/dns?name=large.example&records=false&limit=10"],
 ] as const;
 
-const rounds = 10;
-const readsOfRound = 200;
+const rounds = 4;
+const readsOfRound = 500;
 
 /**
  * Returns the milliseconds of one read of each page: median of the responses, and processor time. All pages are read in each round, because
