@@ -8,6 +8,8 @@ export const reads = [
   { name: "zone as JSON", path: "/dns/1", headers: {} },
   { name: "zone as zone file", path: "/dns/1", headers: { accept: "text/dns" } },
   { name: "/metrics", path: "/metrics", headers: {} },
+  { name: "page of events", path: "/event?limit=100", headers: {} },
+  { name: "page of events of a type", path: "/event?limit=100&type=network.changed", headers: {} },
   { name: "servers by a part of the name", path: "/server?name=*ver-77&limit=10", headers: {} },
   { name: "servers by a label of all", path: "/server?label=env%3Dbench&limit=10", headers: {} },
   { name: "servers by a network of all", path: "/server?network=1&limit=10", headers: {} },
