@@ -12,7 +12,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
@@ -123,6 +123,45 @@ describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
     await copyServer(2, 3);
     assert.equal(existsSync(join(diskOf(3), "identity.json")), false, "the result is not copied");
     assert.equal((await contentOf(3)).bytes.includes("what the user made"), true);
+  });
+
+  test("a program that is killed is an error, and the next call removes the identity", async () => {
+    const path = join(root, "tree-killed");
+    mkdirSync(join(path, "etc/ssh"), { recursive: true });
+    writeFileSync(join(path, "etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n");
+    writeFileSync(join(path, "etc/ssh/ssh_host_rsa_key"), "SECRET of the source\n".repeat(100));
+    await makeImage(async (raw) => void (await exec.run(["mkfs.ext4", "-q", "-d", path, raw, "64M"])));
+    await makeServer(6);
+    await copyServer(6, 7);
+    for (const program of ["e2fsck", "debugfs"]) {
+      // The kernel kills it at its first write (SIGXFSZ); the shell that waits for it adds 128 to the number of the signal.
+      const run: typeof disks.tools.run = (argv, use) =>
+        disks.tools.run(argv, argv[0] === program ? { ...use, bytes: 0 } : use);
+      const killed = { ...options, disks: { ...disks, tools: { ...disks.tools, run } } };
+      const before = readdirSync(diskOf(7));
+      await assert.rejects(cleanseDisk(killed, serverOf(7), diskOf(7)), {
+        name: "CommandError",
+        code: 128 + constants.signals.SIGXFSZ,
+      });
+      assert.deepEqual([readdirSync(diskOf(7)), readdirSync(serverOf(7))], [before, ["disk-1"]]);
+    }
+    assert.deepEqual(await cleanseDisk(options, serverOf(7), diskOf(7)), { removed: true, detail: "" });
+    assert.equal((await contentOf(7)).bytes.includes("SECRET of the source"), false);
+  });
+
+  test("a file system that cannot be repaired stays as it is, and the result gives the reason", async () => {
+    await makeImage(async (raw) => {
+      await exec.run(["mkfs.ext4", "-q", "-b", "4096", raw, "64M"]);
+      const bytes = readFileSync(raw);
+      // Nothing but the mark of the superblock.
+      writeFileSync(raw, Buffer.concat([Buffer.alloc(1080), bytes.subarray(1080, 1082), Buffer.alloc(size - 1082)]));
+    });
+    await makeServer(8);
+    await copyServer(8, 9);
+    const before = await contentOf(9);
+    const identity = await cleanseDisk(options, serverOf(9), diskOf(9));
+    assert.deepEqual(identity, { removed: false, detail: "its file systems cannot be read" });
+    assert.ok((await contentOf(9)).bytes.equals(before.bytes));
   });
 
   test("stays unchanged without a readable file system, and the result gives the reason", async () => {

@@ -18,7 +18,8 @@ import { createExec } from "../../service/src/drivers/exec.ts";
 import { createDiskTools, fileLimit } from "../../service/src/drivers/machine/disk/tool.ts";
 import { waitUntil } from "../support/waituntil.ts";
 
-const uid = 688_777;
+/** Of no other test, and of no daemon of a network: a test below kills a process of this user. */
+const uid = 698_777;
 const exec = createExec();
 const isRoot = process.getuid?.() === 0;
 const reason = isRoot

@@ -234,6 +234,7 @@ export const servers: Table = {
     ],
     ["identity of the source's guest not removed: {a?}", "ключи и идентификаторы исходного гостя не удалены: {a?}"],
     ["its file systems cannot be read", "его файловые системы нельзя прочитать"],
+    ["programs are missing on its host: {1}", "на его хосте нет программ: {1}"],
     ["it was kept as it is", "диск оставлен как есть"],
     ["identity removal does not support {1} guests", "для гостей {1} удаление не поддерживается"],
     ["not supported for {1} guests", "не поддерживается для гостей {1}"],

@@ -10,7 +10,7 @@ import type { Identity } from "../interface.ts";
 import { replaceFile } from "../qemu/folder.ts";
 import { pick, textAt } from "../qemu/qmp.ts";
 import { type Disks, layerName, removeMergedLayers, sizeOf, topOf } from "./disk.ts";
-import { removeIdentity } from "./identity.ts";
+import { FileSystemError, removeIdentity } from "./identity.ts";
 
 /** Dependencies of the functions below. */
 export interface CleanseOptions {
@@ -32,7 +32,10 @@ export interface DiskExport {
 /** Detail of an identity that could not be removed. */
 export const unreadable = "its file systems cannot be read";
 
-/** Writes the disk without its guest's identity. `isWritten: false`: no file system could be read, and nothing was written. */
+/**
+ * Writes the disk without its guest's identity. `isWritten: false`: a file system could not be read, and nothing was written. Rejects if a
+ * program failed for another reason: a copy must not keep the identity of its source because of a failure that a repetition avoids.
+ */
 export async function writeCleansed(
   { disks, uid, signal }: CleanseOptions,
   { disk, root, path, bytes }: DiskExport,
@@ -44,9 +47,9 @@ export async function writeCleansed(
     await truncate(raw, bytes);
     await chown(raw, uid, uid);
     await disks.flatten(disk, topOf(disk), { path: name, format: "raw" }, uid, signal);
-    const identity = await removeIdentity({ tools: disks.tools, uid, signal }, raw).catch(() => {
-      signal?.throwIfAborted();
-      return null;
+    const identity = await removeIdentity({ tools: disks.tools, uid, signal }, raw).catch((error: unknown) => {
+      if (error instanceof FileSystemError) return null;
+      throw error;
     });
     if (identity === null) return { identity: { removed: false, detail: unreadable }, isWritten: false };
     await disks.createTarget(path, bytes, uid);

@@ -9,7 +9,7 @@ import { basename, dirname } from "node:path";
 import { CommandError } from "../../exec.ts";
 import type { Identity } from "../interface.ts";
 import { type FileSystem, findFileSystems } from "./partitions.ts";
-import type { DiskTools, ToolUse } from "./tool.ts";
+import { type DiskTools, missingPrograms, type ToolUse } from "./tool.ts";
 
 /** Folders whose files are all cleared, recursively. */
 const trees = ["/var/log", "/var/lib/cloud", "/var/lib/dhcp", "/var/lib/dhclient", "/var/lib/dhcpcd", "/var/lib/brume"];
@@ -51,6 +51,14 @@ interface Extent {
   readonly bytes: number;
 }
 
+/** A file system that cannot be read or repaired. Its content is the cause, so a repetition does not help. */
+export class FileSystemError extends Error {
+  override readonly name = "FileSystemError";
+}
+
+/** Exit codes of e2fsck(8): it has repaired errors; the first that is no result of reading the file system. */
+const [repaired, usageError] = [1, 16];
+
 interface Site {
   readonly tools: DiskTools;
   readonly uid: number;
@@ -71,7 +79,8 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
     });
   async function blockSize(): Promise<number> {
     const size = Number(/^Block size: +([0-9]+)$/m.exec(await debug(["stats -h"]))?.[1]);
-    if (!(size >= 1024 && size <= 65_536)) throw new Error("the block size of the file system cannot be read");
+    if (!(size >= 1024 && size <= 65_536))
+      throw new FileSystemError("the block size of the file system cannot be read");
     return size;
   }
   return {
@@ -82,7 +91,11 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
           await tools.run(["e2fsck", "-f", "-y", "-E", "discard", device], writing);
           return;
         } catch (error) {
-          if (!(error instanceof CommandError && error.code === 1 && tries > 0)) throw error;
+          if (!(error instanceof CommandError)) throw error;
+          // Without its version it was not started, and a program that was killed has read nothing to the end.
+          const code = /^e2fsck [0-9]/m.test(error.stderr) ? (error.code ?? usageError) : usageError;
+          if (code >= usageError) throw error;
+          if (code !== repaired || tries === 0) throw new FileSystemError(error.message, { cause: error });
         }
       }
     },
@@ -118,7 +131,7 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
         const count = Number(last ?? first) - Number(first) + 1;
         const extent = { at: Number(first) * size, place: offset + Number(block) * size, bytes: count * size };
         if (!(extent.bytes > 0 && extent.place + extent.bytes <= bytes))
-          throw new Error(`the blocks of inode ${inode} are not on the disk`);
+          throw new FileSystemError(`the blocks of inode ${inode} are not on the disk`);
         return extent;
       });
     },
@@ -135,7 +148,7 @@ async function filesBelow(tools: Tools, tops: readonly string[]): Promise<Entry[
   let level: readonly string[] = tops;
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > maxLevels || seen.size > maxEntries)
-      throw new Error("its folders are nested too deeply or contain too many entries");
+      throw new FileSystemError("its folders are nested too deeply or contain too many entries");
     const unseen = (await tools.list(level)).flat().filter(({ inode }) => !seen.has(inode));
     for (const { inode } of unseen) seen.add(inode);
     files.push(...unseen.filter(isFile));
@@ -184,7 +197,7 @@ async function rewrite(
     .map((extent) => ({ ...extent, bytes: Math.min(extent.bytes, bytes - extent.at) }))
     .filter((part) => part.bytes > 0);
   if (bytes > maxRewritten || parts.reduce((sum, part) => sum + part.bytes, 0) !== bytes)
-    throw new Error(`inode ${inode} is too large or incomplete`);
+    throw new FileSystemError(`inode ${inode} is too large or incomplete`);
   const content = Buffer.alloc(bytes);
   for (const part of parts) await disk.read(content, part.at, part.bytes, part.place);
   content.write(change(content.toString("latin1")), "latin1");
@@ -241,10 +254,12 @@ async function cleanse(site: Site, path: string, disk: FileHandle, system: FileS
 const nameOf = ({ partition }: FileSystem): string => (partition === 0 ? "the disk" : `partition ${partition}`);
 
 /**
- * Removes the identity from the raw disk `path`, which no other process may have open. Rejects if a file system cannot be repaired; the
- * disk is then unusable.
+ * Removes the identity from the raw disk `path`, which no other process may have open. Rejects with a `FileSystemError` if a file system
+ * cannot be repaired, and with another error if that is not known, because a program was killed for example; the disk is then unusable.
  */
 export async function removeIdentity(site: Site, path: string): Promise<Identity> {
+  const missing = missingPrograms();
+  if (missing.length > 0) return { removed: false, detail: `programs are missing on its host: ${missing.join(", ")}` };
   const disk = await open(path, "r+");
   try {
     const systems = await findFileSystems(disk);

@@ -48,7 +48,10 @@ const folder = "/disk";
 
 const programs = ["qemu-img"] as const;
 /** Without these, only the identity of guests cannot be removed. */
-const optional = ["e2fsck", "debugfs"] as const;
+const identityPrograms = ["e2fsck", "debugfs"] as const;
+
+/** Returns the programs for removing identities that this host does not have. */
+export const missingPrograms = (): readonly string[] => identityPrograms.filter((name) => findProgram(name) === null);
 
 /** Returns the largest size in bytes of a disk file with this virtual size: qcow2 needs 10 bytes per cluster of 64 KiB, and tables. */
 export const fileLimit = (virtualSize: number): number => Math.ceil(virtualSize * 1.001) + 16 * 2 ** 20;
@@ -92,7 +95,7 @@ export function createDiskTools(exec: Exec, isRequired = false): DiskTools {
 
   /** Finds what the programs need of the host, and runs one in a private root. */
   async function tryPrograms(): Promise<readonly string[]> {
-    const present = optional.filter((name) => findProgram(name) !== null);
+    const present = identityPrograms.filter((name) => findProgram(name) !== null);
     const needs = await findNeeds(exec, ["prlimit", ...programs, ...present, ...filterPrograms()]);
     const nothing = { folder: "/", readable: [], writable: [], bytes: 0, uid: 65_534 };
     await exec.run(commandFor(needs, ["qemu-img", "--version"], nothing));
