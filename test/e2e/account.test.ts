@@ -8,12 +8,12 @@ import { describe, test } from "node:test";
 import type { Project } from "@brume/api/account.ts";
 import { scopes } from "@brume/api/operation.ts";
 import type { Token } from "@brume/api/token.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqliteFirst, refused } from "../support/harness.ts";
 import { createMovableClock } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
-onEveryDatabase(
+onSqliteFirst(
   "the account",
   (harness) => {
     let names = 0;

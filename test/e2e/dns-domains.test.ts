@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
 import { run } from "../support/dnstools.ts";
-import { type Caller, onEveryDatabase, refused } from "../support/harness.ts";
+import { type Caller, onSqliteFirst, refused } from "../support/harness.ts";
 
-onEveryDatabase("domains", (harness) => {
+onSqliteFirst("domains", (harness) => {
   const create = (body: object) => harness.client.createDomain({ body: body as { Name: string } });
   const read = (id: number) => harness.client.readDomain({ path: { id } });
   const erase = (domain: Domain) => harness.client.deleteDomain({ path: { id: domain.ID } });

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ChangesetResult, Domain } from "@brume/api/dns.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqliteFirst, refused } from "../support/harness.ts";
 import { countRows } from "../support/rowcount.ts";
 
 const manyLines = (count: number) =>
   Array.from({ length: count }, (_, index) => `h${index} A 192.0.2.${index % 250}\n`).join("");
 
-onEveryDatabase("an import", (harness) => {
+onSqliteFirst("an import", (harness) => {
   const put = (domain: Domain, ZoneFile: string, Mode?: "Merge" | "Replace") =>
     harness.client.importZone({ path: { id: domain.ID }, body: { ZoneFile, ...(Mode && { Mode }) } });
   const counts = ({ Created, Updated, Deleted }: ChangesetResult) => [Created, Updated, Deleted];

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { DnsRecord, RecordFields, RecordType } from "@brume/api/dns.ts";
-import { onEveryDatabase, type TestResponse } from "../support/harness.ts";
+import { onSqliteFirst, type TestResponse } from "../support/harness.ts";
 
-onEveryDatabase("records", (harness) => {
+onSqliteFirst("records", (harness) => {
   let domain: number;
   let zone: string;
   before(async () => {

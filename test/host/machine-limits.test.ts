@@ -40,11 +40,8 @@ await describeMachines("the process of a server", (newLab, lab) => {
   test("a VM process has rights only to its own files", async () => {
     const { servers, firstUid, open, pidOf } = newLab();
     const machines = await open();
-    for (const id of [1, 2]) {
-      const spec = machine({ id });
-      await machines.ensureDisk(spec, { image: imageName });
-      await machines.ensureRunning(spec);
-    }
+    for (const id of [1, 2]) await machines.ensureDisk(machine({ id }), { image: imageName });
+    await machines.ensureRunning(machine());
     const status = readFileSync(`/proc/${pidOf(1)}/status`, "utf8");
     const field = (name: string) => new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1]?.trim();
     const uid = String(firstUid + 1);

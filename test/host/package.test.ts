@@ -11,6 +11,7 @@ import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { tagOf } from "../../service/src/drivers/router/model/name.ts";
 import { whyNot } from "../support/hindrance.ts";
+import { copyAccelerator } from "../support/machinelab.ts";
 import { memoryFolder } from "../support/memoryfolder.ts";
 import { parseUnit, type Unit } from "../support/systemdunit.ts";
 import { until } from "../support/waituntil.ts";
@@ -277,6 +278,10 @@ describe("the Debian package", { skip: hindrance ?? false, concurrency: false },
   });
 
   test("the full unit runs a server and a network with its capabilities", async () => {
+    copyAccelerator(packages);
+    await shell(
+      "! test -e /mnt/packages/accelerator.json || install -D -t /var/lib/brume /mnt/packages/accelerator.json",
+    );
     await start("brume.service");
     await run("brume", "server", "create", "web");
     // At once, before the guest has spent processor time on its boot.

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Contract, contract, type OperationName } from "@brume/api/contract.ts";
 import { type RecordFields, type RecordType, recordTypes } from "@brume/api/dns.ts";
-import { onEveryDatabase } from "../support/harness.ts";
+import { onSqliteFirst } from "../support/harness.ts";
 
 /** Changes whose body has fields. */
 type EditName = {
@@ -30,7 +30,7 @@ const records: Readonly<Record<RecordType, RecordFields>> = {
   TXT: { Name: "привет", Text: 'a "quoted" text' },
 };
 
-onEveryDatabase("an object that was read", (harness) => {
+onSqliteFirst("an object that was read", (harness) => {
   const wait = { wait: 60 };
 
   async function recordEcho(type: RecordType): Promise<Echo> {

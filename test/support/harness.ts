@@ -172,7 +172,7 @@ export function onEveryDatabase(title: string, define: (harness: Harness) => voi
   runOn(databases, title, define, options);
 }
 
-/** Runs the tests of a file on SQLite, and with `TEST_RUNS=all` on PostgreSQL too. Use it for tests of drivers and time whose SQL others run on both. */
+/** Runs the tests of a file on SQLite, and with `TEST_RUNS=all` on PostgreSQL too. Use it for tests whose SQL statements others run on both. */
 export function onSqliteFirst(title: string, define: (harness: Harness) => void, options: HarnessOptions = {}): void {
   runOn(sqliteFirst, title, define, options);
 }
