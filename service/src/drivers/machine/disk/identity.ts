@@ -6,10 +6,9 @@
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { CommandError } from "../../exec.ts";
 import type { Identity } from "../interface.ts";
 import { type FileSystem, findFileSystems } from "./partitions.ts";
-import { type DiskTools, missingPrograms, type ToolUse } from "./tool.ts";
+import { type DiskTools, missingPrograms, ownCode, type ToolUse } from "./tool.ts";
 
 /** Folders whose files are all cleared, recursively. */
 const trees = ["/var/log", "/var/lib/cloud", "/var/lib/dhcp", "/var/lib/dhclient", "/var/lib/dhcpcd", "/var/lib/brume"];
@@ -58,6 +57,8 @@ export class FileSystemError extends Error {
 
 /** Exit codes of e2fsck(8): it has repaired errors; the first that is no result of reading the file system. */
 const [repaired, usageError] = [1, 16];
+/** What e2fsck writes first. */
+const version = /^e2fsck [0-9]/m;
 
 interface Site {
   readonly tools: DiskTools;
@@ -91,11 +92,9 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
           await tools.run(["e2fsck", "-f", "-y", "-E", "discard", device], writing);
           return;
         } catch (error) {
-          if (!(error instanceof CommandError)) throw error;
-          // Without its version it was not started, and a program that was killed has read nothing to the end.
-          const code = /^e2fsck [0-9]/m.test(error.stderr) ? (error.code ?? usageError) : usageError;
-          if (code >= usageError) throw error;
-          if (code !== repaired || tries === 0) throw new FileSystemError(error.message, { cause: error });
+          const code = ownCode(error, version);
+          if (code === null || code >= usageError) throw error;
+          if (code !== repaired || tries === 0) throw new FileSystemError(String(error), { cause: error });
         }
       }
     },

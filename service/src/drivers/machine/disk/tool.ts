@@ -136,5 +136,14 @@ export function createDiskTools(exec: Exec, isRequired = false): DiskTools {
   };
 }
 
+/**
+ * Returns the exit code of a program that ended by itself: `mark` is in all its output of errors. Null if it was killed, for example for lack
+ * of memory, or did not start: its shell returns 128 and more, and a program that prepares its root has other messages.
+ */
+export const ownCode = (error: unknown, mark: RegExp): number | null =>
+  error instanceof CommandError && error.code !== null && error.code < 128 && mark.test(error.stderr)
+    ? error.code
+    : null;
+
 /** Returns the end of the message: how the program ended, without the command line. */
 const reasonOf = ({ message }: CommandError): string => message.slice(message.lastIndexOf(": ") + 2);

@@ -4,8 +4,7 @@
  */
 import { chown, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { CommandError } from "../../exec.ts";
-import { type DiskTools, fileLimit, type ToolUse } from "../disk/tool.ts";
+import { type DiskTools, fileLimit, ownCode, type ToolUse } from "../disk/tool.ts";
 import { type Disk, gigabyte } from "./header.ts";
 import { ImageError, notEnoughSpace } from "./manifest.ts";
 
@@ -22,15 +21,8 @@ async function createOutput(path: string): Promise<void> {
   if (process.getuid?.() === 0) await chown(path, uid, uid);
 }
 
-/**
- * Returns whether `qemu-img` itself refuses the image. Its shell returns 128 and more if it was killed, for example for lack of memory, and
- * a program that prepares its root has other messages.
- */
-const isRefused = (error: unknown): boolean =>
-  error instanceof CommandError &&
-  error.code !== null &&
-  error.code < 128 &&
-  /^(qemu-img: |ERROR )/m.test(error.stderr);
+/** What each error message of `qemu-img` begins with. */
+const messages = /^(qemu-img: |ERROR )/m;
 
 /**
  * Converts the disk `from` into `to`, both names in `folder`. Throws an `ImageError` if the image is damaged or the disk space is
@@ -65,7 +57,7 @@ export async function convertDisk(
   } catch (error) {
     signal?.throwIfAborted();
     if (/too large|no space/i.test((error as Error).message)) throw notEnoughSpace(null, error);
-    if (!isRefused(error)) throw error;
+    if (ownCode(error, messages) === null) throw error;
     throw new ImageError("unusable", "The image is damaged: it could not be read completely.", error);
   }
   if (process.getuid?.() === 0) await chown(join(folder, to), 0, 0);
