@@ -1,0 +1,51 @@
+/** What a phone shows while a user works: no error, message or bar covers what the user needs, and what belongs together is close. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Locator } from "playwright-core";
+import { describeConsole } from "../support/consolefixture.ts";
+
+describeConsole("the console on a phone", {}, (fixture) => {
+  const { story } = fixture;
+  const phone = { width: 390 };
+
+  const boxOf = async (element: Locator) => {
+    const box = await element.boundingBox();
+    assert.ok(box, String(element));
+    return { ...box, bottom: box.y + box.height };
+  };
+
+  test("an error of a new record is below its field, whole, and covers no other field", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto(`/console/dns/${fixture.scene.domain}`);
+        await page.getByRole("button", { name: "Add record" }).click();
+        const row = page.locator(".row.new");
+        const fields = row.locator("input, select");
+        const note = row.locator(".field-note:visible");
+        const values = [
+          ["Name", "bad name..x"],
+          ["TTL", "99999999999"],
+          ["Value", "not an address"],
+        ] as const;
+        for (const [part, value] of values) {
+          const field = row.getByLabel(`${part}:`);
+          const before = await field.inputValue();
+          await row.getByLabel("Value:").fill("192.0.2.1");
+          await field.fill(value);
+          await note.waitFor();
+          const box = await boxOf(note);
+          for (const other of await fields.all()) {
+            const { y, bottom } = await boxOf(other);
+            assert.ok(box.y >= bottom || box.bottom <= y, `${part}: ${JSON.stringify([box, y, bottom])}`);
+          }
+          assert.ok(box.y >= (await boxOf(field)).bottom, part);
+          assert.ok(box.bottom <= (await boxOf(row)).bottom, part);
+          await field.fill(before);
+          await note.waitFor({ state: "detached" });
+        }
+      },
+      phone,
+    );
+  });
+});
