@@ -48,4 +48,23 @@ describeConsole("the console on a phone", {}, (fixture) => {
       phone,
     );
   });
+
+  test("the bar of pending changes does not cover the field that one types into, and a deleted record is struck through", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto(`/console/dns/${fixture.scene.domain}`);
+        const last = page.getByRole("table").locator("input").last();
+        await last.fill("not a name!! x");
+        await page.locator(".bulk").getByText("1 error", { exact: false }).waitFor();
+        assert.ok((await boxOf(last)).bottom <= (await boxOf(page.locator(".bulk"))).y);
+        await page.getByRole("button", { name: "Discard" }).click();
+        await page.getByRole("button", { name: "Delete record mail A" }).click();
+        const line =
+          "getComputedStyle(document.querySelector('.row.removed .below .cell:last-child input')).textDecorationLine";
+        assert.equal(await page.evaluate(line), "line-through");
+      },
+      phone,
+    );
+  });
 });

@@ -1,5 +1,5 @@
 /** Fields of forms: label, hint and error belong to their input. */
-import { type ComponentProps, type ReactNode, useId } from "react";
+import { type ComponentProps, type ReactNode, useEffect, useId } from "react";
 import type { Texts } from "../texts/en.ts";
 import { useTexts } from "../texts/texts.tsx";
 import { Icon } from "./icon.tsx";
@@ -24,6 +24,13 @@ interface Ids {
 const takeFocus = (element: HTMLElement | null): void => element?.focus();
 
 const focusOf = (autoFocus: boolean | undefined) => (autoFocus === true ? { ref: takeFocus } : {});
+
+/** Keeps the field with the focus in view when the bar at the end of the screen appears or grows. `bar`: what it shows; empty: there is none. */
+export function useFieldInView(bar: string): void {
+  useEffect(() => {
+    if (bar !== "") document.activeElement?.scrollIntoView({ block: "nearest" });
+  }, [bar]);
+}
 
 /** Writes what a field keeps of its text into it, and returns it: a field whose value stays the same is not rendered again. */
 export function rewrite(field: HTMLInputElement, kept: string): string {

@@ -34,6 +34,7 @@ import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/columns.ts";
 import { DataTable } from "../../ui/datatable.tsx";
 import { Empty, Note } from "../../ui/feedback.tsx";
+import { useFieldInView } from "../../ui/field.tsx";
 import { dropText } from "../../ui/filetext.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
 import { useLater } from "../../ui/later.ts";
@@ -108,6 +109,7 @@ export function Records({ domain }: { domain: Domain }) {
     }
     return { errors: found, first: sentences[0] ?? "" };
   }, [t, check.error, changedRows, edits.added, before]);
+  useFieldInView(count === 0 ? "" : `${areComplete} ${first}`);
   // What no row shows.
   const failure = check.error === null || errors.size > 0 ? null : errorText(check.error, t);
   const add = (): void => {

@@ -25,7 +25,7 @@ import { draftName, type FirewallDraft, useRollBack } from "../../data/rollback.
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Note } from "../../ui/feedback.tsx";
-import { Check, SelectField } from "../../ui/field.tsx";
+import { Check, SelectField, useFieldInView } from "../../ui/field.tsx";
 import { HeadAction, State } from "../../ui/page.tsx";
 import { FirewallReview } from "./firewallreview.tsx";
 import { PacketTest, type Verdict } from "./packettest.tsx";
@@ -103,6 +103,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   };
   const decides = set.Enabled ? (set.Rules[(verdict?.rule ?? 0) - 1]?.key ?? null) : null;
   const isCutOff = blocksOutgoing(set, network.CIDR) && !blocksOutgoing(base, network.CIDR);
+  useFieldInView(count === 0 ? "" : "pending");
   const note = set.Enabled
     ? stored.Enabled
       ? null
