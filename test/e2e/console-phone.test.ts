@@ -67,4 +67,25 @@ describeConsole("the console on a phone", {}, (fixture) => {
       phone,
     );
   });
+
+  test("a message is above the bar of selected servers", async () => {
+    const { client, token } = fixture.brume;
+    await story(
+      token,
+      async (page) => {
+        await page.goto("/console/servers");
+        await page.getByRole("checkbox", { name: "Select all" }).check();
+        await client.startAction({ path: { id: fixture.scene.server }, body: { Type: "PowerReboot" } }, { wait: 60 });
+        const message = page.getByText("web-1: Reset", { exact: true });
+        await message.waitFor();
+        // On the low screen the bar is at its end, on the high one below the table.
+        for (const height of [844, 400]) {
+          await page.setViewportSize({ ...phone, height });
+          const [toast, bar] = await Promise.all([boxOf(page.locator(".toasts")), boxOf(page.getByRole("toolbar"))]);
+          assert.ok(toast.bottom <= bar.y, JSON.stringify([height, toast, bar]));
+        }
+      },
+      phone,
+    );
+  });
 });
