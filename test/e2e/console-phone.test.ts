@@ -88,4 +88,23 @@ describeConsole("the console on a phone", {}, (fixture) => {
       phone,
     );
   });
+
+  test("a tab that is cut at an edge fades there", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        const fades = `["--fade-in", "--fade-out"].map((name) => getComputedStyle(document.querySelector(".tabs")).getPropertyValue(name))`;
+        for (const [tab, expected] of [
+          ["summary", ["0px", "32px"]],
+          ["log", ["32px", "32px"]],
+          ["settings", ["32px", "0px"]],
+        ] as const) {
+          await page.goto(`/console/servers/${fixture.scene.server}?tab=${tab}`);
+          await page.locator(".tabs [aria-current=page]").waitFor();
+          assert.deepEqual(await page.evaluate(fades), expected, tab);
+        }
+      },
+      phone,
+    );
+  });
 });
