@@ -107,4 +107,27 @@ describeConsole("the console on a phone", {}, (fixture) => {
       phone,
     );
   });
+
+  test("the steps of a claim show each name next to its value", async () => {
+    const claim = await fixture.brume.client.createClaim({ body: { Name: "brand.example" } });
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto(`/console/dns?tab=claims&claim=${claim.ID}`);
+        await page.getByRole("dialog").locator("ol .facts").waitFor();
+        const distances = `(() => {
+          const textOf = (kind, index) => {
+            const range = document.createRange();
+            range.selectNodeContents(document.querySelectorAll("dialog ol " + kind)[index]);
+            return range.getBoundingClientRect();
+          };
+          const value = textOf("dd", 1);
+          return [value.top - textOf("dt", 1).bottom, textOf("dt", 2).top - value.bottom];
+        })()`;
+        const [above = 0, below = 0] = await page.evaluate<number[]>(distances);
+        assert.ok(above < below, JSON.stringify([above, below]));
+      },
+      phone,
+    );
+  });
 });
