@@ -45,6 +45,25 @@ describeConsole("failures in the console", {}, (fixture) => {
     });
   });
 
+  test("an error at a field is shown only there, the first of several", async () => {
+    const { client, token } = fixture.brume;
+    const { ID } = await client.createServer({ body: { Name: "renamed" } }, { wait: 60 });
+    await story(token, async (page) => {
+      await page.goto(`/console/servers/${ID}?tab=settings`);
+      await page.getByLabel("Labels").fill("a b=c");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.locator(".field-error").getByText("Must have keys", { exact: false }).waitFor();
+      assert.equal(await page.locator(".toast, .error-box").count(), 0);
+      await followLink(page, "/console/access");
+      await page.getByRole("button", { name: "Create token" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Name", { exact: true }).fill("elsewhere");
+      await dialog.getByLabel("Addresses").fill("first\nsecond");
+      await dialog.locator(".field-error").getByText('not "first"', { exact: false }).waitFor();
+      assert.equal(await dialog.locator(".error-box.bad, [role=alert]").count(), 0);
+    });
+  });
+
   test("a sign-in with another token in one tab is that of all tabs: they show its project and follow it", async () => {
     const { brume } = fixture;
     const { ID } = await brume.client.createProject({ body: { Name: "neighbours" } });

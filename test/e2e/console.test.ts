@@ -357,7 +357,7 @@ describeConsole("the console", {}, (fixture) => {
         await page.getByRole("button", { name: "Сохранить" }).click();
         const reason = 'ужен текст: без управляющих знаков, без < и >; получено: "<b>".';
         await page.locator(".field").getByText(`Н${reason}`, { exact: true }).waitFor();
-        await page.getByRole("status").getByText(`Одно поле содержит ошибку. Name: н${reason}`).waitFor();
+        assert.equal(await page.locator(".toast").count(), 0);
         assert.equal(await isTableLoaded(), true);
         await page.goto(`/console/activity/webhooks/${fixture.scene.webhook}`);
         await page.getByText("Получатель недоступен: соединение отклонено.").first().waitFor();

@@ -25,7 +25,7 @@ export function errorText(error: unknown, t: Texts): ErrorText {
 
 /** The errors of a form, which its fields take when they are rendered. */
 interface PlacedErrors {
-  /** Returns the error at a pointer, or of an element below it. */
+  /** Returns the first error at a pointer, or of an element below it. The field takes the others too: each follows when the one before it is corrected. */
   at(pointer: string): string | undefined;
   /** Returns whether a field has taken each error. */
   areTaken(): boolean;
@@ -37,9 +37,9 @@ export function placeErrors(error: unknown, t: Texts): PlacedErrors {
   const taken = new Set<string>();
   return {
     at(pointer) {
-      const found = errors.find(([at]) => at === pointer || at.startsWith(`${pointer}/`));
-      if (found !== undefined) taken.add(found[0]);
-      return found && withCapital(withoutField(...found));
+      const found = errors.filter(([at]) => at === pointer || at.startsWith(`${pointer}/`));
+      for (const [at] of found) taken.add(at);
+      return found[0] && withCapital(withoutField(...found[0]));
     },
     areTaken: () => errors.length > 0 && errors.every(([pointer]) => taken.has(pointer)),
   };
@@ -47,8 +47,10 @@ export function placeErrors(error: unknown, t: Texts): PlacedErrors {
 
 export const withCapital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** Returns the errors of fields by pointer: `/Name`, `/Labels/a`. */
+/** Returns the first error of each field by its pointer: `/Name`, `/Labels/a`. They have the order of the response. */
 export function errorsOf(error: unknown, t: Texts): Readonly<Record<string, string>> {
-  if (!(error instanceof ApiError)) return {};
-  return Object.fromEntries(error.errors.toReversed().map(({ pointer, detail }) => [pointer, t.errors.detail(detail)]));
+  const found: Record<string, string> = {};
+  if (error instanceof ApiError)
+    for (const { pointer, detail } of error.errors) found[pointer] ??= t.errors.detail(detail);
+  return found;
 }

@@ -7,7 +7,7 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { placeErrors } from "../../data/errortext.ts";
+import { errorText, placeErrors } from "../../data/errortext.ts";
 import type { Labels } from "../../data/label.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
@@ -15,6 +15,7 @@ import { useTouched } from "../../data/touched.ts";
 import { hasFields, pickFields, useUndo } from "../../data/undo.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
+import { ErrorBox } from "../../ui/feedback.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Removal } from "../../ui/removal.tsx";
@@ -50,8 +51,11 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
       done: t.common.undone(Name),
       of: `${isPublic ? "publicnetwork" : "network"}:${path.id}`,
     }),
+    isQuiet: true,
+    request: body,
   });
-  const errors = placeErrors(error ?? check.error, t);
+  const shown = error ?? check.error;
+  const errors = placeErrors(shown, t);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     void save(run(undefined));
@@ -83,6 +87,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
               onChange={(value) => set({ Labels: (value ?? {}) as Labels })}
             />
           </div>
+          {shown !== null && !errors.areTaken() && <ErrorBox text={errorText(shown, t)} />}
           {hasChanged && <RequestPanel request={{ operation, path, body }} />}
           <div className="line">
             <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>

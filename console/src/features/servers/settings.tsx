@@ -9,7 +9,7 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { placeErrors } from "../../data/errortext.ts";
+import { errorText, placeErrors } from "../../data/errortext.ts";
 import { imageName, isReady } from "../../data/image.ts";
 import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
@@ -20,6 +20,7 @@ import { hasFields, pickFields, useUndo } from "../../data/undo.ts";
 import { whyNot } from "../../data/whynot.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
+import { ErrorBox } from "../../ui/feedback.tsx";
 import { Check, SelectField, TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Removal } from "../../ui/removal.tsx";
@@ -42,29 +43,33 @@ export function ServerSettings({ server }: { server: Server }) {
   const size = useTouched({ CPU, RAM, HDD });
   const path = { id: server.ID };
   const undo = useUndo();
-  const { run, isBusy, error } = useChange((body: ServerEdit) => client.updateServer({ path, body }), {
-    // A resize is an action, whose end has its own message.
-    done: (_, body) => (numericSizes.some(([name]) => name in body) ? undefined : t.server.saved),
-    // A disk does not shrink, and another size may restart the guest.
-    undo: (_, body) =>
-      numericSizes.some(([name]) => name in body)
-        ? undefined
-        : {
-            run: undo({
-              read: () => client.raw.readServer({ path }),
-              isSame: (now) => hasFields(now, body),
-              write: (sure) => client.updateServer({ path, body: pickFields(server, body) }, sure),
-            }),
-            done: t.common.undone(Name),
-            of: `server:${path.id}`,
-          },
+  const rename = useChange((body: ServerEdit) => client.updateServer({ path, body }), {
+    done: () => t.server.saved,
+    undo: (_, body) => ({
+      run: undo({
+        read: () => client.raw.readServer({ path }),
+        isSame: (now) => hasFields(now, body),
+        write: (sure) => client.updateServer({ path, body: pickFields(server, body) }, sure),
+      }),
+      done: t.common.undone(Name),
+      of: `server:${path.id}`,
+    }),
+    isQuiet: true,
+    request: named.changed,
+  });
+  // An action, whose end has its own message. It has no undo: a disk does not shrink, and another size may restart the guest.
+  const resize = useChange((body: ServerEdit) => client.updateServer({ path, body }), {
+    isQuiet: true,
+    request: size.changed,
   });
   // Whether the change needs a restart: a check of the same request that rejects one.
   const probe = useDryRun(size.hasChanged ? { ...size.changed, AllowRestart: false } : null, (body, signal) =>
     client.updateServer({ path, body }, { dryRun: true, signal }),
   );
   const isRestart = probe.error instanceof ApiError && probe.error.code === "restart_needed";
-  const errors = placeErrors(error ?? (isRestart ? null : probe.error), t);
+  const errors = placeErrors(rename.error, t);
+  const sizeError = resize.error ?? (isRestart ? null : probe.error);
+  const sizeErrors = placeErrors(sizeError, t);
   const requestOf = (body: ServerEdit) => ({ operation: "updateServer" as const, path, body });
   return (
     <div className="stack">
@@ -74,7 +79,7 @@ export function ServerSettings({ server }: { server: Server }) {
             className="stack"
             onSubmit={(event) => {
               event.preventDefault();
-              void named.save(run(named.changed));
+              void named.save(rename.run(named.changed));
             }}
           >
             <TextField
@@ -96,9 +101,10 @@ export function ServerSettings({ server }: { server: Server }) {
               checked={named.form.IsProtected}
               onChange={({ target }) => named.set({ IsProtected: target.checked })}
             />
+            {rename.error !== null && !errors.areTaken() && <ErrorBox text={errorText(rename.error, t)} />}
             {named.hasChanged && <RequestPanel request={requestOf(named.changed)} />}
             <div className="line">
-              <Button type="submit" kind="primary" isBusy={isBusy} disabled={!named.hasChanged}>
+              <Button type="submit" kind="primary" isBusy={rename.isBusy} disabled={!named.hasChanged}>
                 {t.common.save}
               </Button>
             </div>
@@ -110,7 +116,7 @@ export function ServerSettings({ server }: { server: Server }) {
             onSubmit={(event) => {
               event.preventDefault();
               // The size is that of the server when the work has ended.
-              run(size.changed).catch(() => undefined);
+              resize.run(size.changed).catch(() => undefined);
             }}
           >
             <div className="columns">
@@ -125,7 +131,7 @@ export function ServerSettings({ server }: { server: Server }) {
                   max={sizes[name].maximum}
                   step={name === "RAM" ? sizes.RAM.step : 1}
                   value={size.form[name]}
-                  error={errors.at(`/${name}`)}
+                  error={sizeErrors.at(`/${name}`)}
                   onChange={({ target }) => size.set({ [name]: Number(target.value) })}
                 />
               ))}
@@ -139,11 +145,12 @@ export function ServerSettings({ server }: { server: Server }) {
                     ? t.server.resizeLive
                     : ""}
             </p>
+            {sizeError !== null && !sizeErrors.areTaken() && <ErrorBox text={errorText(sizeError, t)} />}
             {size.hasChanged && <RequestPanel request={requestOf(size.changed)} />}
             <div className="line">
               <Button
                 type="submit"
-                isBusy={isBusy}
+                isBusy={resize.isBusy}
                 disabled={whyNot(server, "Resize", t) !== undefined || !size.hasChanged}
               >
                 {t.server.resize}
