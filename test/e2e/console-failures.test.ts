@@ -45,7 +45,7 @@ describeConsole("failures in the console", {}, (fixture) => {
     });
   });
 
-  test("an error at a field is shown only there, the first of several", async () => {
+  test("an error at a field is shown only there, the first of several; and a new name reports no resize", async () => {
     const { client, token } = fixture.brume;
     const { ID } = await client.createServer({ body: { Name: "renamed" } }, { wait: 60 });
     await story(token, async (page) => {
@@ -54,6 +54,13 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.getByRole("button", { name: "Save" }).click();
       await page.locator(".field-error").getByText("Must have keys", { exact: false }).waitFor();
       assert.equal(await page.locator(".toast, .error-box").count(), 0);
+      await page.getByLabel("Labels").fill("");
+      await page.getByLabel("Name", { exact: true }).fill("renamed-2");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.locator(".toast").getByText("Saved").waitFor();
+      await client.startAction({ path: { id: ID }, body: { Type: "PowerReboot" } }, { wait: 60 });
+      await page.getByText("renamed-2: Reset", { exact: true }).waitFor();
+      assert.equal(await page.locator(".toast").getByText("Resize", { exact: false }).count(), 0);
       await followLink(page, "/console/access");
       await page.getByRole("button", { name: "Create token" }).click();
       const dialog = page.getByRole("dialog");

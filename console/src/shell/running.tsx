@@ -18,6 +18,10 @@ import { useDropToasts, useToast } from "../ui/toast.tsx";
 /** Ended actions that stay in the list. */
 const mostShown = 30;
 
+/** Returns whether the end of an action is new to the user: not that of a change of a name or label, whose action has no step. */
+const isWork = ({ Type, Steps: steps, Error: error }: Action): boolean =>
+  Type !== "Delete" && (steps.length > 0 || error !== null);
+
 /** Returns the last state of each action that events have shown, the newest first. */
 function useActions(recent: readonly Event[]): readonly Action[] {
   return useMemo(() => {
@@ -64,7 +68,7 @@ export function RunningActions() {
   useEffect(() =>
     arrived.subscribe(() => {
       for (const { Type, Data } of arrived.get())
-        if (Type === "action.ended" && (Data as Action).Type !== "Delete") announce(Data as Action);
+        if (Type === "action.ended" && isWork(Data as Action)) announce(Data as Action);
     }),
   );
 
