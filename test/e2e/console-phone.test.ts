@@ -49,6 +49,24 @@ describeConsole("the console on a phone", {}, (fixture) => {
     );
   });
 
+  test("in Russian, the error of a rule does not begin with the name of its field in the API", async () => {
+    const { Id } = await fixture.brume.client.createPublicNetwork({ body: { Name: "filtered" } }, { wait: 60 });
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto(`/console/networks/${Id}?tab=firewall`);
+        await page.getByRole("button", { name: "Добавить правило" }).click();
+        await page.getByRole("dialog").getByLabel("Источник", { exact: true }).fill("!!");
+        await page
+          .locator(".field-error")
+          .getByText(/^Нужен адрес.*!!/)
+          .waitFor();
+        await page.keyboard.press("Escape");
+      },
+      { ...phone, locale: "ru-RU" },
+    );
+  });
+
   test("the bar of pending changes does not cover the field that one types into, and a deleted record is struck through", async () => {
     await story(
       fixture.brume.token,

@@ -22,6 +22,7 @@ import {
 } from "../../data/firewall.ts";
 import { blocksOutgoing } from "../../data/outgoing.ts";
 import { draftName, type FirewallDraft, useRollBack } from "../../data/rollback.ts";
+import { withoutField } from "../../texts/detail.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Note } from "../../ui/feedback.tsx";
@@ -84,8 +85,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
       const [, index, field = ""] = /^\/Rules\/(\d+)(?:\/(\w+))?/.exec(pointer) ?? [];
       const rule = set.Rules[Number(index ?? -1)];
       if (rule === undefined) continue;
-      // The name of the field in the API is not shown: the label is.
-      const detail = whole.startsWith(`${field} `) ? whole.slice(field.length + 1) : whole;
+      const detail = withoutField(pointer, whole);
       found.set(`${rule.key}/${field}`, withCapital(detail));
       sentences.push(t.firewall.problem(Number(index) + 1, labels[field] ?? field, detail));
     }
