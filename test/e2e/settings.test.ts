@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { ApiError } from "@brume/api/client.ts";
-import { settingMeanings } from "../../console/src/texts/ru/settings.ts";
+import { settingMeanings, settingTerms } from "../../console/src/texts/ru/settings.ts";
 import { settingNames, settings } from "../../service/src/config/settings.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
@@ -56,4 +56,12 @@ test("the console has a Russian meaning of every setting, with the same code, do
     assert.deepEqual(marks(meaning), marks(Description), Variable);
     assert.deepEqual(rangeOf(meaning), rangeOf(Description), Variable);
   }
+});
+
+test("the console has a Russian term for every unit of a setting, and for every text in place of a value", async () => {
+  const texts = (await brume.client.listSettings({})).flatMap(({ Unit, Value, Default }) => [
+    Unit,
+    Value === null && /[a-z] |'s/.test(Default ?? "") ? Default : "",
+  ]);
+  assert.deepEqual(new Set(Object.keys(settingTerms)), new Set(texts.filter(Boolean)));
 });

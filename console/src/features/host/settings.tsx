@@ -83,7 +83,10 @@ export function Settings() {
 
 function Row({ setting }: { setting: Setting }) {
   const t = useTexts();
-  const { Name, Variable, Value, Default, Unit, Source, Place, IsSet, IsHidden, NeedsRestart } = setting;
+  const { Name, Variable, Value, Source, Place, IsSet, IsHidden, NeedsRestart } = setting;
+  const termOf = (text: string): string => t.settings.terms[text] ?? text;
+  const Unit = termOf(setting.Unit);
+  const Default = setting.Default === null ? null : termOf(setting.Default);
   const shown = IsHidden ? t.settings.hidden : (Value ?? Default ?? t.settings.none);
   const isOther = IsSet && Default !== null;
   const line = `${Name} = ${JSON.stringify(Value ?? "")}`;

@@ -187,6 +187,8 @@ export const operate = {
     live: "A change takes effect at once",
     /** By the name of the variable; without one the description of the service, which is English. */
     meanings: {} as Readonly<Record<string, string>>,
+    /** Units, and what applies without a value, by the text of the service. */
+    terms: {} as Readonly<Record<string, string>>,
     change: "Change a setting",
     changeAbout:
       "Only the operator of the host can: in brume.toml or as a variable, which wins over the file. Check the settings, then restart the service. Running servers continue.",

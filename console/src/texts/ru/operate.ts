@@ -2,7 +2,7 @@
 import type { Texts } from "../en.ts";
 import { plural } from "../plural.ts";
 import { operations } from "./operations.ts";
-import { settingMeanings } from "./settings.ts";
+import { settingMeanings, settingTerms } from "./settings.ts";
 
 const count = plural("ru");
 
@@ -184,6 +184,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     default: (value) => `По умолчанию ${value}`,
     live: "Изменение действует сразу",
     meanings: settingMeanings,
+    terms: settingTerms,
     change: "Изменить настройку",
     changeAbout:
       "Это может только оператор хоста: в brume.toml или переменной, которая важнее файла. Проверьте настройки и перезапустите сервис. Работающие серверы продолжают работу.",

@@ -74,3 +74,20 @@ export const settingMeanings: Readonly<Record<string, string>> = {
     "`1`: сервис запускается, только если виртуальные машины и сети настоящие. Без этой настройки хост, который не может их запустить, получает симуляцию",
   BRUME_SIMULATED_HOST: "ресурсы симулируемого хоста: ядра, RAM в GB и диск в GB",
 };
+
+/** Units of the settings in Russian, and what applies without a value, by the text of the service. */
+export const settingTerms: Readonly<Record<string, string>> = {
+  "file token": "файл token",
+  "file key": "файл key",
+  "the host's": "как у хоста",
+  'see "What is kept" in docs/operate.md': "см. docs/operate.md",
+  "responses/s": "ответов/с",
+  "queries/s": "запросов/с",
+  "packets/s": "пакетов/с",
+  "operations/s": "операций/с",
+  connections: "соединений",
+  hours: "ч",
+  "vCPUs per core": "vCPU на ядро",
+  MB: "МБ",
+  "MB/s": "МБ/с",
+};
