@@ -93,6 +93,16 @@ test("a new row needs a value, its empty name is the domain, and MX without a pr
   assert.deepEqual(requestOf({ type: "MX", value: "mail" }), { ...mx, HostName: "mail", Priority: 10 });
   assert.deepEqual(requestOf({ type: "MX", value: "5 mail" }), { ...mx, HostName: "mail", Priority: 5 });
   assert.deepEqual(requestOf({ type: "MX", value: "5" }), { ...mx, HostName: "", Priority: 5 });
+  const srv = { ...create, TypeRecord: "SRV", Name: "@", Service: "_a", Proto: "b" };
+  // The service rejects a text in place of a number, and a host of several words.
+  assert.deepEqual(requestOf({ type: "MX", value: "not a host" }), { ...mx, HostName: "a host", Priority: "not" });
+  assert.deepEqual(requestOf({ type: "SRV", owner: "_a._b", value: "1 x 2 c d" }), {
+    ...srv,
+    Priority: 1,
+    Weight: "x",
+    Port: 2,
+    Target: "c d",
+  });
   const rows = [
     { value: "" },
     { value: "x" },

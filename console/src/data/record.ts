@@ -64,7 +64,11 @@ export function linesOf(changes: readonly AppliedChange[], zone: Zone): { isAdde
 }
 
 const words = (value: string): string[] => value.trim().split(/\s+/);
-const numberOf = (text: string | undefined): number => Number(text ?? "");
+/** Returns the number; what is none stays as it is, and the service rejects it. */
+const numberOf = (text: string | undefined): number | string => {
+  const number = Number(text ?? "");
+  return Number.isNaN(number) ? (text ?? "") : number;
+};
 
 /** Request fields of a type, from owner and value. */
 const fieldsOf: Readonly<Record<string, (owner: string, value: string) => object>> = {
@@ -75,14 +79,20 @@ const fieldsOf: Readonly<Record<string, (owner: string, value: string) => object
   MX(Name, value) {
     const parts = words(value);
     // Without a priority it gets the usual one. A number alone is a priority whose host is not typed yet.
-    const [priority, HostName = ""] = parts.length === 1 && !/^\d+$/.test(value.trim()) ? ["10", ...parts] : parts;
-    return { Name, HostName, Priority: numberOf(priority) };
+    const [priority, ...host] = parts.length === 1 && !/^\d+$/.test(value.trim()) ? ["10", ...parts] : parts;
+    return { Name, HostName: host.join(" "), Priority: numberOf(priority) };
   },
   SRV(owner, value) {
-    const [priority, weight, port, Target = ""] = words(value);
+    const [priority, weight, port, ...target] = words(value);
     const [service = "", proto = "", ...rest] = owner.split(".");
     const numbers = { Priority: numberOf(priority), Weight: numberOf(weight), Port: numberOf(port) };
-    return { Name: rest.join(".") || "@", Service: service, Proto: proto.replace(/^_/, ""), ...numbers, Target };
+    return {
+      Name: rest.join(".") || "@",
+      Service: service,
+      Proto: proto.replace(/^_/, ""),
+      ...numbers,
+      Target: target.join(" "),
+    };
   },
   TXT: (Name, value) => ({ Name, Text: value }),
 };
