@@ -14,7 +14,12 @@ const lengths: Readonly<Record<number, number | ((rest: Buffer) => number)>> = {
   5: 6,
 };
 
-/** Continues as an RFB server with an empty screen: the simulated one only sends its version. Returns the keys that the client has pressed, as text. */
+const shiftKey = 0xffe1;
+
+/**
+ * Continues as an RFB server with an empty screen: the simulated one only sends its version. Returns the text that the keys of the client type. As in
+ * QEMU, a letter without Shift is a small one.
+ */
 function serveScreen(socket: WebSocketRoute): () => string {
   socket.connectToServer();
   const init = Buffer.alloc(24);
@@ -25,6 +30,12 @@ function serveScreen(socket: WebSocketRoute): () => string {
   const replies = [Buffer.from([1, 1]), Buffer.from([0, 0, 0, 0]), init];
   let rest = Buffer.alloc(0);
   let keys = "";
+  let isShifted = false;
+  const press = (key: number, isDown: boolean): void => {
+    const character = String.fromCodePoint(key);
+    if (key === shiftKey) isShifted = isDown;
+    else if (isDown) keys += isShifted ? character : character.toLowerCase();
+  };
   socket.onMessage((message) => {
     const reply = replies.shift();
     if (reply !== undefined) return socket.send(reply);
@@ -34,7 +45,7 @@ function serveScreen(socket: WebSocketRoute): () => string {
       if (known === undefined) return undefined;
       const length = typeof known === "number" ? known : known(rest);
       if (rest.length < length) return undefined;
-      if (rest[0] === 4 && rest[1] === 1) keys += String.fromCodePoint(rest.readUInt32BE(4));
+      if (rest[0] === 4) press(rest.readUInt32BE(4), rest[1] === 1);
       rest = rest.subarray(length);
     }
   });
@@ -64,6 +75,7 @@ describeConsole("terminals in the console", {}, (fixture) => {
       await type.click();
       // The key Return of X11.
       await waitUntil("the keys", keysOf, (keys) => keys === `${AdminPassword}\uff0d`);
+      assert.notEqual(AdminPassword, AdminPassword.toLowerCase());
     });
   });
 

@@ -58,6 +58,16 @@ export async function tellConsoleStories(host: ServerHost): Promise<void> {
       changed = after.filter((pixel, index) => pixel !== before[index]).length;
     }
     assert.ok(changed >= typedPixels, `${changed} pixels have changed`);
+    await page.getByRole("button", { name: "Type password and Enter" }).click();
+
+    // What the screen shows, read in the guest: the password with its capital letters, behind the text before it.
+    await page.getByRole("link", { name: "Console", exact: true }).click();
+    await page.getByRole("button", { name: "Connect" }).click();
+    await page.getByText("Connected", { exact: true }).waitFor();
+    await page.keyboard.type(
+      `until grep -q "browser${server.AdminPassword}" /dev/vcs1; do sleep 1; done; echo $((6 * 8))-on-screen\n`,
+    );
+    await shown("48-on-screen");
     assert.deepEqual(errors, []);
     await host.delete(server.ID);
   } finally {

@@ -13,6 +13,6 @@ declare module "@novnc/novnc" {
     focus(): void;
     disconnect(): void;
     sendCtrlAltDel(): void;
-    sendKey(keysym: number, code: string | null): void;
+    sendKey(keysym: number, code: string | null, down?: boolean): void;
   }
 }

@@ -1,6 +1,7 @@
 /** The screen of a computer by the RFB protocol (noVNC), scaled to its box. */
 import RFB from "@novnc/novnc";
 import { type RefObject, useEffect, useImperativeHandle, useRef } from "react";
+import { createTyping, type Typing } from "./typing.ts";
 
 export interface ScreenHandle {
   focus(): void;
@@ -18,20 +19,10 @@ interface ScreenProps {
   readonly onClose: () => void;
 }
 
-const returnKey = 0xff0d;
-const tabKey = 0xff09;
-
-/** Returns the X11 key of a character. */
-const keyOf = (character: string): number => {
-  if (character === "\n") return returnKey;
-  if (character === "\t") return tabKey;
-  const code = character.codePointAt(0) ?? 0;
-  return code < 0x100 ? code : 0x1000000 + code;
-};
-
 export function ScreenBox({ handle, url, label, onOpen, onClose }: ScreenProps) {
   const box = useRef<HTMLDivElement>(null);
   const remote = useRef<RFB>(null);
+  const typing = useRef<Typing>(null);
   const events = useRef({ onOpen, onClose });
   events.current = { onOpen, onClose };
   useImperativeHandle(
@@ -39,9 +30,7 @@ export function ScreenBox({ handle, url, label, onOpen, onClose }: ScreenProps) 
     () => ({
       focus: () => remote.current?.focus(),
       sendCtrlAltDel: () => remote.current?.sendCtrlAltDel(),
-      type(text) {
-        for (const character of text.replaceAll("\r", "")) remote.current?.sendKey(keyOf(character), null);
-      },
+      type: (text) => typing.current?.type(text),
     }),
     [],
   );
@@ -57,8 +46,15 @@ export function ScreenBox({ handle, url, label, onOpen, onClose }: ScreenProps) 
     canvas?.setAttribute("role", "img");
     canvas?.setAttribute("aria-label", label);
     remote.current = made;
+    const keyboard = createTyping(
+      (...key) => made.sendKey(...key),
+      (next, ms) => setTimeout(next, ms),
+    );
+    typing.current = keyboard;
     return () => {
       remote.current = null;
+      typing.current = null;
+      keyboard.stop();
       made.disconnect();
     };
   }, [url, label]);
