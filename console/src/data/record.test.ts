@@ -93,6 +93,7 @@ test("a new row needs a value, its empty name is the domain, and MX without a pr
   assert.deepEqual(requestOf({ type: "MX", value: "mail" }), { ...mx, HostName: "mail", Priority: 10 });
   assert.deepEqual(requestOf({ type: "MX", value: "5 mail" }), { ...mx, HostName: "mail", Priority: 5 });
   assert.deepEqual(requestOf({ type: "MX", value: "5" }), { ...mx, HostName: "", Priority: 5 });
+  assert.deepEqual(requestOf({ type: "MX", value: "5 mail 6 mx" }), { ...mx, HostName: "mail 6 mx", Priority: 5 });
   const srv = { ...create, TypeRecord: "SRV", Name: "@", Service: "_a", Proto: "b" };
   // The service rejects a text in place of a number, and a host of several words.
   assert.deepEqual(requestOf({ type: "MX", value: "not a host" }), { ...mx, HostName: "a host", Priority: "not" });

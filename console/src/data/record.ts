@@ -64,11 +64,8 @@ export function linesOf(changes: readonly AppliedChange[], zone: Zone): { isAdde
 }
 
 const words = (value: string): string[] => value.trim().split(/\s+/);
-/** Returns the number; what is none stays as it is, and the service rejects it. */
-const numberOf = (text: string | undefined): number | string => {
-  const number = Number(text ?? "");
-  return Number.isNaN(number) ? (text ?? "") : number;
-};
+/** Returns the number, or a text that is none, which the service rejects. */
+const numberOf = (text = ""): number | string => (/^-?\d+$/.test(text) ? Number(text) : text);
 
 /** Request fields of a type, from owner and value. */
 const fieldsOf: Readonly<Record<string, (owner: string, value: string) => object>> = {
