@@ -33,6 +33,14 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.getByLabel("Complete when").waitFor();
       assert.equal(await page.getByLabel("Location").count(), 0);
       await page.getByLabel("Labels").fill("-x=1");
+      await page.locator("[aria-invalid=true]").and(page.getByLabel("Labels")).waitFor();
+      assert.equal(await page.getByRole("alert").count(), 0);
+      // The field is far from the button.
+      await page.getByRole("button", { name: "Create server" }).click();
+      await page.getByLabel("Labels").and(page.locator(":focus")).waitFor();
+      // A folded field shows nothing.
+      await page.getByText("Advanced").click();
+      await page.getByRole("button", { name: "Create server" }).click();
       await page.getByRole("alert").getByText("Labels", { exact: false }).waitFor();
       const { domain } = fixture.scene;
       await page.route(`**/dns/${domain}`, (route) =>

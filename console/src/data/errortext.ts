@@ -24,7 +24,7 @@ export function errorText(error: unknown, t: Texts): ErrorText {
 }
 
 /** The errors of a form, which its fields take when they are rendered. */
-interface PlacedErrors {
+export interface PlacedErrors {
   /** Returns the first error at a pointer, or of an element below it. The field takes the others too: each follows when the one before it is corrected. */
   at(pointer: string): string | undefined;
   /** Returns whether a field has taken each error. */

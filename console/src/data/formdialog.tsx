@@ -7,13 +7,14 @@ import type { ReactNode, SubmitEvent } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead } from "../ui/dialog.tsx";
-import { ErrorBox } from "../ui/feedback.tsx";
+import { focusInvalid } from "../ui/field.tsx";
 import type { Toast } from "../ui/toast.tsx";
 import { type Undo, useChange } from "./change.ts";
 import { useDryRun } from "./dryrun.ts";
 import type { Request } from "./equivalent.ts";
-import { errorText, placeErrors } from "./errortext.ts";
+import { placeErrors } from "./errortext.ts";
 import { RequestPanel } from "./requestpanel.tsx";
+import { Unplaced } from "./unplaced.tsx";
 
 interface FormDialogProps<Answer> {
   readonly title: string;
@@ -57,9 +58,10 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
   const error = change.error ?? check.error;
   const errors = placeErrors(error, t);
   const fields = children(errors.at);
-  const submit = (event: SubmitEvent): void => {
+  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    change.run(undefined).catch(() => undefined);
+    const form = event.currentTarget;
+    change.run(undefined).catch(() => focusInvalid(form));
   };
   return (
     <Dialog label={title} kind={kind} onClose={onClose}>
@@ -67,7 +69,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
         <DialogHead title={title} onClose={onClose} />
         {about !== undefined && <p className="muted">{about}</p>}
         {fields}
-        {error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
+        <Unplaced error={error} errors={errors} />
         {error instanceof ApiError && remedy?.(error.code)}
         {isComplete && <RequestPanel request={request} />}
         <div className="line end">

@@ -64,11 +64,14 @@ export function SchemaFields({ operation, list, placed, value, error, onChange }
 /** The fields of the contract that a form does not place, folded. */
 export function OtherFields(props: SchemaFieldsProps) {
   const t = useTexts();
-  const [isOpened, setOpened] = useState(false);
+  const [isOpen, setOpen] = useState<boolean>();
   return (
-    <details className="panel" onToggle={() => setOpened(true)}>
+    <details className="panel" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>{t.create.advanced}</summary>
-      <div className="body">{isOpened && <SchemaFields {...props} />}</div>
+      <div className="body">
+        {/* The form shows the errors of fields that are folded. */}
+        {isOpen !== undefined && <SchemaFields {...props} error={isOpen ? props.error : () => undefined} />}
+      </div>
     </details>
   );
 }

@@ -38,6 +38,11 @@ export function rewrite(field: HTMLInputElement, kept: string): string {
   return kept;
 }
 
+/** Moves the focus to the first invalid field of a form, which may be out of view, when its error is drawn. */
+export function focusInvalid(form: HTMLFormElement): void {
+  requestAnimationFrame(() => form.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+}
+
 /** A label with an input, which gets the attributes that connect them. */
 export function Field({ label, hint, error, children }: Around & { children: (ids: Ids) => ReactNode }) {
   const id = useId();

@@ -16,11 +16,12 @@ import { imageName, isReady } from "../../data/image.ts";
 import { queriesOf } from "../../data/queries.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { OtherFields } from "../../data/schemafields.tsx";
+import { Unplaced } from "../../data/unplaced.tsx";
 import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
-import { AreaField, Check, Choice, rewrite, TextField } from "../../ui/field.tsx";
+import { AreaField, Check, Choice, focusInvalid, rewrite, TextField } from "../../ui/field.tsx";
 import { useMedia } from "../../ui/media.ts";
 import { PageHead, Panel } from "../../ui/page.tsx";
 import { useNetworkOptions } from "./networkoptions.ts";
@@ -134,9 +135,10 @@ export function ServerCreate() {
   const errors = placeErrors(error, t);
   const quotaError =
     error instanceof ApiError && error.code === "quota_exceeded" ? errorText(error, t).cause : undefined;
-  const submit = (event: SubmitEvent): void => {
+  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    create.run(undefined).catch(() => undefined);
+    const form = event.currentTarget;
+    create.run(undefined).catch(() => focusInvalid(form));
   };
   if (images.error) return <ErrorBox text={errorText(images.error, t)} onRetry={() => void images.refetch()} />;
 
@@ -315,7 +317,7 @@ export function ServerCreate() {
             <OtherFields operation="createServer" placed={placed} value={form} error={errors.at} onChange={set} />
           </div>
           <aside className="stack">
-            {error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
+            <Unplaced error={error} errors={errors} />
             <RequestPanel
               isBeside={isWide}
               request={
