@@ -115,6 +115,8 @@ describeConsole("the console of firewalls", {}, (fixture) => {
       await page.getByText("were rolled back").waitFor();
       await page.getByText("1 pending change").waitFor();
       assert.equal((await stored()).Firewall.Rules.length, before.Rules.length);
+      assert.equal(await page.getByRole("list", { name: "Deleted rules" }).getByRole("listitem").count(), 1);
+      assert.equal(await page.locator(".row:is(.changed, .new), li:is(.changed, .new)").count(), 0);
       await page.goto("/console/activity");
       await page.getByText("Public network firewall rolled back").waitFor();
     });

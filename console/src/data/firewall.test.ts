@@ -7,6 +7,7 @@ import {
   countChanges,
   diffRules,
   editRule,
+  editsOf,
   moveRule,
   movesOf,
   type Rule,
@@ -55,6 +56,21 @@ test("a deleted rule is restored behind the rules before it, unless an equal one
   assert.deepEqual(keys(restoreRule(base, moved, second)), [2, 4, 3]);
   assert.deepEqual(keys(restoreRule(base, restoreRule(base, moved, first), second)), [1, 2, 4, 3]);
   assert.deepEqual(removedRules(base, addRule(moved, { ...rule(2), key: -1 })), [first]);
+});
+
+test("an earlier set is edits of the present one: equal rules are the same, others at the place of one are changed or new", () => {
+  const base = set(rule(1), rule(2, { Name: "same" }), rule(3, { Name: "same", DestinationPort: "2" }), rule(4));
+  const [first, second, third, last] = base.Rules as [Rule, Rule, Rule, Rule];
+  // The numbers of the earlier set are those of other rules of the present one.
+  const { Rules } = editsOf(base, set({ ...first }, { ...third, key: 2 }, { ...last, key: 3 }, rule(9, { key: 4 })));
+  assert.deepEqual(
+    Rules.map(({ key }) => key),
+    [1, 2, 4, -4],
+  );
+  assert.deepEqual([Rules[0] === first, Rules[1] === second, Rules[2] === last], [true, true, true]);
+  const changed = editsOf(base, editRule(base, 4, { Name: "changed" }));
+  assert.deepEqual([changed.Rules.map(({ key }) => key), countChanges(base, changed)], [[1, 2, 3, 4], 1]);
+  assert.deepEqual(removedRules(base, editsOf(base, set({ ...first }, { ...last, key: 2 }))), [second, third]);
 });
 
 test("the difference of any two sets contains both in order", () => {

@@ -131,6 +131,18 @@ export function restoreRule(base: RuleSet, set: RuleSet, rule: Rule): RuleSet {
   return { ...set, Rules: set.Rules.toSpliced(at, 0, rule) };
 }
 
+/** Returns an earlier set as edits of `base`: its rules that `base` contains are those, others at the place of a rule that is gone are changed, and the rest is new. */
+export function editsOf(base: RuleSet, { Rules, ...settings }: RuleSet): RuleSet {
+  const left = [...base.Rules];
+  const edited = Rules.map((rule) => {
+    const at = left.findIndex((one) => textOf(one) === textOf(rule));
+    return at < 0 ? undefined : left.splice(at, 1)[0];
+  });
+  const gone = new Set(left.map(({ key }) => key));
+  const keyOf = ({ key }: Rule, index: number): number => (gone.has(key) ? key : -1 - index);
+  return { ...settings, Rules: Rules.map((rule, index) => edited[index] ?? { ...rule, key: keyOf(rule, index) }) };
+}
+
 /** Returns the set with the rule at position `from` moved to `to`, both from 0. */
 export function moveRule(set: RuleSet, from: number, to: number): RuleSet {
   const rule = set.Rules[from];

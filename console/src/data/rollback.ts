@@ -5,12 +5,18 @@ import type { PublicNetwork } from "@brume/api/network.ts";
 import { useEffect, useRef } from "react";
 import type { Texts } from "../texts/en.ts";
 import { Conflict } from "./errortext.ts";
-import { type RuleSet, requestOf, ruleSetOf, setText } from "./firewall.ts";
+import { editsOf, type RuleSet, requestOf, ruleSetOf, setText } from "./firewall.ts";
 
 /** Rules that a user edits: the stored set when the edits began, and the edited one. */
 export interface FirewallDraft {
   readonly base: RuleSet;
   readonly set: RuleSet;
+}
+
+/** Returns the draft that applies rules again after they were rolled back. */
+export function draftAgain({ Firewall }: PublicNetwork, rules: RuleSet): FirewallDraft {
+  const base = ruleSetOf(Firewall);
+  return { base, set: editsOf(base, rules) };
 }
 
 /** Name of the draft of a network. */

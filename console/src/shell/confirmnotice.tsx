@@ -5,10 +5,10 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useId, useState } from "react";
 import { useChange } from "../data/change.ts";
 import { useData, useMay } from "../data/data.tsx";
-import { ruleSetOf, setText } from "../data/firewall.ts";
+import { setText } from "../data/firewall.ts";
 import { queriesOf } from "../data/queries.ts";
 import { RequestPanel } from "../data/requestpanel.tsx";
-import { draftName, type FirewallDraft, rollBack, rollBackKey, useRollBack } from "../data/rollback.ts";
+import { draftAgain, draftName, rollBack, rollBackKey, useRollBack } from "../data/rollback.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog, DialogHead, Notices } from "../ui/dialog.tsx";
@@ -25,12 +25,12 @@ export function ConfirmNotices() {
     ...queriesOf(client).publicNetworks(),
     enabled: useMay("network:read"),
   });
-  useRollBack(networks, ({ Id, Name, Firewall }, rules) => {
+  useRollBack(networks, (network, rules) => {
+    const { Id, Name } = network;
     // The user can apply them again, also if another page is open now.
     const isOwn = trials.get(Id) === setText(rules);
     trials.delete(Id);
-    if (isOwn && !drafts.has(draftName(Id)))
-      drafts.set(draftName(Id), { base: ruleSetOf(Firewall), set: rules } satisfies FirewallDraft);
+    if (isOwn && !drafts.has(draftName(Id))) drafts.set(draftName(Id), draftAgain(network, rules));
     const detail = isOwn ? `${t.firewall.rolledBackAbout} ${t.firewall.rolledBackKept}` : t.firewall.rolledBackAbout;
     toast({ kind: "bad", text: t.firewall.rolledBack(Name), detail, key: rollBackKey(Id) });
   });

@@ -21,7 +21,7 @@ import {
   shadowedRules,
 } from "../../data/firewall.ts";
 import { blocksOutgoing } from "../../data/outgoing.ts";
-import { draftName, type FirewallDraft, useRollBack } from "../../data/rollback.ts";
+import { draftAgain, draftName, type FirewallDraft, useRollBack } from "../../data/rollback.ts";
 import { withoutField } from "../../texts/detail.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -59,7 +59,7 @@ export function FirewallEditor({ network }: { network: PublicNetwork }) {
   // What was not confirmed in time can be applied again.
   useRollBack(
     useMemo(() => [network], [network]),
-    (now, rules) => setDraft((before) => before ?? { base: ruleSetOf(now.Firewall), set: rules }),
+    (now, rules) => setDraft((before) => before ?? draftAgain(now, rules)),
   );
   const count = useMemo(() => (draft === null ? 0 : countChanges(draft.base, draft.set)), [draft]);
   const shadowed = useMemo(() => shadowedRules(set.Rules), [set]);
