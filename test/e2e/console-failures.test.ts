@@ -79,6 +79,24 @@ describeConsole("failures in the console", {}, (fixture) => {
     });
   });
 
+  test("the error of a rule is one of the editor, not of the packet that is tested", async () => {
+    const { client, token } = fixture.brume;
+    const { Id: id } = await client.createPublicNetwork({ body: { Name: "wrong-rule" } }, { wait: 60 });
+    await story(token, async (page) => {
+      await page.goto(`/console/networks/${id}?tab=firewall`);
+      await page.getByLabel("From address").fill("198.51.100.7");
+      await page.getByLabel("To address").fill("10.64.0.2");
+      await page.getByRole("button", { name: "Add rule" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Source port").fill("wrong");
+      await dialog.getByRole("button", { name: "Add rule" }).click();
+      await page.getByText("Correct the rules to see which of them decides.").waitFor();
+      await page.getByRole("alert").getByText("Rule 1, Source port", { exact: false }).waitFor();
+      assert.equal(await page.getByRole("alert").count(), 1);
+    });
+    await client.deletePublicNetwork({ path: { id } });
+  });
+
   test("a sign-in with another token in one tab is that of all tabs: they show its project and follow it", async () => {
     const { brume } = fixture;
     const { ID } = await brume.client.createProject({ body: { Name: "neighbours" } });

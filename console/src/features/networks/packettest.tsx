@@ -1,4 +1,5 @@
 /** Tests a packet against the rules, also those that are not applied yet. The service decides; the editor highlights the deciding rule. */
+import { ApiError } from "@brume/api/client.ts";
 import { packetProtocols } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { skipToken, useQuery } from "@tanstack/react-query";
@@ -68,6 +69,9 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
     return rule === null ? t.firewall.byDefault : t.firewall.byRule(rule);
   };
   const errors = placeErrors(error, t);
+  // The editor shows the errors of its rules.
+  const areRulesInvalid =
+    error instanceof ApiError && error.errors.some(({ pointer }) => pointer.startsWith("/Rules/"));
   const addresses = network.LinkedServers.map(({ IP }) => IP);
   return (
     <Panel title={t.firewall.test}>
@@ -114,6 +118,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
         </datalist>
         <div role="status">
           {!isComplete && <p className="muted">{t.firewall.testIncomplete}</p>}
+          {isComplete && areRulesInvalid && <p className="muted">{t.firewall.testInvalid}</p>}
           {passes !== null && (
             <p className="line">
               <State tone={passes ? "good" : "bad"} icon={passes ? "check" : "blocked"}>
@@ -123,7 +128,9 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
             </p>
           )}
         </div>
-        {isComplete && error !== null && !errors.areTaken() && <ErrorBox text={errorText(error, t)} />}
+        {isComplete && error !== null && !errors.areTaken() && !areRulesInvalid && (
+          <ErrorBox text={errorText(error, t)} />
+        )}
         {isComplete && <RequestPanel request={{ operation: "checkFirewall", path, body: { ...packet, ...rules } }} />}
       </div>
     </Panel>
