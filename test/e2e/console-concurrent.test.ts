@@ -53,6 +53,9 @@ describeConsole("two clients", {}, (fixture) => {
       await page.getByText("Saved").waitFor();
       const { isBackupActive, BackupPeriod } = await client.readServer({ path });
       assert.deepEqual([isBackupActive, BackupPeriod], [true, 21]);
+      await page.getByRole("link", { name: "Actions", exact: true }).click();
+      await page.getByText("Change settings").first().waitFor();
+      assert.equal(await page.getByText("Change settings completed", { exact: false }).count(), 0);
     });
   });
 

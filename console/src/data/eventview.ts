@@ -7,6 +7,7 @@ import type { Texts } from "../texts/en.ts";
 import { useCell } from "./cell.ts";
 import { useData } from "./data.tsx";
 import { type NamedEvent, nameOf, withNames } from "./eventnames.ts";
+import { actionName } from "./serverview.ts";
 import type { Read } from "./unread.tsx";
 
 /** Which events are read when a page opens. */
@@ -45,8 +46,8 @@ export function useEvents(first: FirstEvents): LatestEvents {
 export function objectOf(event: NamedEvent, t: Texts): string {
   const { Resource, Data, name } = event;
   if (Resource === "action") {
-    const type = (Data as Partial<Action> | null)?.Type;
-    const action = type && t.servers.actionNames[type];
+    const { Type: type, ...rest } = (Data as Partial<Action> | null) ?? {};
+    const action = type && actionName({ ...rest, Type: type }, t);
     if (action !== undefined) return name === undefined ? action : `${action}: ${name}`;
   }
   return nameOf(event) ?? name ?? kindAndId(event, t);

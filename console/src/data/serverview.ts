@@ -8,6 +8,10 @@ import type { StepView, Tone } from "../ui/page.tsx";
 /** Returns true until the action has ended. */
 export const actionIsRunning = ({ State }: Action): boolean => State === "InProgress" || State === "Postponed";
 
+/** Name of an action. A change that needs no step on the host, such as of the backup, is an action of the type `Resize` too. */
+export const actionName = ({ Type, Steps }: Pick<Action, "Type"> & Partial<Action>, t: Texts): string =>
+  Type === "Resize" && Steps?.length === 0 ? t.servers.changeSettings : t.servers.actionNames[Type];
+
 /** State of an action as one word with its look. */
 export function actionState(action: Action, t: Texts): { readonly tone: Tone; readonly word: string } {
   const { State } = action;

@@ -7,7 +7,7 @@ import { useEffect, useMemo, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { useData } from "../data/data.tsx";
 import { namesOf } from "../data/eventnames.ts";
-import { actionIsRunning, actionState, stepViews } from "../data/serverview.ts";
+import { actionIsRunning, actionName, actionState, stepViews } from "../data/serverview.ts";
 import { loadDetails } from "../texts/detail.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
@@ -52,14 +52,17 @@ export function RunningActions() {
     if (recent.length === 0) drop(({ kind }) => kind === "busy");
   }, [recent, drop]);
 
-  const announce = ({ ID, Type, State: state, Error: error, ServerID }: Action): void => {
+  const announce = (action: Action): void => {
+    const { ID, Type, State: state, Error: error, ServerID } = action;
     const name = nameOf(ServerID);
     const isGood = state === "Completed";
+    // Nothing has run: the page that has sent the change reports it.
+    if (isGood && action.Steps.length === 0) return;
     const text = !isGood
-      ? t.servers.endedBadly(t.servers.actionNames[Type], name)
+      ? t.servers.endedBadly(actionName(action, t), name)
       : Type in t.servers.finished
         ? t.servers.finished[Type as keyof typeof t.servers.finished](name)
-        : t.servers.ended(t.servers.actionNames[Type], name);
+        : t.servers.ended(actionName(action, t), name);
     const message = { kind: isGood ? "good" : "bad", text, key: `action:${ID}` } as const;
     if (error === null) toast(message);
     else void loadDetails().then(() => toast({ ...message, detail: t.errors.detail(error.detail) }));
@@ -109,19 +112,19 @@ export function RunningActions() {
 function ActionView({ action }: { action: Action }) {
   const t = useTexts();
   const format = useFormat();
-  const { Type, Progress, StartDate, EndDate } = action;
+  const { Progress, StartDate, EndDate } = action;
   const isRunning = actionIsRunning(action);
   const { tone, word } = actionState(action, t);
   return (
     <>
       <div className="line apart">
-        <strong>{t.servers.actionNames[Type]}</strong>
+        <strong>{actionName(action, t)}</strong>
         <span className="line">
           <span className="muted small number">{format.seconds(StartDate, EndDate)}</span>
           <State tone={tone}>{word}</State>
         </span>
       </div>
-      {isRunning && <Meter label={t.servers.actionNames[Type]} value={Progress} limit={100} isProgress />}
+      {isRunning && <Meter label={actionName(action, t)} value={Progress} limit={100} isProgress />}
       {isRunning && <Steps steps={stepViews(action, t, format)} />}
       {action.Error !== null && <p className="break small">{t.errors.detail(action.Error.detail)}</p>}
     </>

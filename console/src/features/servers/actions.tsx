@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useChange } from "../../data/change.ts";
 import { useData, useMay } from "../../data/data.tsx";
 import { queriesOf } from "../../data/queries.ts";
-import { actionIsRunning, actionState, stepViews } from "../../data/serverview.ts";
+import { actionIsRunning, actionName, actionState, stepViews } from "../../data/serverview.ts";
 import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -44,7 +44,7 @@ function ActionRow({ action }: { action: Action }) {
   return (
     <li className="stack tight">
       <div className="line apart">
-        <strong>{t.servers.actionNames[Type]}</strong>
+        <strong>{actionName(action, t)}</strong>
         <span className="line">
           <time className="muted small" dateTime={StartDate} title={format.time(StartDate)}>
             {format.ago(StartDate)}
@@ -58,7 +58,7 @@ function ActionRow({ action }: { action: Action }) {
           )}
         </span>
       </div>
-      {isRunning && <Meter label={t.servers.actionNames[Type]} value={Progress} limit={100} isProgress />}
+      {isRunning && <Meter label={actionName(action, t)} value={Progress} limit={100} isProgress />}
       {(isRunning || state === "Failed") && <Steps steps={stepViews(action, t, format)} />}
       {action.Error !== null && <p className="break small">{t.errors.detail(action.Error.detail)}</p>}
     </li>

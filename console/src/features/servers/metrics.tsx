@@ -6,6 +6,7 @@ import { useMemo } from "react";
 import { useData } from "../../data/data.tsx";
 import { errorText } from "../../data/errortext.ts";
 import { queriesOf } from "../../data/queries.ts";
+import { actionName } from "../../data/serverview.ts";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Chart } from "../../ui/chart.tsx";
@@ -44,9 +45,9 @@ export function ServerMetrics({ server: { ID: id, IsPowerOn } }: { server: Serve
   const actions = useQuery(reads.actions(id)).data;
   const marks = useMemo(
     () =>
-      (actions ?? []).map(({ Type, StartDate }) => ({
-        time: Date.parse(StartDate) / 1000,
-        label: t.servers.actionNames[Type],
+      (actions ?? []).map((action) => ({
+        time: Date.parse(action.StartDate) / 1000,
+        label: actionName(action, t),
       })),
     [actions, t],
   );

@@ -93,6 +93,8 @@ export const servers = {
       Rebuild: "Rebuild",
       Delete: "Delete",
     },
+    /** Name of a change that needs no step on the host. */
+    changeSettings: "Change settings",
     actionStates: {
       Postponed: "Waiting",
       InProgress: "Running",

@@ -101,6 +101,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
       Rebuild: "Пересоздание",
       Delete: "Удаление",
     },
+    changeSettings: "Изменение настроек",
     actionStates: {
       Postponed: "Ожидает",
       InProgress: "Выполняется",
