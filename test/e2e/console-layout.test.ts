@@ -91,6 +91,27 @@ describeConsole("the layout of the console", {}, (fixture) => {
     );
   });
 
+  test("each first step of an empty project opens its form", async () => {
+    const { client } = fixture.brume;
+    const project = await client.createProject({ body: { Name: "empty" } });
+    const { Token } = await client.createToken({
+      body: { Name: "empty", Scopes: ["server:write", "dns:write", "network:write"], ProjectID: project.ID },
+    });
+    await story(Token, async (page) => {
+      for (const [step, title] of [
+        ["Add SSH key", "Add SSH key"],
+        ["Add domain", "Add domain"],
+        ["Create network", "Create public network"],
+      ] as const) {
+        await page.goto("/console/");
+        await page.getByRole("region", { name: "Start here" }).getByRole("link", { name: step }).click();
+        await page.getByRole("dialog", { name: title }).waitFor();
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog").waitFor({ state: "detached" });
+      }
+    });
+  });
+
   test("an object is deleted in the last section of its page or settings", async () => {
     const { scene, brume } = fixture;
     const places = [

@@ -127,7 +127,7 @@ const host = createRoute({
 const access = createRoute({
   getParentRoute: () => root,
   path: "/access",
-  validateSearch: texts("tab", "project"),
+  validateSearch: texts("tab", "project", "create"),
   component: lazyRouteComponent(pages["/access"], "Access"),
 });
 const routeTree = root.addChildren([

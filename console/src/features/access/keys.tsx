@@ -1,6 +1,7 @@
 /** SSH keys, which a server gets when it is created. */
 import type { SshKey } from "@brume/api/catalog.ts";
 import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { AddKey } from "../../data/addkey.tsx";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
@@ -21,7 +22,11 @@ export function Keys() {
   const { client } = useData();
   const mayWrite = useMay("server:write");
   const query = useQuery(queriesOf(client).sshKeys());
-  const [isAdding, setAdding] = useState(false);
+  const go = useNavigate({ from: "/access" });
+  const { create } = useSearch({ from: "/access" });
+  const setAdding = (is: boolean): void => {
+    void go({ search: { tab: "keys", ...(is && { create: "1" }) }, replace: true });
+  };
   const [deleting, setDeleting] = useState<SshKey | null>(null);
   const columns = useMemo<Column<SshKey>[]>(
     () => [
@@ -81,7 +86,7 @@ export function Keys() {
           </Empty>
         }
       />
-      {isAdding && <AddKey onClose={() => setAdding(false)} />}
+      {create !== undefined && mayWrite && <AddKey onClose={() => setAdding(false)} />}
       {deleting !== null && (
         <ConfirmRequest
           title={t.access.deleteKey(deleting.Title)}

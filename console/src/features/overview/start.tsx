@@ -26,7 +26,7 @@ export function Start() {
       icon: "access",
       ...key,
       action: t.access.addKey,
-      link: { to: "/access", search: { tab: "keys" } },
+      link: { to: "/access", search: { tab: "keys", create: "1" } },
     },
     {
       scope: "server:write",
