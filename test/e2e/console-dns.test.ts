@@ -327,6 +327,29 @@ describeConsole("domains in the console", {}, (fixture) => {
     );
   });
 
+  test("a long error of the first record is not cut, and the bar shortens a long name", async () => {
+    const { ID: id } = await fixture.brume.client.createDomain({ body: { Name: "edge.example" } });
+    await story(fixture.brume.token, async (page) => {
+      await page.goto(`/console/dns/${id}`);
+      await page.getByRole("button", { name: "Add record" }).first().click();
+      const first = (name: RegExp) => page.getByLabel(name).first();
+      await first(/^Name:/).fill("x".repeat(300));
+      await first(/^Value:/).fill("wrong");
+      await page.getByRole("status").getByText("x".repeat(40).concat("… A"), { exact: false }).waitFor();
+      await first(/^Name:/).focus();
+      const note = page.locator(".field-note:visible");
+      await note.getByText("Must be at most 253 characters long").waitFor();
+      // What is drawn at its first line is the note itself.
+      const isWhole = `(() => {
+        const note = [...document.querySelectorAll(".field-note")].find((one) => one.checkVisibility());
+        const { left, top } = note.getBoundingClientRect();
+        return document.elementFromPoint(left + 20, top + 4) === note;
+      })()`;
+      assert.equal(await page.evaluate(isWhole), true);
+    });
+    await fixture.brume.client.deleteDomain({ path: { id } });
+  });
+
   test("the bar of pending records shows an error without a field whole, with what to do", async () => {
     const { brume } = fixture;
     const project = await brume.client.createProject({ body: { Name: "small", Quotas: { RecordsPerDomain: 1 } } });

@@ -45,6 +45,11 @@ import { Review } from "./review.tsx";
 /** Whether the row is not stored yet. */
 const isNew = ({ id }: Row): boolean => id < 0;
 
+/** Characters of a name that the bar shows. */
+const mostShown = 40;
+const shortName = ({ owner }: Row): string =>
+  owner.length > mostShown ? `${owner.slice(0, mostShown)}…` : owner || "@";
+
 export function Records({ domain }: { domain: Domain }) {
   const t = useTexts();
   const format = useFormat();
@@ -105,7 +110,7 @@ export function Records({ domain }: { domain: Domain }) {
       const part = partOf(row.type, field);
       const sentence = part === undefined ? detail : withoutField(pointer, detail);
       found.set(`${row.id}/${part ?? ""}`, withCapital(sentence));
-      sentences.push(`${row.owner || "@"} ${row.type}${part === undefined ? "" : `, ${t.records[part]}`}: ${sentence}`);
+      sentences.push(`${shortName(row)} ${row.type}${part === undefined ? "" : `, ${t.records[part]}`}: ${sentence}`);
     }
     return { errors: found, first: sentences[0] ?? "" };
   }, [t, check.error, changedRows, edits.added, before]);
