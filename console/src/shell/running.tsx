@@ -56,8 +56,6 @@ export function RunningActions() {
     const { ID, Type, State: state, Error: error, ServerID } = action;
     const name = nameOf(ServerID);
     const isGood = state === "Completed";
-    // Nothing has run: the page that has sent the change reports it.
-    if (isGood && action.Steps.length === 0) return;
     const text = !isGood
       ? t.servers.endedBadly(actionName(action, t), name)
       : Type in t.servers.finished

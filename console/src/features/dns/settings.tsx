@@ -6,14 +6,14 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorText, placeErrors } from "../../data/errortext.ts";
+import { placeErrors } from "../../data/errortext.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
 import { useTouched } from "../../data/touched.ts";
 import { hasFields, useUndo } from "../../data/undo.ts";
+import { Unplaced } from "../../data/unplaced.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { ErrorBox } from "../../ui/feedback.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Removal } from "../../ui/removal.tsx";
 
@@ -57,7 +57,7 @@ export function DomainSettings({ domain }: { domain: Domain }) {
             error={errors.at("/Labels")}
             onChange={(value) => set({ Labels: (value ?? {}) as Domain["Labels"] })}
           />
-          {shown !== null && !errors.areTaken() && <ErrorBox text={errorText(shown, t)} />}
+          <Unplaced error={shown} errors={errors} />
           {hasChanged && <RequestPanel request={{ operation: "updateDomain", path, body }} />}
           <div className="line">
             <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>

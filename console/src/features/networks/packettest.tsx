@@ -6,11 +6,11 @@ import { skipToken, useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useState } from "react";
 import { useData } from "../../data/data.tsx";
 import { useSettled } from "../../data/dryrun.ts";
-import { errorText, placeErrors } from "../../data/errortext.ts";
+import { placeErrors } from "../../data/errortext.ts";
 import { type RuleSet, requestOf } from "../../data/firewall.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
+import { Unplaced } from "../../data/unplaced.tsx";
 import { useTexts } from "../../texts/texts.tsx";
-import { ErrorBox } from "../../ui/feedback.tsx";
 import { rewrite, SelectField, TextField } from "../../ui/field.tsx";
 import { Panel, State } from "../../ui/page.tsx";
 
@@ -128,9 +128,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
             </p>
           )}
         </div>
-        {isComplete && error !== null && !errors.areTaken() && !areRulesInvalid && (
-          <ErrorBox text={errorText(error, t)} />
-        )}
+        {isComplete && !areRulesInvalid && <Unplaced error={error} errors={errors} />}
         {isComplete && <RequestPanel request={{ operation: "checkFirewall", path, body: { ...packet, ...rules } }} />}
       </div>
     </Panel>

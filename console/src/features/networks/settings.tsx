@@ -7,15 +7,15 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorText, placeErrors } from "../../data/errortext.ts";
+import { placeErrors } from "../../data/errortext.ts";
 import type { Labels } from "../../data/label.ts";
 import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
 import { useTouched } from "../../data/touched.ts";
 import { hasFields, pickFields, useUndo } from "../../data/undo.ts";
+import { Unplaced } from "../../data/unplaced.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { ErrorBox } from "../../ui/feedback.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Removal } from "../../ui/removal.tsx";
@@ -87,7 +87,7 @@ export function NetworkSettings({ network }: { network: PublicNetwork | Network 
               onChange={(value) => set({ Labels: (value ?? {}) as Labels })}
             />
           </div>
-          {shown !== null && !errors.areTaken() && <ErrorBox text={errorText(shown, t)} />}
+          <Unplaced error={shown} errors={errors} />
           {hasChanged && <RequestPanel request={{ operation, path, body }} />}
           <div className="line">
             <Button type="submit" kind="primary" isBusy={isBusy} disabled={!hasChanged}>

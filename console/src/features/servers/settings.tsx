@@ -9,7 +9,7 @@ import { useChange } from "../../data/change.ts";
 import { ConfirmRequest } from "../../data/confirmrequest.tsx";
 import { useData } from "../../data/data.tsx";
 import { useDryRun } from "../../data/dryrun.ts";
-import { errorText, placeErrors } from "../../data/errortext.ts";
+import { placeErrors } from "../../data/errortext.ts";
 import { imageName, isReady } from "../../data/image.ts";
 import type { Labels } from "../../data/label.ts";
 import { queriesOf } from "../../data/queries.ts";
@@ -17,10 +17,10 @@ import { RequestPanel } from "../../data/requestpanel.tsx";
 import { LabelsField } from "../../data/schemafields.tsx";
 import { useTouched } from "../../data/touched.ts";
 import { hasFields, pickFields, useUndo } from "../../data/undo.ts";
+import { Unplaced } from "../../data/unplaced.tsx";
 import { whyNot } from "../../data/whynot.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { ErrorBox } from "../../ui/feedback.tsx";
 import { Check, SelectField, TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Removal } from "../../ui/removal.tsx";
@@ -101,7 +101,7 @@ export function ServerSettings({ server }: { server: Server }) {
               checked={named.form.IsProtected}
               onChange={({ target }) => named.set({ IsProtected: target.checked })}
             />
-            {rename.error !== null && !errors.areTaken() && <ErrorBox text={errorText(rename.error, t)} />}
+            <Unplaced error={rename.error} errors={errors} />
             {named.hasChanged && <RequestPanel request={requestOf(named.changed)} />}
             <div className="line">
               <Button type="submit" kind="primary" isBusy={rename.isBusy} disabled={!named.hasChanged}>
@@ -145,7 +145,7 @@ export function ServerSettings({ server }: { server: Server }) {
                     ? t.server.resizeLive
                     : ""}
             </p>
-            {sizeError !== null && !sizeErrors.areTaken() && <ErrorBox text={errorText(sizeError, t)} />}
+            <Unplaced error={sizeError} errors={sizeErrors} />
             {size.hasChanged && <RequestPanel request={requestOf(size.changed)} />}
             <div className="line">
               <Button
