@@ -142,6 +142,8 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     const nearIp = await move("AddNetwork", near.Id);
     await until("the NIC has its address", async () => (await addressIn(IP, "eth1")).startsWith(nearIp));
     assert.notEqual(await way(IP), near.Gateway);
+    const enter = (address: string) => host.ssh(address, "hostname", { from: host.lab.internet });
+    assert.equal(await enter(nearIp), "mover", "replies leave by the network that they belong to");
     await move("RemoveNetwork", shared);
     await until("the other NIC has the default route", async () => (await way(nearIp)) === near.Gateway);
 
@@ -149,6 +151,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     const restart = await host.act(ID, { Type: "PowerReboot", WaitFor: "Ssh" });
     assert.equal(restart.State, "Completed", JSON.stringify(restart));
     assert.equal(await way(nearIp), near.Gateway);
+    assert.equal(await enter(farIp), "mover", "also with an address that it has from its start");
     await move("RemoveNetwork", near.Id);
     await until("the last NIC has the default route", async () => (await way(farIp)) === far.Gateway);
     await host.delete(ID);
