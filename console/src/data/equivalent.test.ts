@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { operationCommands } from "../../../cli/src/model/commands.ts";
+import { parseLine } from "../../../cli/src/model/parse.ts";
 import { equivalentsOf } from "./equivalent.ts";
 
 const textsOf = (...args: Parameters<typeof equivalentsOf>) =>
@@ -34,6 +36,15 @@ test("a flag takes the file by its name, and a field that is absent is not shown
   const without = textsOf({ ...request, body: { Name: "example.com" } }, "http://brume");
   assert.equal(without["CLI"], "brume domain create example.com");
   assert.doesNotMatch(without["curl"] ?? "", /jq/);
+});
+
+test("a text that begins with a hyphen is no flag", () => {
+  const server = { Name: "-1", ImageID: "-image", HostName: "web" };
+  const line = textsOf({ operation: "createServer", body: server }, "http://brume")["CLI"] ?? "";
+  assert.equal(line, "brume server create --host-name web --image=-image -- -1");
+  const parsed = parseLine(line.split(" ").slice(1), operationCommands());
+  assert.ok("command" in parsed);
+  assert.deepEqual([parsed.args, parsed.flags.get("image")], [["-1"], ["-image"]]);
 });
 
 test("secrets are not shown, at any depth of the body", () => {

@@ -24,16 +24,20 @@ const word = (value: string): string =>
 
 const plain = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
+/** Returns a flag with a value, which may begin with a hyphen. */
+const withValue = (name: string, value: string): string =>
+  `--${name}${value.startsWith("-") ? "=" : " "}${word(value)}`;
+
 function flag(name: string, schema: Schema, value: unknown): string {
   if (schema.type === "boolean") return value === true ? `--${name}` : `--no-${name}`;
   // A list of objects is one value of YAML, which includes JSON.
-  if (Array.isArray(value) && value.some((each) => typeof each === "object")) return `--${name} ${word(plain(value))}`;
-  if (Array.isArray(value)) return `--${name} ${word(value.map(plain).join(","))}`;
+  if (Array.isArray(value) && value.some((each) => typeof each === "object")) return withValue(name, plain(value));
+  if (Array.isArray(value)) return withValue(name, value.map(plain).join(","));
   if (typeof value === "object" && value !== null)
     return Object.entries(value)
-      .map(([key, each]) => `--${name} ${word(`${key}=${plain(each)}`)}`)
+      .map(([key, each]) => withValue(name, `${key}=${plain(each)}`))
       .join(" ");
-  return `--${name} ${word(plain(value))}`;
+  return withValue(name, plain(value));
 }
 
 /** Returns the command of the operation that sets the same fields. */
@@ -46,22 +50,30 @@ function commandOf({ operation, body }: Request): Command | undefined {
   );
 }
 
-function cli(request: Request): string {
-  const command = commandOf(request);
-  if (command === undefined) return "";
-  const { path = {}, body = {}, files = {} } = request;
+/** Returns the arguments and flags of the command. */
+function partsOf(command: Command, { path = {}, body = {}, files = {} }: Request) {
   const valueOf = ({ field, place }: Field): unknown =>
     place === "path" ? path[field] : body[field] === undefined ? undefined : (files[field] ?? body[field]);
-  const words = command.args.flatMap((argument) => {
+  const args = command.args.flatMap((argument) => {
     const value = valueOf(argument);
-    return value === undefined ? [] : [word(plain(value))];
+    return value === undefined ? [] : [plain(value)];
   });
   const flags = command.flags.flatMap((one) => {
     const value = valueOf(one);
     if (value === undefined || one.place === "query") return [];
     return [flag(one.name, one.schema, one.field in files ? `@${plain(value)}` : value)];
   });
-  return ["brume", ...command.words, ...words, ...flags].join(" ");
+  return { args, flags };
+}
+
+function cli(request: Request): string {
+  const command = commandOf(request);
+  if (command === undefined) return "";
+  const { args, flags } = partsOf(command, request);
+  const words = args.map(word);
+  // An argument that begins with a hyphen is none of the flags.
+  const rest = args.some((each) => each.startsWith("-")) ? [...flags, "--", ...words] : [...words, ...flags];
+  return ["brume", ...command.words, ...rest].join(" ");
 }
 
 const filled = (path: string, ids: Request["path"] = {}): string =>
@@ -111,9 +123,11 @@ function uploadOf({ body = {} }: Request, origin: string): Equivalent[] {
   const { Size: _size, Sha256: _sum, ...rest } = body;
   const size = `{Size: $size} + ${JSON.stringify(rest)}`;
   const token = '-H "Authorization: Bearer $BRUME_TOKEN"';
-  const [name = "", ...flags] = cli({ operation: "createImage", body: rest }).split(" ").slice(3);
+  const request = { operation: "createImage", body: rest } as const;
+  const command = commandOf(request);
+  const { args: [name = ""] = [], flags = [] } = command ? partsOf(command, request) : {};
   return [
-    { name: "CLI", text: ["brume image upload FILE --name", name, ...flags].join(" ") },
+    { name: "CLI", text: ["brume image upload FILE", withValue("name", name), ...flags].join(" ") },
     {
       name: "curl",
       text: [
