@@ -108,6 +108,8 @@ export function RuleTable(props: RuleTableProps) {
     </span>
   );
 
+  // Few rules have one, but without it they seem to decide more packets than they do.
+  const hasSourcePorts = rules.some(({ SourcePort }) => SourcePort !== "any");
   const columns = useMemo<Column<Rule>[]>(() => {
     const select = (field: "Action" | "Protocol", name: string, options: readonly string[]): Column<Rule> => ({
       id: field,
@@ -133,7 +135,11 @@ export function RuleTable(props: RuleTableProps) {
         );
       },
     });
-    const input = (field: "Name" | "Source" | "Destination" | "DestinationPort", name: string, width: string) => ({
+    const input = (
+      field: "Name" | "Source" | "SourcePort" | "Destination" | "DestinationPort",
+      name: string,
+      width: string,
+    ) => ({
       id: field,
       name,
       width,
@@ -149,7 +155,7 @@ export function RuleTable(props: RuleTableProps) {
             title={errors.get(`${rule.key}/${field}`) ?? (rule[field].length > 18 ? rule[field] : undefined)}
             placeholder={field === "Name" ? t.firewall.unnamed : "any"}
             spellCheck={false}
-            disabled={field === "DestinationPort" && hasNoPorts}
+            disabled={field.endsWith("Port") && hasNoPorts}
             value={rule[field]}
             onChange={({ target }) => onEdit((set) => editRule(set, rule.key, { [field]: target.value }))}
           />
@@ -173,6 +179,7 @@ export function RuleTable(props: RuleTableProps) {
       select("Action", t.firewall.action, ruleActions),
       select("Protocol", t.firewall.protocol, ruleProtocols),
       input("Source", t.firewall.source, "minmax(120px, 1fr)"),
+      ...(hasSourcePorts ? [input("SourcePort", t.firewall.sourcePort, "minmax(84px, 0.7fr)")] : []),
       input("Destination", t.firewall.destination, "minmax(120px, 1fr)"),
       input("DestinationPort", t.firewall.port, "minmax(84px, 0.7fr)"),
       input("Name", t.firewall.name, "minmax(140px, 2fr)"),
@@ -208,7 +215,7 @@ export function RuleTable(props: RuleTableProps) {
           ]
         : []),
     ];
-  }, [t, format, mayWrite, index, counters, errors, shadowed, decides, onEdit]);
+  }, [t, format, mayWrite, hasSourcePorts, index, counters, errors, shadowed, decides, onEdit]);
 
   const empty = (
     <Empty icon="shield" title={t.firewall.empty}>
