@@ -93,7 +93,7 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.getByText("Correct the rules to see which of them decides.").waitFor();
       await page.getByRole("alert").getByText("Rule 1, Source port", { exact: false }).waitFor();
       // A table has a column of source ports if a rule has one; a list has sentences.
-      if ((page.viewportSize()?.width ?? 0) > 1000)
+      if ((page.viewportSize()?.width ?? 0) > 1265)
         assert.equal(await page.getByLabel("Source port 1", { exact: true }).getAttribute("aria-invalid"), "true");
       else await page.locator(".sentence").getByText("port wrong", { exact: false }).waitFor();
       assert.equal(await page.getByRole("alert").count(), 1);

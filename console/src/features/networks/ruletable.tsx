@@ -38,7 +38,8 @@ export function RuleTable(props: RuleTableProps) {
   const t = useTexts();
   const format = useFormat();
   const sentence = useSentence();
-  const isNarrow = useMedia("(max-width: 1000px)");
+  // A table of this page has space for all that a rule decides by.
+  const isNarrow = useMedia("(max-width: 1265px)");
   const index = useMemo(() => new Map(rules.map(({ key }, at) => [key, at])), [rules]);
   const stored = useMemo(() => new Map(base.Rules.map((rule) => [rule.key, rule])), [base]);
   const numberOf = ({ key }: Rule): number => (index.get(key) ?? 0) + 1;
@@ -114,7 +115,7 @@ export function RuleTable(props: RuleTableProps) {
     const select = (field: "Action" | "Protocol", name: string, options: readonly string[]): Column<Rule> => ({
       id: field,
       name,
-      width: field === "Action" ? "112px" : "104px",
+      width: field === "Action" ? "112px" : "96px",
       isLoose: true,
       cell: (rule) => {
         const words: Readonly<Record<string, string>> = field === "Action" ? t.firewall.actions : t.firewall.protocols;
@@ -152,7 +153,7 @@ export function RuleTable(props: RuleTableProps) {
             className={field === "Name" ? "input" : "input mono"}
             aria-label={`${name} ${numberOf(rule)}`}
             aria-invalid={errors.has(`${rule.key}/${field}`) || undefined}
-            title={errors.get(`${rule.key}/${field}`) ?? (rule[field].length > 18 ? rule[field] : undefined)}
+            title={errors.get(`${rule.key}/${field}`) ?? (rule[field].length > 12 ? rule[field] : undefined)}
             placeholder={field === "Name" ? t.firewall.unnamed : "any"}
             spellCheck={false}
             disabled={field.endsWith("Port") && hasNoPorts}
@@ -178,11 +179,11 @@ export function RuleTable(props: RuleTableProps) {
       },
       select("Action", t.firewall.action, ruleActions),
       select("Protocol", t.firewall.protocol, ruleProtocols),
-      input("Source", t.firewall.source, "minmax(120px, 1fr)"),
-      ...(hasSourcePorts ? [input("SourcePort", t.firewall.sourcePort, "minmax(84px, 0.7fr)")] : []),
-      input("Destination", t.firewall.destination, "minmax(120px, 1fr)"),
-      input("DestinationPort", t.firewall.port, "minmax(84px, 0.7fr)"),
-      input("Name", t.firewall.name, "minmax(140px, 2fr)"),
+      input("Source", t.firewall.source, "minmax(104px, 1.6fr)"),
+      ...(hasSourcePorts ? [input("SourcePort", t.firewall.sourcePort, "minmax(72px, 1.05fr)")] : []),
+      input("Destination", t.firewall.destination, "minmax(104px, 1.6fr)"),
+      input("DestinationPort", t.firewall.port, "minmax(72px, 1.05fr)"),
+      input("Name", t.firewall.name, "minmax(110px, 1.6fr)"),
       {
         id: "hits",
         name: t.firewall.hits,
@@ -200,7 +201,15 @@ export function RuleTable(props: RuleTableProps) {
           );
         },
       },
-      { id: "marks", name: t.common.state, isNameHidden: true, width: "36px", isLoose: true, cell: marks },
+      {
+        id: "marks",
+        name: t.common.state,
+        isNameHidden: true,
+        width: "36px",
+        isMain: true,
+        isLoose: true,
+        cell: marks,
+      },
       ...(mayWrite
         ? [
             {
