@@ -15,4 +15,5 @@ import "./ui/map.css";
 import "./ui/forced.css";
 
 const root = document.getElementById("root");
-if (root !== null) createRoot(root).render(<App firstReads={firstReads} />);
+// Evaluation of the modules and the first drawing are two short tasks, between which the browser handles input.
+if (root !== null) setTimeout(() => createRoot(root).render(<App firstReads={firstReads} />));

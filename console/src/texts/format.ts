@@ -47,9 +47,6 @@ const units = [
 export const localeOf = (language: string): string =>
   navigator.languages.find((each) => each === language || each.startsWith(`${language}-`)) ?? language;
 
-/** Returns the text with spaces at which no line ends: a unit stays beside its figure. */
-const unbroken = (text: string): string => text.replaceAll(" ", "\u00a0");
-
 /** Returns a function that makes a value at its first call. A formatter takes milliseconds to make on a phone, and a page needs few of them. */
 function lazy<T>(make: () => T): () => T {
   let made: T | undefined;
@@ -62,9 +59,6 @@ export function createFormat(locale: string): Format {
   // Both languages write such a number as JavaScript does, which needs no formatter.
   const number = (value: number): string =>
     Number.isInteger(value) && Math.abs(value) < 1000 ? String(value) : numbers().format(value);
-  const sizes = (unit: string) =>
-    lazy(() => new Intl.NumberFormat(locale, { style: "unit", unit, maximumFractionDigits: 1, unitDisplay: "short" }));
-  const bySize = [sizes("megabyte"), sizes("gigabyte"), sizes("terabyte")];
   const relative = lazy(() => new Intl.RelativeTimeFormat(locale, { numeric: "auto" }));
   const times = lazy(() => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }));
   const exacts = lazy(() => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" }));
@@ -90,16 +84,21 @@ export function createFormat(locale: string): Format {
   );
   const percents = lazy(() => new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 1 }));
   const short = lazy(() => new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }));
-  /** Writes a value with the unit of its thousands. */
-  const scaled = (units: string) => (value: number) => {
+  /**
+   * Returns a function that writes a value with the greatest of the units that it reaches, each `base` times the one before. The units of
+   * `Intl` are ambiguous: "Mb" for megabits. No line ends between figure and unit.
+   */
+  const scaled = (base: number, units: string) => (value: number) => {
     const names = units.split(" ");
-    const step = Math.min(names.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
-    return `${short().format(value / 1000 ** step)}\u00a0${names[step] ?? ""}`;
+    const step = Math.max(
+      0,
+      names.findLastIndex((_, each) => value >= base ** each),
+    );
+    return `${short().format(value / base ** step)}\u00a0${names[step] ?? ""}`;
   };
   const isRussian = locale.startsWith("ru");
-  const bytes = scaled(isRussian ? "Б кБ МБ ГБ ТБ" : "B kB MB GB TB");
-  // The units of Intl are ambiguous: "Mb".
-  const bits = scaled(isRussian ? "бит/с кбит/с Мбит/с Гбит/с" : "bit/s kbit/s Mbit/s Gbit/s");
+  const bytes = scaled(1000, isRussian ? "Б кБ МБ ГБ ТБ" : "B kB MB GB TB");
+  const bits = scaled(1000, isRussian ? "бит/с кбит/с Мбит/с Гбит/с" : "bit/s kbit/s Mbit/s Gbit/s");
   return {
     locale,
     number,
@@ -110,10 +109,7 @@ export function createFormat(locale: string): Format {
     rate: (value) => bits(value * 8),
     megabits: (value) => `${number(value)}\u00a0${isRussian ? "Мбит/с" : "Mbit/s"}`,
     duration: (value) => `${Math.floor(value / 60)}:${String(Math.floor(value % 60)).padStart(2, "0")}`,
-    megabytes(value) {
-      const step = value >= 1024 * 1024 ? 2 : value >= 1024 ? 1 : 0;
-      return unbroken(bySize[step]?.().format(value / 1024 ** step) ?? "");
-    },
+    megabytes: scaled(1024, isRussian ? "МБ ГБ ТБ" : "MB GB TB"),
     ago(date, now = Date.now()) {
       let value = (Date.parse(date) - now) / 1000;
       if (Math.abs(value) < 10) return relative().format(0, "second");

@@ -20,14 +20,21 @@ const unseen = /\p{Default_Ignorable_Code_Point}/gu;
 /** Returns what a user sees of a name and can type: without invisible characters, and with one space where the name has several. */
 export const visible = (name: string): string => name.normalize().replaceAll(unseen, "").replaceAll(/\s+/g, " ").trim();
 
-/** Returns the texts of a language, whose functions isolate the names that they get. */
+/** Returns the texts of a language, whose functions isolate the names that they get. Each group is made when it is first read: a page reads few. */
 export function isolated<T extends object>(texts: T): T {
-  const entries = Object.entries(texts).map(([key, text]: [string, unknown]) => {
+  const made = {};
+  for (const [key, text] of Object.entries(texts) as [string, unknown][]) {
+    const define = (value: unknown): unknown => {
+      Object.defineProperty(made, key, { value, enumerable: true, configurable: true });
+      return value;
+    };
     if (typeof text === "function")
-      return [key, (...args: unknown[]): unknown => Reflect.apply(text, texts, args.map(isolatedArgument))];
-    return [key, typeof text === "object" && text !== null && !Array.isArray(text) ? isolated(text) : text];
-  });
-  return Object.fromEntries(entries) as T;
+      define((...args: unknown[]) => Reflect.apply(text, texts, args.map(isolatedArgument)) as unknown);
+    else if (typeof text === "object" && text !== null && !Array.isArray(text))
+      Object.defineProperty(made, key, { get: () => define(isolated(text)), enumerable: true, configurable: true });
+    else define(text);
+  }
+  return made as T;
 }
 
 const isolatedArgument = (value: unknown): unknown => (typeof value === "string" ? isolate(value) : value);

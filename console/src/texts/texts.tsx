@@ -36,13 +36,11 @@ export function SpeechProvider({ children }: { children: ReactNode }) {
     const show = (texts: Texts): void => {
       if (isLeft) return;
       document.documentElement.lang = language;
-      const isolatedTexts = isolated(texts);
       // A detail is a sentence and no name within one. The function is a new one when its table is loaded, so that all pages use it.
-      const showWithDetails = (): void =>
-        setShown({
-          language,
-          texts: { ...isolatedTexts, errors: { ...isolatedTexts.errors, detail: (text) => detailOf(text) } },
-        });
+      const showWithDetails = (): void => {
+        const errors = { ...isolated(texts.errors), detail: (text: string) => detailOf(text) };
+        setShown({ language, texts: Object.defineProperty(isolated(texts), "errors", { value: errors }) });
+      };
       selectDetails(language, showWithDetails);
       showWithDetails();
     };
