@@ -17,7 +17,7 @@ import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/buil
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/router/sim/sim.ts";
 import { createService } from "../../service/src/service.ts";
-import { databases, type Kind, startDatabase } from "../support/databases.ts";
+import { type Kind, sqliteFirst, startDatabase } from "../support/databases.ts";
 import { target } from "../support/dnsclient.ts";
 import { checkedFetch, refused } from "../support/harness.ts";
 import { createTestService, simulatedHost, type TestService } from "../support/testservice.ts";
@@ -112,7 +112,7 @@ describe("a domain that moves here", () => {
       return fetchZone(domain, { deadlineMs: 5000, servers: [{ name: "ns.old", address: host, port: Number(port) }] });
     };
 
-  for (const kind of databases) {
+  for (const kind of sqliteFirst) {
     test(`is imported completely if zone transfer is allowed, on ${kind}`, async () => {
       const service = await openService(
         kind,
@@ -248,7 +248,7 @@ describe("a domain that moves here", () => {
   });
 });
 
-for (const kind of databases)
+for (const kind of sqliteFirst)
   test(`a domain becomes delegated when the parent names our servers, with an event, on ${kind}`, async () => {
     const service = await openService(kind, null, true);
     try {

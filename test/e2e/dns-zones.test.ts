@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ChangeInput, ChangesetResult, Domain } from "@brume/api/dns.ts";
 import type { Event } from "@brume/api/event.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqliteFirst, refused } from "../support/harness.ts";
 
-onEveryDatabase("zones", (harness) => {
+onSqliteFirst("zones", (harness) => {
   const change = (domain: Domain, Changes: readonly ChangeInput[], options = {}) =>
     harness.client.changeRecords({ path: { id: domain.ID }, body: { Changes: [...Changes] } }, options);
   const lines = async (domain: Domain) =>

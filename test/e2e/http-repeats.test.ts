@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Batch } from "@brume/api/batch.ts";
-import { onEveryDatabase } from "../support/harness.ts";
+import { onSqliteFirst } from "../support/harness.ts";
 
-onEveryDatabase("a repeat that waits", (harness) => {
+onSqliteFirst("a repeat that waits", (harness) => {
   const wait = { wait: 60 };
   /** Sends a change twice. The work continues from this call when the second request waits. */
   const twice = async (held: "remove" | "ensureRunning", line: string, body?: object) => {

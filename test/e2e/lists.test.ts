@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
 import type { Problem } from "@brume/api/errors.ts";
-import { type Caller, onEveryDatabase, refused, type TestResponse } from "../support/harness.ts";
+import { type Caller, onSqliteFirst, refused, type TestResponse } from "../support/harness.ts";
 
 /** Returns the code of each entry of `errors`, by pointer. */
 const errorsOf = ({ json }: TestResponse): Record<string, string> =>
@@ -11,7 +11,7 @@ const errorsOf = ({ json }: TestResponse): Record<string, string> =>
     (json as { errors: { pointer: string; code: string }[] }).errors.map((one) => [one.pointer, one.code]),
   );
 
-onEveryDatabase("lists", (harness) => {
+onSqliteFirst("lists", (harness) => {
   let caller: Caller;
   const names = Array.from({ length: 7 }, (_, i) => `page${i}.example`);
   before(async () => {

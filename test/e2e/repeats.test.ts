@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Domain } from "@brume/api/dns.ts";
-import { onEveryDatabase, type TestResponse } from "../support/harness.ts";
+import { onSqliteFirst, type TestResponse } from "../support/harness.ts";
 
-onEveryDatabase("changes", (harness) => {
+onSqliteFirst("changes", (harness) => {
   let keys = 0;
   const newKey = () => `key-${++keys}-${Math.random()}`;
   const names = async () => (await harness.client.listDomains()).map(({ Name }) => Name);

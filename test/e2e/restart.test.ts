@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
-import { type Caller, onEveryDatabase, refused } from "../support/harness.ts";
+import { type Caller, onSqliteFirst, refused } from "../support/harness.ts";
 
-onEveryDatabase("a restart", (harness) => {
+onSqliteFirst("a restart", (harness) => {
   let other: Caller & { readonly project: number };
   let domain: Domain;
 

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { findAnyServer, type ServerRow, updateServer } from "../../service/src/server/table.ts";
-import { onEveryDatabase } from "../support/harness.ts";
+import { onSqliteFirst } from "../support/harness.ts";
 import { createServerApiFixture, type ServerApiFixture } from "../support/serverapifixture.ts";
 import { until } from "../support/waituntil.ts";
 
-onEveryDatabase("a database that is older than the host", (harness) => {
+onSqliteFirst("a database that is older than the host", (harness) => {
   let fixture: ServerApiFixture;
   before(() => {
     fixture = createServerApiFixture(harness);

@@ -9,7 +9,7 @@ import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/buil
 import type { FromWorker } from "../../service/src/drivers/nameserver/builtin/worker.ts";
 import { lookUp } from "../chaos/load.ts";
 import { checkStored } from "../chaos/stored.ts";
-import { databases } from "../support/databases.ts";
+import { sqliteFirst } from "../support/databases.ts";
 import { type DnsClient, openDnsClient, query, target } from "../support/dnsclient.ts";
 import { openStream } from "../support/dnstools.ts";
 import { createProcess } from "../support/process.ts";
@@ -157,7 +157,7 @@ const quiet = {
   transfer: { addresses: ["127.0.0.1"], keys: [], notify: [] },
 };
 
-for (const kind of databases)
+for (const kind of sqliteFirst)
   test(`${kind}: a name server whose thread crashes restarts with all zones`, async () => {
     let running = Promise.withResolvers<Worker>();
     /** Ends the thread when it is ready. While it loads koffi, its end would abort the process. */

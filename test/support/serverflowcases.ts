@@ -5,7 +5,7 @@ import { list, queue, start, type Task } from "../../service/src/engine/task.ts"
 import { listLinksOfServer } from "../../service/src/network/linktable.ts";
 import type { ServerRow } from "../../service/src/server/table.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
-import { databases, type Kind } from "./databases.ts";
+import { databases, type Kind, sqliteFirst } from "./databases.ts";
 import type { FlowFixture } from "./flowfixture.ts";
 import { imageRow } from "./rows.ts";
 import { besideOthers, openServerFixture, type ServerFixture, type ServerFixtureOptions } from "./serverfixture.ts";
@@ -84,7 +84,7 @@ const make =
   async (tx, { servers, spec }) =>
     (await servers.commands.create(tx, { project: 1, batch: null, spec: spec({ waitFor }), by: null })).task;
 
-add("Create", "server.Create", make("Ssh"), { empty: true, kinds: databases });
+add("Create", "server.Create", make("Ssh"), { empty: true, kinds: sqliteFirst });
 add(
   "Copy",
   "server.Copy",
@@ -154,7 +154,7 @@ add(
   "RemoveNetwork",
   "server.RemoveNetwork",
   withLink((tx, { servers }, server, link) => servers.commands.removeNetwork(tx, server, link, null)),
-  { kinds: databases },
+  { kinds: sqliteFirst },
 );
 add(
   "EditNetworkBandwidth",
@@ -200,5 +200,5 @@ add(
   "server.settle",
   (tx, fixture, { id, project_id: project }) =>
     start(tx, fixture.flow("server.settle"), { subject: id, project, input: { died: null }, now: time }),
-  { before: async (fixture, { id }) => fixture.machines.kill(id), oneWay: true, kinds: databases },
+  { before: async (fixture, { id }) => fixture.machines.kill(id), oneWay: true, kinds: sqliteFirst },
 );
