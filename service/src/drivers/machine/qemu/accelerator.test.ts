@@ -81,6 +81,20 @@ test("a /dev/kvm that appears leads to a new trial", async () => {
   assert.equal((await choose(fakeHost(["tcg"]).fake, cache)).accelerator, "tcg");
 });
 
+test("a trial that was stopped is repeated at the next start", async () => {
+  const cache = join(folder, "busy.json");
+  const busy: Exec = {
+    ...exec,
+    async run(argv) {
+      if (argv.includes("--version")) return "QEMU 1\nCopyright";
+      if (argv.includes("tcg")) return "CANARY-OK";
+      throw new CommandError(argv, null, "", "took longer than 10000 ms");
+    },
+  };
+  assert.equal((await choose(busy, cache)).accelerator, "tcg");
+  assert.equal((await choose(fakeHost(["kvm"]).fake, cache)).accelerator, "kvm");
+});
+
 test("without an accelerator servers are simulated, and the next start tries again", async () => {
   const cache = join(folder, "three.json");
   const result = await choose(fakeHost([]).fake, cache);

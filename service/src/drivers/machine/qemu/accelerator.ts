@@ -1,6 +1,7 @@
 /**
  * Chooses the accelerator (KVM or emulation) by booting a small kernel. A /dev/kvm that opens is no proof: under some hypervisors it
- * creates VMs that cannot boot. The result is cached and valid for the same kernel, QEMU version, boot of the host and /dev/kvm.
+ * creates VMs that cannot boot. The result is cached and valid for the same kernel, QEMU version, boot of the host and /dev/kvm. A trial that
+ * was stopped, at its time limit or by a signal, proves nothing: a busy host must not emulate all servers until it boots again.
  */
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -8,7 +9,7 @@ import { release } from "node:os";
 import { type Log, silentLog } from "../../../base/log.ts";
 import { causeIn } from "../../../base/plaincause.ts";
 import { logTrial } from "../../../base/trialtext.ts";
-import type { Exec } from "../../exec.ts";
+import { CommandError, type Exec } from "../../exec.ts";
 import type { Accelerator, Probe } from "../interface.ts";
 import { replaceFile } from "./folder.ts";
 import { hostBoot } from "./process.ts";
@@ -90,11 +91,11 @@ function describe({ name, message }: Failure): string {
   return `${what} does not work: ${isMissing ? "this host has no /dev/kvm" : (causeIn(message) ?? "the trial guest did not start")}. ${remedy}`;
 }
 
-/** Boots the canary. Resolves to null on success, or to the failure. */
+/** Boots the canary. Resolves to null on success, or to the failure. `stopped`: QEMU did not end by itself. */
 async function tryBoot(
   options: AcceleratorOptions,
   { name, cpu, limit }: (typeof choices)[number],
-): Promise<Failure | null> {
+): Promise<{ readonly failure: Failure; readonly stopped: boolean } | null> {
   const { exec, canary, uid, device } = options;
   const qemuOptions = [
     ["-nodefaults"],
@@ -118,7 +119,8 @@ async function tryBoot(
     throw new Error("the kernel of the trial guest reported no start");
   } catch (error) {
     logTrial(options.log ?? silentLog, texts[name].what, error);
-    return { name, message: (error as Error).message };
+    const stopped = error instanceof CommandError && error.code === null;
+    return { failure: { name, message: (error as Error).message }, stopped };
   }
 }
 
@@ -163,14 +165,17 @@ export async function chooseAccelerator(options: AcceleratorOptions): Promise<Ac
   const cached = await readCache(options.cache, key);
   if (cached !== null) return cached;
   const failures: Failure[] = [];
+  let proven = true;
   for (const choice of choices) {
     const { name } = choice;
-    const failure = await tryBoot(options, choice);
-    if (failure === null) {
-      await replaceFile(options.cache, `${JSON.stringify({ key, accelerator: name, failures })}\n`, 0o600);
+    const failed = await tryBoot(options, choice);
+    if (failed === null) {
+      const result = `${JSON.stringify({ key, accelerator: name, failures })}\n`;
+      if (proven) await replaceFile(options.cache, result, 0o600);
       return resultOf(name, failures);
     }
-    failures.push(failure);
+    failures.push(failed.failure);
+    if (failed.stopped) proven = false;
   }
   return resultOf(null, failures);
 }
