@@ -199,6 +199,10 @@ onSqlite(
         const isDone = ({ State }: Image): boolean => State === "Active";
         const [first] = await until((found) => found.length === 1 && found.every(isDone));
         assert.ok(first);
+        const events = (await fixture.newEvents()).filter(
+          ({ Resource, ResourceID }) => Resource === "image" && ResourceID === first.ID,
+        );
+        assert.deepEqual(typesOf(events), ["image.created", "image.changed"]);
         assert.deepEqual(first.Identity, { Removed: false, Detail: "it was kept as it is" });
         const { Usage } = await harness.client.readOwnProject();
         const projectImages = (await harness.client.listImages()).filter(

@@ -18,6 +18,7 @@ import type { PruneTime } from "../engine/prunetime.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
 import type { FlowContext } from "./flow/context.ts";
+import { emitImageEvent } from "./flow/events.ts";
 import { type ImageFlows, queueImage, queueImageRemoval } from "./flow/image.ts";
 import type { QueueSlotFlow } from "./flow/queueslot.ts";
 import { findAnyServer, pageServerBackups, type ServerBackupRow, statesPerPage, updateServer } from "./table.ts";
@@ -58,14 +59,9 @@ export function backupReconciler(
     // Failed images are removed; the error stays in the server.
     for (const image of await listFailedBackupsOf(tx, id)) await queueImageRemoval(context, tx, flows, image, null);
     const name = `${Array.from(server.name).slice(0, 52).join("")} ${formatDate(now).slice(0, 10)}`;
-    await queueImage(
-      context,
-      tx,
-      flows,
-      server,
-      { type: "Backup", name, techName: techNameOf(name), labels: {} },
-      null,
-    );
+    const backup = { type: "Backup", name, techName: techNameOf(name), labels: {} } as const;
+    const { image } = await queueImage(context, tx, flows, server, backup, null);
+    await emitImageEvent(context, tx, image, "created", null);
     await updateServer(tx, id, { backed_up: now });
   }
 
