@@ -79,6 +79,36 @@ describeConsole("servers in the console", {}, (fixture) => {
     );
   });
 
+  test("a number stays as it is typed, also while it is empty or no valid number yet", async () => {
+    const path = `/console/servers/${fixture.scene.server}`;
+    await story(fixture.brume.token, async (page) => {
+      const typed = async (label: string, text: string): Promise<string> => {
+        const field = page.getByLabel(label, { exact: true });
+        await field.press("ControlOrMeta+a");
+        await field.press("Backspace");
+        await field.pressSequentially(text);
+        return await field.inputValue();
+      };
+      await page.goto("/console/servers/create");
+      await page.getByLabel("Name", { exact: true }).fill("numbers");
+      assert.equal(await typed("Number of servers", "5"), "5");
+      if (!isDesktop(page)) await page.getByText("This request").click();
+      await page.getByText(/^brume group create.* --count 5/).waitFor();
+      assert.equal(await typed("Number of servers", "-2"), "-2");
+      await page.getByText("Must be between 1 and 100, not -2.").waitFor();
+      assert.equal(await typed("Number of servers", ""), "");
+      await page.getByText(/^brume server create numbers/).waitFor();
+      await page.getByRole("radio", { name: "Custom" }).check();
+      assert.equal(await typed("CPU", "1.5"), "1.5");
+      await page.getByText("Must be an integer between 1 and 64, not 1.5.").waitFor();
+      await page.goto(`${path}?tab=settings`);
+      assert.equal(await typed("CPU", "-1"), "-1");
+      await page.getByText("Must be between 1 and 64, not -1.").waitFor();
+      assert.equal(await typed("CPU", ""), "");
+      assert.equal(await page.getByRole("button", { name: "Resize" }).isEnabled(), false);
+    });
+  });
+
   test("a group is deleted as a whole, and not while one of its servers is protected", async () => {
     const { client, token } = fixture.brume;
     const group = await client.createBatch({ body: { Name: "pool", Count: 2, RAM: 256 } }, { wait: 20 });

@@ -1,6 +1,6 @@
 /** The field of the bandwidth of a network or of a server in it. */
 import { useTexts } from "../texts/texts.tsx";
-import { TextField } from "../ui/field.tsx";
+import { NumberField } from "../ui/field.tsx";
 
 /** Mbit/s. Undefined: not filled in. */
 export function BandwidthField({
@@ -16,15 +16,14 @@ export function BandwidthField({
 }) {
   const t = useTexts();
   return (
-    <TextField
+    <NumberField
       label={t.networks.bandwidth}
       unit="Mbit/s"
-      type="number"
       min={1}
       hint={hint}
       error={error}
-      value={value ?? ""}
-      onChange={({ target }) => onChange(target.value === "" ? undefined : target.valueAsNumber)}
+      value={value}
+      onChange={onChange}
     />
   );
 }

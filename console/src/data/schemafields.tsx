@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useTexts } from "../texts/texts.tsx";
 import { Skeleton } from "../ui/feedback.tsx";
-import { SelectField, TextField } from "../ui/field.tsx";
+import { NumberField, SelectField, TextField } from "../ui/field.tsx";
 import { useData } from "./data.tsx";
 import { type Labels, labelText, readLabels } from "./label.ts";
 import { queriesOf } from "./queries.ts";
@@ -140,18 +140,14 @@ function SchemaField(props: SchemaFieldProps) {
     return <PartsField name={name} schema={schema} value={value} error={error} onChange={onChange} />;
   if (schema.type === "array")
     return <ListField name={name} schema={schema} value={value} error={error} onChange={onChange} />;
-  const isNumber = schema.type === "integer" || schema.type === "number";
+  const shared = { label: name, hint, error, unit };
+  if (schema.type === "integer" || schema.type === "number")
+    return <NumberField {...shared} value={typeof value === "number" ? value : undefined} onChange={onChange} />;
   return (
     <TextField
-      label={name}
-      hint={hint}
-      error={error}
-      type={isNumber ? "number" : "text"}
-      unit={unit}
-      value={typeof value === "string" || typeof value === "number" ? value : ""}
-      onChange={({ target }) =>
-        onChange(target.value === "" ? undefined : isNumber ? target.valueAsNumber : target.value)
-      }
+      {...shared}
+      value={typeof value === "string" ? value : ""}
+      onChange={({ target }) => onChange(target.value === "" ? undefined : target.value)}
     />
   );
 }

@@ -98,6 +98,27 @@ export function TextField({
   );
 }
 
+interface NumberFieldProps extends Around, Omit<ComponentProps<"input">, "value" | "type" | "onChange"> {
+  readonly unit?: Unit | "" | undefined;
+  readonly value: number | undefined;
+  readonly onChange: (value: number | undefined) => void;
+}
+
+/**
+ * A field of a number; undefined: it is empty. Its value is a text, because Preact writes a number into the field at each rendering, also
+ * over the beginning of another number, such as "1." or "-".
+ */
+export function NumberField({ value, onChange, ...rest }: NumberFieldProps) {
+  return (
+    <TextField
+      {...rest}
+      type="number"
+      value={value === undefined ? "" : String(value)}
+      onChange={({ target }) => onChange(target.value === "" ? undefined : target.valueAsNumber)}
+    />
+  );
+}
+
 /** A field of several lines. */
 export function AreaField({ label, hint, error, autoFocus, ...rest }: Around & ComponentProps<"textarea">) {
   return (

@@ -11,7 +11,7 @@ import { hasFields, isEqual, pickFields, useUndo } from "../../data/undo.ts";
 import { Unread } from "../../data/unread.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import { Dialog, DialogHead } from "../../ui/dialog.tsx";
-import { Check, TextField } from "../../ui/field.tsx";
+import { Check, NumberField, TextField } from "../../ui/field.tsx";
 
 interface Dialogs {
   readonly onDone: () => void;
@@ -130,17 +130,16 @@ function ProjectForm({ project, onDone, onClose }: Dialogs & { project: Project 
           <fieldset className="columns narrow" aria-label={t.access.limits}>
             <legend className="field-label">{t.access.limits}</legend>
             {quotaNames.map((name) => (
-              <TextField
+              <NumberField
                 key={name}
                 label={t.access.quotas[name] ?? name}
                 unit={quotaUnits[name]}
-                type="number"
                 min={0}
                 error={error(`/Quotas/${name}`)}
-                value={limits[name] ?? ""}
-                onChange={({ target }) => {
+                value={limits[name]}
+                onChange={(value) => {
                   const { [name]: _, ...others } = limits;
-                  setLimits(target.value === "" ? others : { ...others, [name]: target.valueAsNumber });
+                  setLimits(value === undefined ? others : { ...others, [name]: value });
                 }}
               />
             ))}

@@ -21,7 +21,7 @@ import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
 import { ErrorBox, Skeleton } from "../../ui/feedback.tsx";
-import { AreaField, Check, Choice, focusInvalid, rewrite, TextField } from "../../ui/field.tsx";
+import { AreaField, Check, Choice, focusInvalid, NumberField, TextField } from "../../ui/field.tsx";
 import { useMedia } from "../../ui/media.ts";
 import { PageHead, Panel } from "../../ui/page.tsx";
 import { useNetworkOptions } from "./networkoptions.ts";
@@ -83,8 +83,10 @@ export function ServerCreate() {
   const set = (part: Partial<Record<keyof CreateServerInput, unknown>>): void =>
     setForm((before) => ({ ...before, ...part }) as Partial<CreateServerInput>);
   const [isAdding, setAdding] = useState(false);
-  const [count, setCount] = useState(1);
-  const isGroup = count > 1;
+  /** Undefined: the field is empty, and one server is created. */
+  const [entered, setCount] = useState<number | undefined>(1);
+  const count = entered ?? 1;
+  const isGroup = count !== 1;
   const onlyKey = keys.data?.length === 1 ? keys.data[0]?.ID : undefined;
   const isWindows = images.data?.find(({ ID }) => String(ID) === form.ImageID)?.OperatingSystemType === "Windows";
   // The only key is that of the user, who would be locked out without it.
@@ -161,18 +163,14 @@ export function ServerCreate() {
                   value={form.Name ?? ""}
                   onChange={(event) => set({ Name: event.target.value })}
                 />
-                <TextField
+                <NumberField
                   label={t.create.count}
                   hint={isGroup ? t.create.countAbout : undefined}
                   error={errors.at("/Count") ?? (isGroup ? quotaError : undefined)}
-                  type="number"
                   min={1}
                   max={mostMembers}
-                  value={count}
-                  onChange={({ target }) => {
-                    const kept = Math.max(1, Math.min(mostMembers, target.valueAsNumber || 1));
-                    setCount(Number(rewrite(target, String(kept))));
-                  }}
+                  value={entered}
+                  onChange={setCount}
                 />
               </div>
             </Panel>
@@ -229,14 +227,13 @@ export function ServerCreate() {
                         ["HDD", t.create.disk, "GB"],
                       ] as const
                     ).map(([name, label, unit]) => (
-                      <TextField
+                      <NumberField
                         key={name}
                         label={label}
                         unit={unit}
-                        type="number"
                         error={errors.at(`/${name}`)}
-                        value={form[name] ?? ""}
-                        onChange={(event) => set({ [name]: event.target.valueAsNumber })}
+                        value={form[name]}
+                        onChange={(value) => set({ [name]: value })}
                       />
                     ))}
                   </div>
@@ -346,12 +343,7 @@ const sizeOf = ({ CPU, RAM, HDD }: (typeof sizes)[number]) => ({ CPU, RAM, HDD }
 function withoutEmpty(form: Partial<CreateServerInput>): CreateServerInput {
   const kept = Object.entries(form).filter(([name, value]) => {
     if (name === "Name") return true;
-    return !(
-      value === undefined ||
-      value === "" ||
-      Number.isNaN(value) ||
-      (Array.isArray(value) && value.length === 0)
-    );
+    return !(value === undefined || value === "" || (Array.isArray(value) && value.length === 0));
   });
   return { Name: "", ...Object.fromEntries(kept) };
 }

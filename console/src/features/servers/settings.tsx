@@ -21,7 +21,7 @@ import { Unplaced } from "../../data/unplaced.tsx";
 import { whyNot } from "../../data/whynot.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Check, SelectField, TextField } from "../../ui/field.tsx";
+import { Check, NumberField, SelectField, TextField } from "../../ui/field.tsx";
 import { Panel } from "../../ui/page.tsx";
 import { Removal } from "../../ui/removal.tsx";
 import { DeleteServer } from "./power.tsx";
@@ -32,6 +32,9 @@ const numericSizes = [
   ["HDD", "disk", "GB"],
 ] as const;
 
+/** Undefined: the field is empty, and the size does not change. */
+type Size = { readonly [Name in (typeof numericSizes)[number][0]]: number | undefined };
+
 export function ServerSettings({ server }: { server: Server }) {
   const t = useTexts();
   const go = useNavigate();
@@ -40,7 +43,7 @@ export function ServerSettings({ server }: { server: Server }) {
   const isForSize = useLocation({ select: ({ hash }) => hash === "resize" });
   const { Name, IsProtected, Labels, CPU, RAM, HDD } = server;
   const named = useTouched({ Name, IsProtected, Labels });
-  const size = useTouched({ CPU, RAM, HDD });
+  const size = useTouched<Size>({ CPU, RAM, HDD });
   const path = { id: server.ID };
   const undo = useUndo();
   const rename = useChange((body: ServerEdit) => client.updateServer({ path, body }), {
@@ -121,18 +124,17 @@ export function ServerSettings({ server }: { server: Server }) {
           >
             <div className="columns">
               {numericSizes.map(([name, text, unit]) => (
-                <TextField
+                <NumberField
                   key={name}
                   autoFocus={isForSize && name === "CPU"}
                   label={t.create[text]}
-                  type="number"
                   unit={unit}
                   min={name === "HDD" ? HDD : sizes[name].minimum}
                   max={sizes[name].maximum}
                   step={name === "RAM" ? sizes.RAM.step : 1}
                   value={size.form[name]}
                   error={sizeErrors.at(`/${name}`)}
-                  onChange={({ target }) => size.set({ [name]: Number(target.value) })}
+                  onChange={(value) => size.set({ [name]: value })}
                 />
               ))}
             </div>
