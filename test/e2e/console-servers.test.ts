@@ -109,6 +109,17 @@ describeConsole("servers in the console", {}, (fixture) => {
     });
   });
 
+  test("the template of user data is valid for the image that is selected first", async () => {
+    await story(fixture.brume.token, async (page) => {
+      await page.goto("/console/servers/create");
+      await page.getByLabel("Name", { exact: true }).fill("template");
+      await page.getByRole("radio", { name: "Brume Tiny Linux", checked: true }).waitFor();
+      await page.getByRole("button", { name: "Insert a template" }).click();
+      await page.getByText("Checking…").waitFor();
+      await page.getByText("The request is valid.").waitFor();
+    });
+  });
+
   test("a group is deleted as a whole, and not while one of its servers is protected", async () => {
     const { client, token } = fixture.brume;
     const group = await client.createBatch({ body: { Name: "pool", Count: 2, RAM: 256 } }, { wait: 20 });

@@ -54,11 +54,14 @@ const placed = new Set([
   "HDDType",
 ]);
 
+/** Tiny Linux, which is selected first, knows these keys too. */
 const template = `#cloud-config
-packages:
-  - nginx
+write_files:
+  - path: /etc/motd
+    content: |
+      Set up by user data.
 runcmd:
-  - systemctl enable --now nginx
+  - echo done > /root/first-boot
 `;
 
 export function ServerCreate() {
