@@ -55,7 +55,7 @@ function serveScreen(socket: WebSocketRoute): () => string {
 describeConsole("terminals in the console", {}, (fixture) => {
   const { story } = fixture;
 
-  test("the screen shows user and password, and types the password and Enter as keys", async () => {
+  test("the screen shows user and password, and types the password and Enter as keys, and reports a clipboard that cannot be read", async () => {
     const { client, token } = fixture.brume;
     const { AdminUserName, AdminPassword } = await client.readServer({ path: { id: fixture.scene.server } });
     let keysOf = (): string => "";
@@ -76,6 +76,9 @@ describeConsole("terminals in the console", {}, (fixture) => {
       // The key Return of X11.
       await waitUntil("the keys", keysOf, (keys) => keys === `${AdminPassword}\uff0d`);
       assert.notEqual(AdminPassword, AdminPassword.toLowerCase());
+      await page.evaluate("navigator.clipboard.readText = () => Promise.reject(new Error('denied'))");
+      await page.getByRole("button", { name: "Paste" }).click();
+      await page.getByText("Allow it for this page in the browser.").waitFor();
     });
   });
 

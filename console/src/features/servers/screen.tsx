@@ -8,11 +8,13 @@ import { Empty } from "../../ui/feedback.tsx";
 import { State } from "../../ui/page.tsx";
 import { Resizable } from "../../ui/resizable.tsx";
 import { ScreenBox, type ScreenHandle } from "../../ui/screenbox.tsx";
+import { useToast } from "../../ui/toast.tsx";
 import { Credentials } from "./credentials.tsx";
 import { useTicket } from "./ticket.ts";
 
 export function GraphicalConsole({ server }: { server: Server }) {
   const t = useTexts();
+  const toast = useToast();
   const open = useTicket(server.ID, "Vnc");
   const [url, setUrl] = useState<string | null>(null);
   const [isOpen, setOpen] = useState(false);
@@ -28,7 +30,8 @@ export function GraphicalConsole({ server }: { server: Server }) {
     screen.current?.type(text);
     screen.current?.focus();
   };
-  const paste = async (): Promise<void> => type(await navigator.clipboard.readText().catch(() => ""));
+  const paste = (): Promise<void> =>
+    navigator.clipboard.readText().then(type, () => toast({ kind: "bad", ...t.terminal.notPasted }));
   const phase = isOpen ? "connected" : isBusy || url !== null ? "connecting" : "closed";
   if (!server.IsPowerOn && url === null) return <Empty icon="screen" title={t.terminal.off} />;
   return (

@@ -273,6 +273,7 @@ export const servers = {
     label: "Serial console",
     hint: "After connecting, the last lines of the log are shown. Press Enter if there is no prompt. Ctrl+Shift+V pastes; Tab stays in the console, Ctrl+Shift+Escape leaves it.",
     paste: "Paste",
+    notPasted: { text: "The clipboard cannot be read", detail: "Allow it for this page in the browser." },
     typePassword: "Type password and Enter",
     screenLabel: "Screen of the server",
     screenHint: "Click into the screen to type. Linux images without a desktop show their boot and a login here.",

@@ -277,6 +277,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     label: "Последовательная консоль",
     hint: "После подключения видны последние строки журнала. Нажмите Enter, если нет приглашения. Ctrl+Shift+V вставляет; Tab остаётся в консоли, Ctrl+Shift+Escape выходит из неё.",
     paste: "Вставить",
+    notPasted: { text: "Буфер обмена не читается", detail: "Разрешите это для страницы в браузере." },
     typePassword: "Ввести пароль и Enter",
     screenLabel: "Экран сервера",
     screenHint: "Щёлкните по экрану, чтобы печатать. Образы Linux без рабочего стола показывают здесь загрузку и вход.",
