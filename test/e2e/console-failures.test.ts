@@ -86,6 +86,12 @@ describeConsole("failures in the console", {}, (fixture) => {
       await page.goto(`/console/networks/${id}?tab=firewall`);
       await page.getByLabel("From address").fill("198.51.100.7");
       await page.getByLabel("To address").fill("10.64.0.2");
+      await page.getByLabel("To port").fill("0");
+      await page.getByText("Must be between 1 and 65535, not 0.").waitFor();
+      await page.getByLabel("To port").fill("");
+      await page.getByText("Fill in the port to see which rule decides.").waitFor();
+      assert.equal(await page.getByText("Must be between 1 and 65535, not 0.").count(), 0);
+      await page.getByLabel("To port").fill("443");
       await page.getByRole("button", { name: "Add rule" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByLabel("Source port").fill("wrong");

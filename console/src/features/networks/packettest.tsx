@@ -42,7 +42,8 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
   const path = { id: network.Id };
   const hasPort = Protocol !== "Icmp";
   const packet = { Protocol, Source, Destination, ...(hasPort && { DestinationPort: Number(port) }) };
-  const isComplete = Source !== "" && Destination !== "" && (!hasPort || port !== "");
+  const hasAddresses = Source !== "" && Destination !== "";
+  const isComplete = hasAddresses && (!hasPort || port !== "");
   const rules = set && { Rules: requestOf(set).Rules, DefaultRuleAction: set.DefaultRuleAction };
   // Counters change; the rules do not.
   const key = useSettled(JSON.stringify([packet, rules, network.Generation, isOn]));
@@ -68,7 +69,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
     if (!isOn) return t.firewall.byOff;
     return rule === null ? t.firewall.byDefault : t.firewall.byRule(rule);
   };
-  const errors = placeErrors(error, t);
+  const errors = placeErrors(isComplete ? error : null, t);
   // The editor shows the errors of its rules.
   const areRulesInvalid =
     error instanceof ApiError && error.errors.some(({ pointer }) => pointer.startsWith("/Rules/"));
@@ -117,7 +118,7 @@ export function PacketTest({ network, set, isOn, onVerdict }: PacketTestProps) {
           ))}
         </datalist>
         <div role="status">
-          {!isComplete && <p className="muted">{t.firewall.testIncomplete}</p>}
+          {!isComplete && <p className="muted">{hasAddresses ? t.firewall.testNoPort : t.firewall.testIncomplete}</p>}
           {isComplete && areRulesInvalid && <p className="muted">{t.firewall.testInvalid}</p>}
           {passes !== null && (
             <p className="line">

@@ -63,6 +63,7 @@ export const firewall = {
     testExample: (address: string) => `For example ${address}`,
     testInside: (block: string) => `For example the address of a server in ${block}`,
     testIncomplete: "Fill in both addresses to see which rule decides.",
+    testNoPort: "Fill in the port to see which rule decides.",
     testInvalid: "Correct the rules to see which of them decides.",
     passes: "Allowed",
     blocked: "Denied",

@@ -75,6 +75,7 @@ export const firewall: Pick<Texts, "firewall"> = {
     testExample: (address) => `Например, ${address}`,
     testInside: (block) => `Например, адрес сервера в ${block}`,
     testIncomplete: "Заполните оба адреса, чтобы увидеть, какое правило решает.",
+    testNoPort: "Заполните порт, чтобы увидеть, какое правило решает.",
     testInvalid: "Исправьте правила, чтобы увидеть, какое из них решает.",
     passes: "Разрешён",
     blocked: "Запрещён",
