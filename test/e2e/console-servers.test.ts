@@ -1,7 +1,7 @@
 /** Stories of the console about servers: groups, copies, backups and actions. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkPages, describeConsole, isDesktop } from "../support/consolefixture.ts";
+import { checkPages, describeConsole, isDesktop, widths } from "../support/consolefixture.ts";
 import { waitUntil } from "../support/waituntil.ts";
 
 describeConsole("servers in the console", {}, (fixture) => {
@@ -118,6 +118,21 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByText("Checking…").waitFor();
       await page.getByText("The request is valid.").waitFor();
     });
+  });
+
+  test("an image of a deleted server has no link to it", async () => {
+    const { client, token } = fixture.brume;
+    const { ID } = await client.createServer({ body: { Name: "short-lived", RAM: 256, HDD: 1 } }, { wait: 60 });
+    await client.createImage({ body: { Name: "kept", ServerID: ID } }, { wait: 60 });
+    await client.deleteServer({ path: { id: ID } }, { wait: 60 });
+    await story(
+      token,
+      async (page) => {
+        await page.goto("/console/images");
+        await page.getByRole("row", { name: /^kept/ }).getByText("Deleted").waitFor();
+      },
+      { width: widths[2] },
+    );
   });
 
   test("a group is deleted as a whole, and not while one of its servers is protected", async () => {

@@ -44,7 +44,7 @@ export function ImageList() {
   const query = useQuery(queriesOf(client).images());
   const images = query.data;
   const [deleting, setDeleting] = useState<Image | null>(null);
-  const servers = useQuery(queriesOf(client).servers()).data;
+  const { data: servers, isFetching } = useQuery(queriesOf(client).servers());
   const columns = useMemo<Column<Image>[]>(
     () => [
       {
@@ -82,14 +82,18 @@ export function ImageList() {
         id: "server",
         name: t.images.from,
         width: "minmax(90px, 1fr)",
-        cell: ({ ServerID }) =>
-          ServerID === null ? (
-            <None />
-          ) : (
+        cell: ({ ServerID }) => {
+          if (ServerID === null) return <None />;
+          const name = servers?.find(({ ID }) => ID === ServerID)?.Name;
+          // The first page of many servers is shown while the others are read.
+          if (servers !== undefined && name === undefined && !isFetching)
+            return <span className="muted">{t.images.deleted}</span>;
+          return (
             <Link to="/servers/$id" params={{ id: String(ServerID) }}>
-              {servers?.find(({ ID }) => ID === ServerID)?.Name ?? t.images.server(ServerID)}
+              {name ?? t.images.server(ServerID)}
             </Link>
-          ),
+          );
+        },
       },
       timeColumn({ id: "created", name: t.common.created, format, timeOf: ({ DateCreate }) => DateCreate }),
       ...(mayWrite
@@ -104,7 +108,7 @@ export function ImageList() {
           ]
         : []),
     ],
-    [t, format, mayWrite, servers],
+    [t, format, mayWrite, servers, isFetching],
   );
   const setCreating = (is: boolean): void => {
     void go({ search: { ...(q !== "" && { q }), ...(is && { create: "1" }) }, replace: true });

@@ -16,6 +16,7 @@ export const operate = {
     needs: "Needs at least",
     from: "From server",
     server: (id: number) => `Server ${id}`,
+    deleted: "Deleted",
     states: {
       Active: "Ready",
       Available: "Not downloaded",

@@ -18,6 +18,7 @@ export const operate: Pick<Texts, "images" | "audit" | "webhooks" | "host" | "se
     needs: "Нужно не меньше",
     from: "С сервера",
     server: (id) => `Сервер ${id}`,
+    deleted: "Удалён",
     states: {
       Active: "Готов",
       Available: "Не скачан",
