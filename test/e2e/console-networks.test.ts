@@ -300,6 +300,7 @@ describeConsole("the console of networks", {}, (fixture) => {
         await page.getByRole("heading", { name: "front-1" }).waitFor();
         await page.goBack();
         await page.getByText("Traffic: the wider, the more").waitFor();
+        await page.getByText("Off or waiting", { exact: true }).waitFor();
         await page.getByText("Legend", { exact: true }).click();
         await page.getByText("Traffic: the wider, the more").waitFor({ state: "hidden" });
         // The event of the change comes after it.

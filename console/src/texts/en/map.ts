@@ -32,7 +32,7 @@ export const map = {
       tunnel: "Tunnel to another site",
       up: "Works",
       down: "Fails",
-      off: "Off",
+      off: "Off or waiting",
       still: "No traffic",
       traffic: "Traffic: the wider, the more",
       secure: "Tunnel without traffic",

@@ -23,7 +23,9 @@ export function checkWebhook({ Url, Types }: WebhookInput): FieldError[] {
   if (Url !== undefined) {
     const url = URL.canParse(Url) ? new URL(Url) : null;
     if (url === null || !["http:", "https:"].includes(url.protocol))
-      errors.push(fieldError("/Url", "format_invalid", "Url must be an address that begins with https:// or http://."));
+      errors.push(
+        fieldError("/Url", "format_invalid", "Url must be a valid address that begins with https:// or http://."),
+      );
     else if (url.username !== "" || url.password !== "" || url.hash !== "")
       errors.push(fieldError("/Url", "format_invalid", "Url must not contain a user name, a password or a fragment."));
   }

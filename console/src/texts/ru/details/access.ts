@@ -152,8 +152,8 @@ export const access: Table = {
     ["must be an http or https address", "нужен адрес http или https"],
 
     [
-      "must be an address that begins with https:// or http://",
-      "нужен адрес, который начинается с https:// или http://",
+      "must be a valid address that begins with https:// or http://",
+      "нужен правильный адрес, который начинается с https:// или http://",
     ],
     [
       "must not contain a user name, a password or a fragment",
