@@ -1,7 +1,7 @@
 /** Records that are created at the same time: they share commits, and give the same result as one after the other. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onSqliteFirst, refused } from "../support/harness.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
 import { listSent } from "../support/roundtrips.ts";
 
 // A serial is the time, or one more than the last if that is larger: at one time, the serials are consecutive.
@@ -12,7 +12,7 @@ const range = (count: number): number[] => Array.from({ length: count }, (_, ind
 /** Matches the statements of commits that only create records: other writes name other tables. */
 const ofRecords = /^begin|^commit$|^select pg_advisory|"domain"|"record"|'record'|"domain_version"|"event"|"audit"/;
 
-onSqliteFirst(
+onEveryDatabase(
   "records created at the same time",
   (harness) => {
     test("have a serial, a version and an event each, and are served", async () => {
