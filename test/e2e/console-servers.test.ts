@@ -115,7 +115,9 @@ describeConsole("servers in the console", {}, (fixture) => {
       await page.getByLabel("Name", { exact: true }).fill("template");
       await page.getByRole("radio", { name: "Brume Tiny Linux", checked: true }).waitFor();
       await page.getByRole("button", { name: "Insert a template" }).click();
-      await page.getByText("Checking…").waitFor();
+      // Drawn with the field, so that the verdict below is that of the template.
+      const userData = () => page.getByRole("textbox", { name: "User data" }).inputValue();
+      await waitUntil("the template", userData, (text) => text.startsWith("#cloud-config"));
       await page.getByText("The request is valid.").waitFor();
     });
   });
