@@ -157,7 +157,8 @@ const docsEntry = "console/docs/main.ts";
 /** Builds once. `isDev`: readable code, and a page that reloads itself after each build. */
 export async function buildConsole(isDev: boolean): Promise<void> {
   mkdirSync(assets, { recursive: true });
-  const [first, libraries, themeEntry] = ["console/src/first.ts", "console/src/libraries.ts", "console/src/theme.ts"];
+  const [first, libraries] = ["console/src/first.ts", "console/src/libraries.ts"];
+  const [themeEntry, languagesEntry] = ["console/src/theme.ts", "console/src/languages.ts"];
   const fonts = createFonts();
   const bundle = (entryPoints: readonly string[], plugins: readonly Plugin[]) =>
     build({
@@ -186,7 +187,7 @@ export async function buildConsole(isDev: boolean): Promise<void> {
   const entry = isDev ? "console/src/dev.tsx" : "console/src/main.tsx";
   const [{ metafile }, docs] = await Promise.all([
     bundle([entry, first, libraries], [groupedChunks]),
-    bundle([docsEntry, themeEntry], []),
+    bundle([docsEntry, themeEntry, languagesEntry], []),
   ]);
   const outputs = { ...metafile.outputs, ...docs.metafile.outputs };
   const made = new Set(Object.keys(outputs).map((path) => basename(path)));
@@ -200,7 +201,8 @@ export async function buildConsole(isDev: boolean): Promise<void> {
   const [script, firstScript] = [chunkOf(metafile, entry), chunkOf(metafile, first)];
   const style = styleOf(metafile, entry);
   const needed = new Set([...needsOf(metafile, firstScript), ...needsOf(metafile, script)]);
-  const firstSizes = sizesOf([...needed, style]);
+  const languages = chunkOf(docs.metafile, languagesEntry);
+  const firstSizes = sizesOf([...needed, style, languages]);
   const sizes = {
     first: Object.values(firstSizes).reduce((sum, size) => sum + size, 0),
     chunks: sizesOf(Object.keys(outputs)),
@@ -223,6 +225,7 @@ export async function buildConsole(isDev: boolean): Promise<void> {
 <link rel="icon" href="${icon}" type="image/svg+xml">
 <script src="${theme}"></script>
 <link rel="stylesheet" href="${url(style)}">
+<script type="module" src="${url(languages)}" async fetchpriority="low"></script>
 ${scripts.map((path) => `<script type="module" src="${url(path)}"${priority(path)}></script>\n`).join("")}</head>
 <body><noscript>The console needs JavaScript. The API reference at /docs does not.</noscript><div id="root"></div>${placeholder(icon)}</body>
 </html>

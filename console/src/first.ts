@@ -7,6 +7,3 @@ const path = location.pathname.replace(/^\/console/, "");
 pageAt(path)?.().catch(() => undefined);
 /** The main chunk uses what this module requests. */
 export const firstReads = sendFirst(readsAt(path));
-
-// The first formatter of a browser reads the data of its languages, for 20 ms and more. The overview needs one: here it waits for the chunks.
-if (path === "" || path === "/") setTimeout(() => Intl.NumberFormat());

@@ -1,6 +1,7 @@
 /** Entry of the console. */
 import { createRoot } from "react-dom/client";
 import { App } from "./app/app.tsx";
+import { createAppRouter } from "./app/router.tsx";
 import { firstReads } from "./first.ts";
 import "./ui/base.css";
 import "./ui/controls.css";
@@ -14,6 +15,14 @@ import "./ui/network.css";
 import "./ui/map.css";
 import "./ui/forced.css";
 
+/** Draws the console. The modules are evaluated, the router is made and the first frame is drawn in short tasks, between which the browser handles input. */
+async function start(root: HTMLElement): Promise<void> {
+  const nextTask = () => new Promise((resolve) => setTimeout(resolve));
+  await nextTask();
+  const router = createAppRouter();
+  await nextTask();
+  createRoot(root).render(<App firstReads={firstReads} router={router} />);
+}
+
 const root = document.getElementById("root");
-// Evaluation of the modules and the first drawing are two short tasks, between which the browser handles input.
-if (root !== null) setTimeout(() => createRoot(root).render(<App firstReads={firstReads} />));
+if (root !== null) void start(root);

@@ -69,8 +69,8 @@ describeConsole("the console without colour and motion", {}, (fixture) => {
     await story(fixture.brume.token, async (page) => {
       await page.emulateMedia({ forcedColors: "active" });
       await open(page, pages.overview);
-      assert.equal((await lookOf(page, ".nav li a.active")).outlineStyle, "solid");
-      assert.equal((await lookOf(page, ".nav li a:not(.active)")).outlineStyle, "none");
+      assert.equal((await lookOf(page, "nav:is(.nav, .bottom-bar) a.active:not(.brand)")).outlineStyle, "solid");
+      assert.equal((await lookOf(page, "nav:is(.nav, .bottom-bar) a:not(.active, .brand)")).outlineStyle, "none");
       const [bar, fill] = [await lookOf(page, ".meter"), await lookOf(page, ".meter > div")];
       assert.notEqual(fill.backgroundColor, bar.backgroundColor);
       await open(page, pages["server-create"]);

@@ -11,11 +11,12 @@ import { Unopened } from "../shell/failure.tsx";
 import { SpeechProvider } from "../texts/texts.tsx";
 import { NoticeSlotsProvider } from "../ui/dialog.tsx";
 import { Toasts, useDropToasts } from "../ui/toast.tsx";
-import { createAppRouter } from "./router.tsx";
+import type { createAppRouter } from "./router.tsx";
 
-export function App({ firstReads }: { firstReads: FirstReads }) {
+type AppRouter = ReturnType<typeof createAppRouter>;
+
+export function App({ firstReads, router }: { firstReads: FirstReads; router: AppRouter }) {
   const [data] = useState(() => createData(firstReads));
-  const [router] = useState(createAppRouter);
   useLeaveWarning(data.drafts);
   return (
     <SpeechProvider>
@@ -32,7 +33,7 @@ export function App({ firstReads }: { firstReads: FirstReads }) {
   );
 }
 
-function Gate({ data, router }: { data: Data; router: ReturnType<typeof createAppRouter> }) {
+function Gate({ data, router }: { data: Data; router: AppRouter }) {
   const state = useCell(data.signedIn);
   const drop = useDropToasts();
   // Messages name objects of the token, and offer to undo its changes.

@@ -5,7 +5,10 @@ import { useCell } from "../data/cell.ts";
 import { useData, useMays } from "../data/data.tsx";
 import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
+import { Skeleton } from "../ui/feedback.tsx";
 import { Icon } from "../ui/icon.tsx";
+import { useHasBeenDrawn } from "../ui/later.ts";
+import { useIsPhone } from "../ui/media.ts";
 import { HeadSlotProvider, useDrawn } from "../ui/page.tsx";
 import { useDropToasts } from "../ui/toast.tsx";
 import { AccountMenu } from "./account.tsx";
@@ -22,6 +25,7 @@ export function Frame() {
   const t = useTexts();
   useDrawn();
   useUndoEnd();
+  const isPhone = useIsPhone();
   const [isSearching, setSearching] = useState(false);
   // Before the page is drawn: what a user presses then is not lost.
   useLayoutEffect(() => {
@@ -39,7 +43,7 @@ export function Frame() {
         {t.common.skip}
       </a>
       <div className="frame">
-        <Nav />
+        {!isPhone && <Nav />}
         <div>
           <header className="top">
             <button type="button" className="search" onClick={() => setSearching(true)} aria-haspopup="dialog">
@@ -61,7 +65,7 @@ export function Frame() {
           </main>
         </div>
       </div>
-      <BottomBar />
+      {isPhone && <BottomBar />}
       {isSearching && <Palette onClose={() => setSearching(false)} />}
     </>
   );
@@ -90,11 +94,16 @@ function useUndoEnd(): void {
   );
 }
 
-/** The page, or why the token may not see it: a request that the service would reject is not sent. */
+/**
+ * The page, or why the token may not see it: a request that the service would reject is not sent. The page follows the frame in a task of its own,
+ * which keeps a slow phone responsive.
+ */
 function Allowed() {
+  const hasBeenDrawn = useHasBeenDrawn();
   const may = useMays();
   const scopes = useMatches({ select: (matches) => matches.map(({ staticData }) => staticData.scope) });
   const missing = scopes.find((scope) => !may(scope));
+  if (!hasBeenDrawn) return <Skeleton lines={6} />;
   return missing === undefined ? <Outlet /> : <NotAllowed scope={missing} />;
 }
 

@@ -11,3 +11,6 @@ export function useMedia(query: string): boolean {
     () => matchMedia(query).matches,
   );
 }
+
+/** Returns whether the screen is as narrow as that of a phone, for which the style sheets have a layout of their own. */
+export const useIsPhone = (): boolean => useMedia("(max-width: 640px)");

@@ -9,7 +9,7 @@ import { queriesOf } from "../../data/queries.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import { Empty, ErrorBox, Note, Segments, Skeleton } from "../../ui/feedback.tsx";
 import { Graph, type GraphEdge, type GraphNode } from "../../ui/graph.tsx";
-import { useMedia } from "../../ui/media.ts";
+import { useIsPhone } from "../../ui/media.ts";
 import { MapLegend } from "./maplegend.tsx";
 import { MapList } from "./maplist.tsx";
 import { MoreNode, NetworkNode, OutsideNode, ServerNode, TunnelNode, useRateText } from "./mapnodes.tsx";
@@ -19,7 +19,7 @@ export function NetworkMap({ button }: { button: ReactNode }) {
   const t = useTexts();
   const go = useNavigate({ from: "/networks" });
   const { view } = useSearch({ from: "/networks" });
-  const isPhone = useMedia("(max-width: 640px)");
+  const isPhone = useIsPhone();
   const reads = queriesOf(useData().client);
   const publics = useQuery(reads.publicNetworks());
   const privates = useQuery(reads.networks());
