@@ -107,8 +107,8 @@ export function createPages(folder: string): Pages {
     const { url = "", method } = request;
     if ((method !== "GET" && method !== "HEAD") || head.contentLength !== undefined) return null;
     const path = url.split("?", 1)[0] ?? "";
-    const isRoot = path === "/" || path === "/console";
-    if (!isRoot && !path.startsWith("/console/")) return null;
+    const isRoot = path === "/";
+    if (!isRoot && path !== "/console" && !path.startsWith("/console/")) return null;
     const encodings = request.headers["accept-encoding"] ?? "";
     if (path.startsWith("/console/assets/")) {
       const files = built ?? current();
