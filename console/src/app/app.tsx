@@ -3,7 +3,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useCell } from "../data/cell.ts";
-import { createData, type Data, DataProvider, readAccount, readNewest } from "../data/data.tsx";
+import { AccountProvider, createData, type Data, DataProvider, readAccount, readNewest } from "../data/data.tsx";
 import { useLeaveWarning } from "../data/draft.ts";
 import type { FirstReads } from "../data/firstreads.ts";
 import { SignIn } from "../features/signin/signin.tsx";
@@ -43,7 +43,11 @@ function Gate({ data, router }: { data: Data; router: AppRouter }) {
   if (state === "unknown") return <Opening data={data} />;
   if (state === "out" || state === "ended")
     return <SignIn hasEnded={state === "ended"} onDone={() => data.signedIn.set("unknown")} />;
-  return <RouterProvider router={router} />;
+  return (
+    <AccountProvider>
+      <RouterProvider router={router} />
+    </AccountProvider>
+  );
 }
 
 const longestPause = 15_000;

@@ -5,7 +5,7 @@ import type { Event } from "@brume/api/event.ts";
 import { grants, type Scope } from "@brume/api/operation.ts";
 import type { Token } from "@brume/api/token.ts";
 import { QueryClient, useQuery } from "@tanstack/react-query";
-import { createContext, useCallback, useContext } from "react";
+import { createContext, type ReactNode, useCallback, useContext } from "react";
 import { type Cell, createCell } from "./cell.ts";
 import { createConsoleClient } from "./client.ts";
 import type { FirstReads } from "./firstreads.ts";
@@ -176,10 +176,15 @@ export async function readNewest(client: Client): Promise<number | null> {
   }
 }
 
-/** Returns the account of the signed-in token; undefined: not read yet. */
-export function useAccount(): Account | undefined {
-  return useQuery(readAccount(useData().client)).data;
+const AccountContext = createContext<Account | undefined>(undefined);
+
+/** Reads the account of the signed-in token once for all components. */
+export function AccountProvider({ children }: { children: ReactNode }) {
+  return <AccountContext value={useQuery(readAccount(useData().client)).data}>{children}</AccountContext>;
 }
+
+/** Returns the account of the signed-in token; undefined: not read yet. */
+export const useAccount = (): Account | undefined => useContext(AccountContext);
 
 /** Returns whether the signed-in token has the scope; absent: each token may. */
 export function useMay(scope: Scope | undefined): boolean {
