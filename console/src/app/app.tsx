@@ -10,6 +10,7 @@ import { SignIn } from "../features/signin/signin.tsx";
 import { Unopened } from "../shell/failure.tsx";
 import { SpeechProvider } from "../texts/texts.tsx";
 import { NoticeSlotsProvider } from "../ui/dialog.tsx";
+import { InTurn } from "../ui/later.ts";
 import { Toasts, useDropToasts } from "../ui/toast.tsx";
 import type { createAppRouter } from "./router.tsx";
 
@@ -45,7 +46,9 @@ function Gate({ data, router }: { data: Data; router: AppRouter }) {
     return <SignIn hasEnded={state === "ended"} onDone={() => data.signedIn.set("unknown")} />;
   return (
     <AccountProvider>
-      <RouterProvider router={router} />
+      <InTurn>
+        <RouterProvider router={router} />
+      </InTurn>
     </AccountProvider>
   );
 }

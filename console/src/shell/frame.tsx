@@ -7,7 +7,7 @@ import { useTexts } from "../texts/texts.tsx";
 import { Button } from "../ui/button.tsx";
 import { Skeleton } from "../ui/feedback.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { useHasBeenDrawn } from "../ui/later.ts";
+import { InTurn, useTurn } from "../ui/later.ts";
 import { useIsPhone } from "../ui/media.ts";
 import { HeadSlotProvider, useDrawn } from "../ui/page.tsx";
 import { useDropToasts } from "../ui/toast.tsx";
@@ -21,7 +21,14 @@ import { RunningActions } from "./running.tsx";
 /** Milliseconds without events after which a notice is shown. Short gaps heal unseen. */
 const patience = 5000;
 
-export function Frame() {
+/** Draws the frame in a task of its own, after the router has found the page. */
+export const Frame = () => (
+  <InTurn>
+    <DrawnFrame />
+  </InTurn>
+);
+
+function DrawnFrame() {
   const t = useTexts();
   useDrawn();
   useUndoEnd();
@@ -52,12 +59,16 @@ export function Frame() {
               <kbd>Ctrl K</kbd>
             </button>
             <div className="end">
-              <RunningActions />
-              <AccountMenu />
+              <InTurn>
+                <RunningActions />
+                <AccountMenu />
+              </InTurn>
             </div>
           </header>
           <ConnectionNotice />
-          <ConfirmNotices />
+          <InTurn>
+            <ConfirmNotices />
+          </InTurn>
           <main className="main" id="main" tabIndex={-1}>
             <HeadSlotProvider>
               <Allowed />
@@ -65,7 +76,11 @@ export function Frame() {
           </main>
         </div>
       </div>
-      {isPhone && <BottomBar />}
+      {isPhone && (
+        <InTurn>
+          <BottomBar />
+        </InTurn>
+      )}
       {isSearching && <Palette onClose={() => setSearching(false)} />}
     </>
   );
@@ -99,11 +114,11 @@ function useUndoEnd(): void {
  * which keeps a slow phone responsive.
  */
 function Allowed() {
-  const hasBeenDrawn = useHasBeenDrawn();
+  const hasTurn = useTurn();
   const may = useMays();
   const scopes = useMatches({ select: (matches) => matches.map(({ staticData }) => staticData.scope) });
   const missing = scopes.find((scope) => !may(scope));
-  if (!hasBeenDrawn) return <Skeleton lines={6} />;
+  if (!hasTurn) return <Skeleton lines={6} />;
   return missing === undefined ? <Outlet /> : <NotAllowed scope={missing} />;
 }
 

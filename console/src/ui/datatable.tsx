@@ -58,12 +58,14 @@ function useWidth(element: RefObject<HTMLElement | null>): number | null {
       setWidth(box.clientWidth);
       box.style.setProperty("--above", `${Math.round(box.getBoundingClientRect().top + scrollY)}px`);
     };
-    // In a task of its own, before the browser draws the page.
-    const first = requestAnimationFrame(measure);
     const observer = new ResizeObserver(measure);
-    observer.observe(box);
+    // The first rows are made in a task of their own, and not in that in which the browser draws the page.
+    const first = setTimeout(() => {
+      measure();
+      observer.observe(box);
+    });
     return () => {
-      cancelAnimationFrame(first);
+      clearTimeout(first);
       observer.disconnect();
     };
   }, [element]);
@@ -160,7 +162,8 @@ export function DataTable<T>(props: TableProps<T>) {
   );
   const virtual = useVirtualizer({
     count: isVirtual ? rows.length : 0,
-    getScrollElement: () => scroll.current,
+    // Its size is measured.
+    getScrollElement: () => (isVirtual ? scroll.current : null),
     estimateSize: (index) => (stackedOf(rows[index]) ? stackedHeight : rowHeight),
     overscan: 8,
     // Otherwise the focus is lost when its row is scrolled out of view.

@@ -1,5 +1,5 @@
 /** Work that follows after the browser has drawn what came before it: what one types appears before a long list is filtered. */
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useLayoutEffect, useState } from "react";
 
 /** Returns the value as it was when the page was last drawn. */
 export function useLater<T>(value: T): T {
@@ -8,9 +8,20 @@ export function useLater<T>(value: T): T {
   return later;
 }
 
-/** Returns false until the component has been drawn, so that what it draws next is a task of its own. */
-export function useHasBeenDrawn(): boolean {
-  const [hasBeen, setHasBeen] = useState(false);
-  useEffect(() => setHasBeen(true), []);
-  return hasBeen;
+/**
+ * Returns false at first. Then the component draws again, in a task of its own: components draw in the order in which they were made, and the
+ * browser handles input between them.
+ */
+export function useTurn(): boolean {
+  const [hasTurn, setTurn] = useState(false);
+  useLayoutEffect(() => {
+    const timer = setTimeout(() => setTurn(true));
+    return () => clearTimeout(timer);
+  }, []);
+  return hasTurn;
+}
+
+/** Draws its children in a task of their own. */
+export function InTurn({ children }: { children: ReactNode }): ReactNode {
+  return useTurn() && children;
 }

@@ -37,7 +37,7 @@ import { Empty, Note } from "../../ui/feedback.tsx";
 import { useFieldInView } from "../../ui/field.tsx";
 import { dropText } from "../../ui/filetext.tsx";
 import { SearchFilter, SelectFilter } from "../../ui/filters.tsx";
-import { useLater } from "../../ui/later.ts";
+import { InTurn, useLater } from "../../ui/later.ts";
 import { HeadAction } from "../../ui/page.tsx";
 import { PasteZone } from "./pastezone.tsx";
 import { Review } from "./review.tsx";
@@ -262,47 +262,49 @@ export function Records({ domain }: { domain: Domain }) {
             </p>
           </Note>
         )}
-        <div className="filters">
-          <SearchFilter label={t.records.filter} value={q} onChange={(next) => search({ q: next })} />
-          <SelectFilter
-            label={t.records.type}
-            any={t.records.anyType}
-            value={type}
-            options={types.map((name) => [name, name])}
-            onChange={(next) => search({ type: next })}
-          />
-          <span className="line">
-            {mayImport && (
-              <Button icon="file" title={t.records.pasteHint} onClick={() => setPasted("")}>
-                {t.records.paste}
-              </Button>
-            )}
-            {stored.length > 0 && (
-              <span className="muted number">
-                {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
-              </span>
-            )}
-          </span>
-        </div>
-        <DataTable
-          label={t.records.tabs.records}
-          columns={columns}
-          rows={rows}
-          idOf={(row) => row.id}
-          nameOf={(row) => row.owner}
-          rowClass={({ id: row }) =>
-            row < 0 ? "new" : edits.removed.has(row) ? "removed" : edits.changed.has(row) ? "changed" : ""
-          }
-          isStacked={isNew}
-          empty={
-            <Empty
-              icon="dns"
-              title={
-                stored.length > 0 ? t.records.noMatch : isOfOneDomain ? t.records.emptyRestricted : t.records.empty
-              }
+        <InTurn>
+          <div className="filters">
+            <SearchFilter label={t.records.filter} value={q} onChange={(next) => search({ q: next })} />
+            <SelectFilter
+              label={t.records.type}
+              any={t.records.anyType}
+              value={type}
+              options={types.map((name) => [name, name])}
+              onChange={(next) => search({ type: next })}
             />
-          }
-        />
+            <span className="line">
+              {mayImport && (
+                <Button icon="file" title={t.records.pasteHint} onClick={() => setPasted("")}>
+                  {t.records.paste}
+                </Button>
+              )}
+              {stored.length > 0 && (
+                <span className="muted number">
+                  {t.table.of(format.number(rows.length - edits.added.length), format.number(stored.length))}
+                </span>
+              )}
+            </span>
+          </div>
+          <DataTable
+            label={t.records.tabs.records}
+            columns={columns}
+            rows={rows}
+            idOf={(row) => row.id}
+            nameOf={(row) => row.owner}
+            rowClass={({ id: row }) =>
+              row < 0 ? "new" : edits.removed.has(row) ? "removed" : edits.changed.has(row) ? "changed" : ""
+            }
+            isStacked={isNew}
+            empty={
+              <Empty
+                icon="dns"
+                title={
+                  stored.length > 0 ? t.records.noMatch : isOfOneDomain ? t.records.emptyRestricted : t.records.empty
+                }
+              />
+            }
+          />
+        </InTurn>
         {count > 0 && (
           <div className="bulk" role="toolbar" aria-label={t.records.pending(count)}>
             <strong className="number">{t.records.pending(count)}</strong>

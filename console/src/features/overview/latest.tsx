@@ -10,6 +10,7 @@ import { Unread } from "../../data/unread.tsx";
 import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Empty, Skeleton } from "../../ui/feedback.tsx";
+import { useTurn } from "../../ui/later.ts";
 import { Panel, State } from "../../ui/page.tsx";
 
 const shown = 10;
@@ -31,7 +32,6 @@ export function useLatest(): LatestEvents {
 
 export function Latest({ latest: { events, read } }: { latest: LatestEvents }) {
   const t = useTexts();
-  const format = useFormat();
   return (
     <Panel
       title={t.overview.lately}
@@ -47,20 +47,29 @@ export function Latest({ latest: { events, read } }: { latest: LatestEvents }) {
       ) : events.length === 0 ? (
         <Empty icon="activity" title={t.activity.empty} />
       ) : (
-        <ul className="list padded">
-          {events.map((event) => (
-            <li key={event.ID} className="line fixed">
-              <span className="grow break">
-                <What event={event} /> <EventObject event={event} />
-              </span>
-              <time className="muted small nowrap" dateTime={event.Date} title={format.time(event.Date)}>
-                {format.ago(event.Date)}
-              </time>
-            </li>
-          ))}
-        </ul>
+        <Changes events={events} />
       )}
     </Panel>
+  );
+}
+
+function Changes({ events }: { events: readonly Event[] }) {
+  const format = useFormat();
+  // A phone shows the first ones on its screen. The others follow in a task of their own.
+  const hasAll = useTurn();
+  return (
+    <ul className="list padded">
+      {events.slice(0, hasAll ? shown : shown / 2).map((event) => (
+        <li key={event.ID} className="line fixed">
+          <span className="grow break">
+            <What event={event} /> <EventObject event={event} />
+          </span>
+          <time className="muted small nowrap" dateTime={event.Date} title={format.time(event.Date)}>
+            {format.ago(event.Date)}
+          </time>
+        </li>
+      ))}
+    </ul>
   );
 }
 

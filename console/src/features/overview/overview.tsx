@@ -12,7 +12,7 @@ import { useFormat, useTexts } from "../../texts/texts.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Note, Skeleton } from "../../ui/feedback.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { useLater } from "../../ui/later.ts";
+import { InTurn } from "../../ui/later.ts";
 import { Meter, PageHead, Panel } from "../../ui/page.tsx";
 import { Attention } from "./attention.tsx";
 import { Latest, useLatest } from "./latest.tsx";
@@ -40,8 +40,6 @@ export function Overview() {
   // Everything appears at once, so that nothing moves what is below.
   const isPending =
     (mayHost && locations.isPending) || (mayServers && servers.isPending) || (mayDns && domains.isPending);
-  // The lists are below all else: they follow in a task of their own, which keeps the page responsive on a slow phone.
-  const hasLists = useLater(!isPending);
   const isEmpty = servers.data?.length === 0 && domains.data?.length === 0;
   const judged = [servers, networks, domains, locations, readiness];
   const attention = {
@@ -68,15 +66,19 @@ export function Overview() {
       )}
       {isPending ? (
         <Skeleton lines={8} />
-      ) : !hasLists ? null : isEmpty ? (
-        <>
+      ) : isEmpty ? (
+        <InTurn>
           <Start />
           <Attention {...attention} isOnlyProblems />
-        </>
+        </InTurn>
       ) : (
         <div className="columns">
-          <Attention {...attention} />
-          <Latest latest={latest} />
+          <InTurn>
+            <Attention {...attention} />
+          </InTurn>
+          <InTurn>
+            <Latest latest={latest} />
+          </InTurn>
         </div>
       )}
     </div>
