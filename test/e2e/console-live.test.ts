@@ -156,6 +156,8 @@ describe("a live page", { timeout: 600_000 }, () => {
       const scripts = await createHold(page);
       let reads: string[] = [];
       page.on("request", (request) => reads.push(request.url().slice(brume.url.length)));
+      const workers = new Set<string>();
+      page.on("worker", (worker) => workers.add(worker.url().replace(/-[^-]+$/, "")));
       const networks = "/publicnetwork";
       const pages: readonly (readonly [path: string, heading: string, ...first: string[]])[] = [
         ["/", "Overview", "/server?limit=1000", "/dns?limit=1000&records=false", "/dcLocation", "/readyz", networks],
@@ -181,6 +183,7 @@ describe("a live page", { timeout: 600_000 }, () => {
         const twice = reads.filter((address, at) => reads.indexOf(address) !== at && !address.startsWith("/console/"));
         assert.deepEqual(twice, [], reads.join("\n"));
       }
+      assert.deepEqual([...workers], [`${brume.url}/console/assets/languages`]);
       assert.deepEqual(errors, []);
       await close();
     } finally {
