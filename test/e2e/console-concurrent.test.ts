@@ -219,4 +219,39 @@ describeConsole("two clients", {}, (fixture) => {
       await holds(false);
     });
   });
+
+  test("a dialog is not checked against what it has just created, and cannot be sent again before the response", async () => {
+    const { client, token } = fixture.brume;
+    const { Id: id } = await client.createPublicNetwork({ body: { Name: "tunnelled" } }, { wait: 60 });
+    await story(token, async (page) => {
+      const { promise: seen, resolve: respond } = Promise.withResolvers<void>();
+      let checks = 0;
+      await page.route(`**/publicnetwork/${id}/vpn**`, async (route) => {
+        if (route.request().url().includes("dryRun")) checks += 1;
+        else if (route.request().method() === "PUT") {
+          const response = await route.fetch();
+          await seen;
+          return route.fulfill({ response });
+        }
+        return route.continue();
+      });
+      await page.clock.install();
+      await page.goto(`/console/networks/${id}?tab=vpn`);
+      await page.getByRole("button", { name: "Create tunnel" }).last().click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Name", { exact: true }).fill("laptop");
+      const checked = page.waitForResponse(/dryRun/);
+      await page.clock.runFor(1000);
+      await checked;
+      const create = dialog.getByRole("button", { name: "Create tunnel" });
+      await create.click();
+      await page.locator("section.panel").filter({ hasText: "No key yet" }).waitFor();
+      const before = checks;
+      await page.clock.runFor(1000);
+      assert.deepEqual([await create.isDisabled(), checks], [true, before]);
+      respond();
+      await dialog.getByText("<private key>", { exact: false }).waitFor();
+    });
+    await client.deletePublicNetwork({ path: { id } });
+  });
 });

@@ -13,7 +13,10 @@ interface ChangeOptions<Input, Answer> {
   readonly undo?: ((answer: Answer, input: Input) => Undo | undefined) | undefined;
   /** The form shows the error itself. */
   readonly isQuiet?: boolean;
-  /** What the form would send. After a change of it, the error of the last try is about something else and ends. */
+  /**
+   * What the form would send. After a change of it, the error of the last try is about something else and ends. A try that runs continues:
+   * its own effect may change the request before the response.
+   */
   readonly request?: unknown;
 }
 
@@ -63,7 +66,7 @@ export function useChange<Input, Answer>(
   const request = JSON.stringify(options.request);
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the request
   useEffect(() => {
-    if (request !== undefined) reset();
+    if (request !== undefined && !isPending) reset();
   }, [request, reset]);
   // What the page knew when the change began: an event may change the object before the response, and undo needs the state before.
   const latest = useRef({ run, options });

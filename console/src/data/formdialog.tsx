@@ -53,7 +53,8 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
     isQuiet: true,
     request,
   });
-  const input = isChecked ? request : null;
+  // What the request has created would make a check of it fail.
+  const input = isChecked && !change.isBusy ? request : null;
   const check = useDryRun(input, (_, signal) => send({ dryRun: true, signal }));
   const error = change.error ?? check.error;
   const errors = placeErrors(error, t);
