@@ -67,6 +67,46 @@ describeConsole("the console on a phone", {}, (fixture) => {
     );
   });
 
+  test("an error of a stored record covers no field of this record, and no bar covers it", async () => {
+    const { client, token } = fixture.brume;
+    const lines = Array.from({ length: 70 }, (_, index) => `host-${index} 3600 IN A 192.0.2.${index}`);
+    const long = await client.createDomain({ body: { Name: "long.example", ZoneFile: `${lines.join("\n")}\n` } });
+    const values = [
+      ["Name", "bad name..x"],
+      ["TTL", "99999999999"],
+      ["Value", "not an address"],
+    ] as const;
+    await story(
+      token,
+      async (page) => {
+        for (const [domain, places] of [
+          [long.ID, [0, 4]],
+          [fixture.scene.domain, [0, 5, 7]],
+        ] as const) {
+          await page.goto(`/console/dns/${domain}`);
+          for (const place of places)
+            for (const [part, value] of values) {
+              const row = page.locator(".body > .row").nth(place);
+              const field = row.getByLabel(`${part}:`);
+              await field.fill(value);
+              await page.locator(".bulk").getByText("1 error", { exact: false }).waitFor();
+              const note = field.locator("+ .field-note");
+              const [box, bar] = await Promise.all([boxOf(note), boxOf(page.locator(".bulk"))]);
+              const what = `${domain} ${place} ${part} ${JSON.stringify([box, bar])}`;
+              for (const other of await row.locator("input, button").all()) {
+                const { y, bottom } = await boxOf(other);
+                assert.ok(box.y >= bottom - 1 || box.bottom <= y + 1, `${what} ${y} ${bottom}`);
+              }
+              assert.ok(box.bottom <= bar.y, what);
+              await page.getByRole("button", { name: "Discard" }).click();
+            }
+        }
+      },
+      phone,
+    );
+    await client.deleteDomain({ path: { id: long.ID } });
+  });
+
   test("the bar of pending changes does not cover the field that one types into, and a deleted record is struck through", async () => {
     await story(
       fixture.brume.token,
