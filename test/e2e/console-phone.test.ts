@@ -107,6 +107,30 @@ describeConsole("the console on a phone", {}, (fixture) => {
     await client.deleteDomain({ path: { id: long.ID } });
   });
 
+  test("the longest name of a server makes no dialog wider than the screen", async () => {
+    const { client, token } = fixture.brume;
+    const Name = "W".repeat(64);
+    await story(
+      token,
+      async (page) => {
+        const dialog = page.getByRole("dialog");
+        const wider = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('dialog'))";
+        await page.goto("/console/servers");
+        await page.getByRole("link", { name: "web-1" }).waitFor();
+        const { ID } = await client.createServer({ body: { Name } }, { wait: 60 });
+        await page.getByRole("button", { name: "Actions", exact: true }).click();
+        await dialog.getByRole("link", { name: Name }).waitFor();
+        assert.equal(await page.evaluate(wider), 0, "actions");
+        await page.goto(`/console/servers/${ID}?tab=settings`);
+        await page.getByRole("button", { name: "Delete", exact: true }).click();
+        await dialog.getByText("to confirm", { exact: false }).waitFor();
+        assert.equal(await page.evaluate(wider), 0, "delete");
+        await client.deleteServer({ path: { id: ID } }, { wait: 60 });
+      },
+      phone,
+    );
+  });
+
   test("the bar of pending changes does not cover the field that one types into, and a deleted record is struck through", async () => {
     await story(
       fixture.brume.token,

@@ -93,7 +93,12 @@ export function RunningActions() {
               {actions.map((action) => (
                 <li key={action.ID} className="stack tight">
                   <ActionView action={action} />
-                  <Link to="/servers/$id" params={{ id: String(action.ServerID) }} onClick={() => setOpen(false)}>
+                  <Link
+                    to="/servers/$id"
+                    params={{ id: String(action.ServerID) }}
+                    className="break"
+                    onClick={() => setOpen(false)}
+                  >
                     {t.running.on(nameOf(action.ServerID))}
                   </Link>
                 </li>
