@@ -131,6 +131,26 @@ describeConsole("the console on a phone", {}, (fixture) => {
     );
   });
 
+  test("an invalid field of a form stays red while it has the focus", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.goto("/console/images?create=1");
+        const dialog = page.getByRole("dialog");
+        const field = dialog.getByLabel("SHA-256");
+        for (const each of [dialog.getByLabel("Name", { exact: true }), dialog.getByLabel("Address"), field])
+          await each.fill("x");
+        await dialog.locator(".field-error").getByText("hexadecimal", { exact: false }).waitFor();
+        const colours = await page.evaluate<string[]>(
+          "(({ outlineColor, borderTopColor }) => [outlineColor, borderTopColor])(getComputedStyle(document.activeElement))",
+        );
+        await field.and(page.locator(":focus")).waitFor();
+        assert.equal(colours[0], colours[1]);
+      },
+      phone,
+    );
+  });
+
   test("the bar of pending changes does not cover the field that one types into, and a deleted record is struck through", async () => {
     await story(
       fixture.brume.token,
