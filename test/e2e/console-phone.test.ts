@@ -151,6 +151,22 @@ describeConsole("the console on a phone", {}, (fixture) => {
     );
   });
 
+  test("figures that could not be read leave no empty box", async () => {
+    await story(
+      fixture.brume.token,
+      async (page) => {
+        await page.route(/\/(server|dns|dcLocation)\b[^/]*$/, (route) =>
+          route.request().resourceType() === "document" ? route.continue() : route.abort("connectionrefused"),
+        );
+        await page.goto("/console/");
+        await page.getByRole("alert").first().waitFor();
+        await page.getByText("Latest changes").waitFor();
+        assert.equal(await page.locator(".figures").isVisible(), false);
+      },
+      phone,
+    );
+  });
+
   test("the bar of pending changes does not cover the field that one types into, and a deleted record is struck through", async () => {
     await story(
       fixture.brume.token,
