@@ -65,6 +65,32 @@ describeConsole("the console without colour and motion", {}, (fixture) => {
         getComputedStyle(document.querySelector(${JSON.stringify(selector)})))`,
     );
 
+  test("the lines of the map differ from its ground by a contrast of 3, in light and dark", async () => {
+    const contrast = `(() => {
+      const { stroke, opacity } = getComputedStyle(document.querySelector(".graph .edge"));
+      const ground = getComputedStyle(document.querySelector(".map").closest(".panel")).backgroundColor;
+      const [line, behind] = [stroke, ground].map((colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number));
+      const luminance = (parts) => parts.reduce((sum, part, index) => {
+        const share = part / 255;
+        return sum + [0.2126, 0.7152, 0.0722][index] * (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4);
+      }, 0);
+      const shown = line.map((part, index) => part * Number(opacity) + behind[index] * (1 - Number(opacity)));
+      const [low, high] = [luminance(shown), luminance(behind)].sort((a, b) => a - b);
+      return (high + 0.05) / (low + 0.05);
+    })()`;
+    for (const theme of ["light", "dark"] as const)
+      await story(
+        fixture.brume.token,
+        async (page) => {
+          await open(page, pages["networks-map"]);
+          await page.locator(".graph .edge").first().waitFor({ state: "attached" });
+          const measured = Number(await page.evaluate(contrast));
+          assert.ok(measured >= 3, `${theme}: ${measured}`);
+        },
+        { width: 1440, theme },
+      );
+  });
+
   test("with the colours of the system, one sees what is selected and how full a meter is", async () => {
     await story(fixture.brume.token, async (page) => {
       await page.emulateMedia({ forcedColors: "active" });
