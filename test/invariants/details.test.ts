@@ -130,6 +130,11 @@ const hidden: readonly Hidden[] = [
     text: "`Server ${server}: timed out waiting for network ${ids}.`",
     sentence: "Server 101: timed out waiting for network 102. Network 102 is missing on the host. Repairing.",
   },
+  ...["create.ts", "links.ts"].map((file) => ({
+    file: `service/src/server/flow/${file}`,
+    text: "done = { Reserve: `${showAddress(link.ip)} on network ${",
+    sentence: "101 on network 102",
+  })),
   {
     file: "service/src/dns/domainroutes.ts",
     text: 'reason: message.replace(/\\.$/, "")',

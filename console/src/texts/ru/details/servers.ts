@@ -182,6 +182,7 @@ export const servers: Table = {
     ["waits for the queue of server {1}", "ждёт очереди сервера {1}"],
     ["waits for the guest to release the NIC", "ждёт, пока гость освободит сетевой интерфейс"],
     ["waits for network {1}", "ждёт сеть {1}"],
+    ["{1} on network {2}", "{1} в сети {2}"],
     ["snapshot of server {1}", "снимок сервера {1}"],
     ["{1} Mbit/s", "{1} Мбит/с"],
     ["{1} GB from server {2}", "{1} ГБ с сервера {2}"],
