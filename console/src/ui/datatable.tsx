@@ -162,7 +162,7 @@ export function DataTable<T>(props: TableProps<T>) {
   );
   const virtual = useVirtualizer({
     count: isVirtual ? rows.length : 0,
-    // Its size is measured.
+    // Only a virtual table needs the size of this element, for which the browser lays out the page.
     getScrollElement: () => (isVirtual ? scroll.current : null),
     estimateSize: (index) => (stackedOf(rows[index]) ? stackedHeight : rowHeight),
     overscan: 8,

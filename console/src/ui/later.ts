@@ -1,4 +1,4 @@
-/** Work that follows after the browser has drawn what came before it: what one types appears before a long list is filtered. */
+/** Work that follows in a later task: what one types appears before a long list is filtered, and the browser handles input between the parts of a page. */
 import { type ReactNode, useEffect, useLayoutEffect, useState } from "react";
 
 /** Returns the value as it was when the page was last drawn. */

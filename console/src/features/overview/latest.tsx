@@ -59,7 +59,7 @@ function Changes({ events }: { events: readonly Event[] }) {
   const hasAll = useTurn();
   return (
     <ul className="list padded">
-      {events.slice(0, hasAll ? shown : shown / 2).map((event) => (
+      {(hasAll ? events : events.slice(0, shown / 2)).map((event) => (
         <li key={event.ID} className="line fixed">
           <span className="grow break">
             <What event={event} /> <EventObject event={event} />

@@ -37,7 +37,7 @@ export function Overview() {
   const latest = useLatest();
   const project = account?.Projects.find(({ ID }) => ID === account.Token.ProjectID)?.Name;
   const isSimulated = locations.data?.[0]?.Engines.Machine === "sim";
-  // Everything appears at once, so that nothing moves what is below.
+  // The parts appear from the top down, so that nothing moves what is below.
   const isPending =
     (mayHost && locations.isPending) || (mayServers && servers.isPending) || (mayDns && domains.isPending);
   const isEmpty = servers.data?.length === 0 && domains.data?.length === 0;
