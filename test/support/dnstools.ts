@@ -11,7 +11,8 @@ export function run(tool: "dig" | "kdig", address: string, ...args: string[]): P
   return new Promise((resolve, reject) => {
     execFile(
       tool,
-      [`@${host}`, "-p", port, ...args],
+      // After the default of 5 s without a response a busy host would fail.
+      [`@${host}`, "-p", port, "+timeout=60", ...args],
       { timeout: 120_000, maxBuffer: 64 << 20 },
       (error, stdout, stderr) => {
         if (error !== null && error.code === "ENOENT") reject(new Error(`${tool} is not installed`));
