@@ -278,6 +278,22 @@ describeConsole("failures in the console", {}, (fixture) => {
     });
   });
 
+  test("a server that was not created shows why, and what one can do about it", async () => {
+    const { client, machines, token } = fixture.brume;
+    const release = machines.hold("ensureDisk");
+    const { ID } = await client.createServer({ body: { Name: "not-created" } });
+    const [creation] = await client.listActions({ path: { id: ID } });
+    assert(creation);
+    await client.cancelAction({ path: { id: ID, actionID: creation.ID } });
+    release();
+    await client.waitFor("readServer", { path: { id: ID } }, { until: ({ State }) => State === "Failed" });
+    await story(token, async (page) => {
+      await page.goto(`/console/servers/${ID}`);
+      await page.getByText("It was canceled by token", { exact: false }).first().waitFor();
+      await page.getByText("Delete it, then create it again.", { exact: false }).waitFor();
+    });
+  });
+
   test("a check or an import that could not be sent is possible again without typing", async () => {
     const { client, token } = fixture.brume;
     const { ID } = await client.createDomain({ body: { Name: "again.example", Ip: "192.0.2.1" } });

@@ -80,6 +80,7 @@ export function ServerDetail() {
         {server.Error !== null && (
           <Note kind="warn">
             <p className="break">{t.errors.detail(server.Error.detail)}</p>
+            {server.State === "Failed" && <p>{t.server.notCreated}</p>}
           </Note>
         )}
         <Tabs label={t.server.tabsLabel}>

@@ -220,6 +220,7 @@ export const servers = {
     follow: "Follows the output",
     emptyLog: "The serial console has printed nothing yet.",
     notFound: "This server does not exist, or it was deleted.",
+    notCreated: "The server was not created: it has no disk and no address. Delete it, then create it again.",
   },
   backups: {
     title: "Backups and images",

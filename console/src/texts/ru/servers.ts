@@ -224,6 +224,7 @@ export const servers: Pick<Texts, "servers" | "server" | "backups" | "copies" | 
     follow: "Следует за выводом",
     emptyLog: "Последовательная консоль ещё ничего не напечатала.",
     notFound: "Такого сервера нет, или он удалён.",
+    notCreated: "Сервер не создан: у него нет диска и адреса. Удалите его и создайте снова.",
   },
   backups: {
     title: "Копии и образы",
