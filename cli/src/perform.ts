@@ -40,7 +40,7 @@ async function readBody({ options, readText }: Session): Promise<Record<string, 
 }
 
 /** Pairs the arguments of the line with those of the command; absent ones are left out. */
-export function pairArguments(command: Command, given: readonly string[], present: (one: Argument) => boolean) {
+function pairArguments(command: Command, given: readonly string[], present: (one: Argument) => boolean) {
   const pairs: [Argument, string][] = [];
   const rest = [...given];
   for (const [index, one] of command.args.entries()) {
@@ -53,7 +53,7 @@ export function pairArguments(command: Command, given: readonly string[], presen
 }
 
 /** Converts the line to the input of the operation. Throws `UsageError`. */
-export async function readRequest(session: Session): Promise<Request> {
+async function readRequest(session: Session): Promise<Request> {
   const { command, args, flags } = session.line;
   const hasBody = command.operation !== null && operationOf(command.operation).body !== undefined;
   const file = await readBody(session);

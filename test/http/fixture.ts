@@ -26,7 +26,7 @@ const Book = Type.Object({ ID: id(), Name: text(), Pages: integer(1, 10_000), St
 const Fields = Type.Object({ Name: name(), Pages: optional(integer(1, 10_000)), Labels: optional(Labels) });
 const book = { id: "domain_not_found" } as const;
 
-export const libraryContract = {
+const libraryContract = {
   ...serviceOperations,
   ...eventOperations,
   ...operations({
@@ -125,7 +125,7 @@ interface BookRow {
   readonly version: number;
 }
 
-export const allScopes: readonly Scope[] = ["dns:read", "dns:write", "account:admin"];
+const allScopes: readonly Scope[] = ["dns:read", "dns:write", "account:admin"];
 
 export function createCaller(part: Partial<Caller> = {}): Caller {
   return {

@@ -32,7 +32,7 @@ export const ownKeywords = [
 ];
 
 /** The form of every date: RFC 3339, UTC, milliseconds. */
-export const responseDate = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const responseDate = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 const isJson = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -144,7 +144,7 @@ const dataSchemas: Readonly<Record<string, string>> = {
 };
 
 /** Asserts that an event matches the contract, and its data the schema of the object. */
-export function checkEvent(json: unknown): void {
+function checkEvent(json: unknown): void {
   check("Event", { $ref: "#/components/schemas/Event" }, json, false);
   const { Resource, Data } = json as { Resource: string; Data: unknown };
   const title = dataSchemas[Resource] ?? Resource.charAt(0).toUpperCase() + Resource.slice(1);

@@ -3,7 +3,7 @@ import type { PageIds } from "./consolepages.ts";
 import type { TestService } from "./testservice.ts";
 
 /** Names in several scripts and directions, without and with blanks, of the greatest length, and code that must be text. */
-export const extremeNames = [
+const extremeNames = [
   "W".repeat(64),
   "nöch-ein-sehr-langer-name-ohne-jede-lücke-für-umbrüche-im-text-x",
   "сервер-для-резервного-копирования-бухгалтерии-и-документооборота",

@@ -118,7 +118,7 @@ export const simulateGuests = (options: Partial<SimOptions> = {}): SimulatedMach
   createMachines({ now: Date.now, images: [tiny.name], offered: [tiny], ...options });
 
 /** Returns a simulated machine driver that connects each NIC to the simulated router. */
-export function simulateMachines(router: SimulatedRouter, now: () => number, options: Partial<SimOptions> = {}) {
+function simulateMachines(router: SimulatedRouter, now: () => number, options: Partial<SimOptions> = {}) {
   const machines = simulateGuests({ now, ...options });
   machines.onDevice(router.plug);
   return machines;

@@ -75,7 +75,7 @@ const ownDescriptions: Readonly<Record<string, string>> = {
 };
 
 /** Words of the command of an operation: from the table of wordings, or verb and noun of the operation id. */
-export function wordsOf(name: string): string[] {
+function wordsOf(name: string): string[] {
   const exception = words[name];
   if (exception !== undefined) return exception.split(" ");
   const record = /^(create|update)Record([A-Z]+)$/.exec(name);

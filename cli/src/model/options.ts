@@ -15,7 +15,7 @@ export const flag = (name: string, schema: Schema, description: string, more: Pa
 });
 
 /** Forms of the output. */
-export const formats = ["table", "wide", "json", "yaml", "name"] as const;
+const formats = ["table", "wide", "json", "yaml", "name"] as const;
 /** Form of the output. */
 export type Format = (typeof formats)[number];
 

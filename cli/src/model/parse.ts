@@ -60,7 +60,7 @@ function splitWords(argv: readonly string[], commands: readonly Command[]) {
 }
 
 /** Finds the command of a line. Throws `UsageError` for unknown words. */
-export function findCommand(
+function findCommand(
   argv: readonly string[],
   commands: readonly Command[],
 ): { command: Command | null; words: string[]; rest: string[] } {

@@ -28,7 +28,7 @@ export const isList = (schema: Schema): boolean => {
   return type === "array" && items?.properties === undefined;
 };
 /** Returns true for a value that has fields: it is given as JSON or YAML. */
-export const isStructure = (schema: Schema): boolean => {
+const isStructure = (schema: Schema): boolean => {
   const { type, properties, items } = plain(schema);
   return (
     (type === "object" || properties !== undefined || items?.properties !== undefined) && schema["x-labels"] !== true

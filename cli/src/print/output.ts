@@ -19,7 +19,7 @@ export interface Printer {
 }
 
 /** Returns the name of an object, as other commands accept it. */
-export function nameOf(row: Row): string {
+function nameOf(row: Row): string {
   const name = row["Name"] ?? row["Title"] ?? row["Url"] ?? row["TechTitle"];
   return textOf(name) || textOf(row["ID"] ?? row["Id"] ?? row["Serial"]);
 }

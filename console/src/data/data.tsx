@@ -159,7 +159,7 @@ export function useData(): Data {
 }
 
 /** Key of the account, which the sign-in reads first. */
-export const accountKey = ["account"] as const;
+const accountKey = ["account"] as const;
 
 export const readAccount = (client: Client) => ({
   queryKey: accountKey,

@@ -51,7 +51,7 @@ export function EventToken({ event }: { event: Pick<Event, "TokenID"> }) {
 }
 
 /** Returns the page that shows the object of the event; null: none does. */
-export function pageOf({ Type, Resource, ResourceID, ParentID, Data }: Event): LinkProps | null {
+function pageOf({ Type, Resource, ResourceID, ParentID, Data }: Event): LinkProps | null {
   if (Data === null) return null;
   const id = String(ResourceID);
   const parent = String(ParentID);

@@ -21,7 +21,7 @@ export interface Edits {
 
 export const noEdits: Edits = { changed: new Map(), added: [], removed: new Set() };
 
-export const defaultTtl = 3600;
+const defaultTtl = 3600;
 
 /** The domain of records. They contain its `Name`, which is in Unicode. */
 type Zone = Pick<Domain, "Name">;

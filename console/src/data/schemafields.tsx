@@ -35,7 +35,7 @@ interface SchemaFieldsProps {
 /** Texts of the contract contain code in backticks. */
 const plain = (text = ""): string => text.replaceAll("`", "");
 
-export function SchemaFields({ operation, list, placed, value, error, onChange }: SchemaFieldsProps) {
+function SchemaFields({ operation, list, placed, value, error, onChange }: SchemaFieldsProps) {
   const [fields, setFields] = useState<Readonly<Record<string, Schema>>>();
   useEffect(() => {
     void import("./equivalent.ts").then(({ bodyFields }) =>

@@ -21,7 +21,7 @@ const raw = /\bE[A-Z]{3,}\b[:,]|\n./;
 const revealing = [programs, shortPrograms, path, hostNames, rules, options, raw];
 
 /** Returns whether the text names a path, program, command line or rule of the host. */
-export const isRevealing = (text: string): boolean => revealing.some((pattern) => pattern.test(text));
+const isRevealing = (text: string): boolean => revealing.some((pattern) => pattern.test(text));
 
 /** What failed, by the first pattern that the text fits. */
 const subjects: readonly (readonly [RegExp, string])[] = [

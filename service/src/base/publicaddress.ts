@@ -20,7 +20,7 @@ const isIn = (address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Block): boole
   address.kind() === network.kind() && address.match(network, bits);
 
 /** Returns the current addresses of the host's interfaces. */
-export function ownAddresses(): string[] {
+function ownAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
 }
 

@@ -10,7 +10,7 @@ import { keyOf, type SettingName, settingNames } from "./settings.ts";
 import type { Environment } from "./value.ts";
 
 /** Where a file is looked for if `BRUME_CONFIG` is not set; the first that exists is read. */
-export const defaultFiles = ["brume.toml", "/etc/brume/brume.toml"];
+const defaultFiles = ["brume.toml", "/etc/brume/brume.toml"];
 
 /** Settings of variables and file together. */
 export interface Sources {

@@ -41,7 +41,7 @@ export function recordEvent(
 }
 
 /** Returns one event and audit entry per changed record. */
-export const emitRecordEvents = ({ domain, changes }: Applied): ResourceChange[] =>
+const emitRecordEvents = ({ domain, changes }: Applied): ResourceChange[] =>
   changes.map((change) => recordEvent(change, showChange(change, domain), domain));
 
 /**

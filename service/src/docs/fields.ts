@@ -61,7 +61,7 @@ export function listFields(schema: Json, urlOf: TypeUrl, path = ""): string[][] 
 }
 
 /** Returns the words of a state with their meaning, from a description such as "`New`: being created. `Active`: exists."; empty: it is no state. */
-export function statesIn(schema: Json): (readonly [word: string, meaning: string])[] {
+function statesIn(schema: Json): (readonly [word: string, meaning: string])[] {
   const words = listOf(schema["enum"]).filter((word) => typeof word === "string");
   const { description } = schema;
   const text = typeof description === "string" ? description : "";

@@ -25,7 +25,7 @@ export interface Section {
 }
 
 /** Lists the headings of a page that have an anchor. */
-export function listSections(html: string): Section[] {
+function listSections(html: string): Section[] {
   return [...html.matchAll(/<h([1-4]) id="([^"]*)">([^]*?)<\/h\1>/g)].map(([, level, id = "", title = ""]) => ({
     level: Number(level),
     id,

@@ -32,7 +32,7 @@ interface Place {
 }
 
 /** Resolves the target of a link in a document; null: the site does not have it. */
-export function resolveLink(href: string, { file, find, isPart }: Place): string | null {
+function resolveLink(href: string, { file, find, isPart }: Place): string | null {
   if (/^[a-z][a-z0-9+.-]*:/i.test(href) || href.startsWith("/") || (href.startsWith("#") && !isPart)) return href;
   const [path = "", anchor] = href.split("#");
   const url = find(path === "" ? file : posix.normalize(posix.join(posix.dirname(file), path)));

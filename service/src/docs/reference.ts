@@ -15,7 +15,7 @@ export interface ReferencePage {
 }
 
 /** Sections of the specification that explain the states of a group, by title of the group. */
-export const stateSections: Readonly<Record<string, readonly string[]>> = {
+const stateSections: Readonly<Record<string, readonly string[]>> = {
   Servers: ["Server states", "Action states", "Server group states"],
   DNS: ["Domain and record states"],
   Networks: ["Public network and link states", "Private network, image and tunnel states"],

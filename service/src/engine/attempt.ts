@@ -8,7 +8,7 @@ import type { Alarm } from "./alarm.ts";
 const grace = 5_000;
 
 /** Reason of the signal of an interrupted step. */
-export class Interruption extends Error {
+class Interruption extends Error {
   override readonly name = "Interruption";
 }
 

@@ -44,7 +44,7 @@ export interface Task {
 }
 
 /** Returns the step records with the current step as `InProgress`: rows contain only what has ended. */
-export function recordsOf(row: Row): StepRecord[] {
+function recordsOf(row: Row): StepRecord[] {
   const records = JSON.parse(row.steps) as StepRecord[];
   const running = row.state === "InProgress" && row.ending === null && row.begun_at !== null;
   if (!running) return records;

@@ -155,7 +155,7 @@ export interface Preferences {
 }
 
 /** Longest granted wait in seconds. */
-export const longestWait = 60;
+const longestWait = 60;
 
 const noPreferences: Preferences = { strict: false, wait: null };
 

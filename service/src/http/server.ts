@@ -54,7 +54,7 @@ export interface HttpLimits extends Limits, ConnectionLimits {
 }
 
 /** The limits of docs/spec.md#defaults-and-limits. */
-export const defaultLimits: HttpLimits = {
+const defaultLimits: HttpLimits = {
   headers: 16 * 1024,
   target: 8 * 1024,
   body: 1024 * 1024,

@@ -13,7 +13,7 @@ export interface AddressCount {
 }
 
 /** Returns the block of a stored address. */
-export const blockOf = (ip: string): string => ip.slice(0, 6);
+const blockOf = (ip: string): string => ip.slice(0, 6);
 
 const add = prepare<{ network: number; block: string; by: number }>()((db, p) =>
   db

@@ -173,10 +173,10 @@ export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["st
   return new Map(rows.map(({ state, count }) => [state, count]));
 }
 
-/** A server whose VM has crashed, or does not run as it should, or whose last daily backup failed. */
-export type NotableRow = Pick<ServerRow, "id" | "crashes" | "condition" | "backup_failed">;
-
-/** Returns these servers. An index contains them alone, with the words of this condition (migration 0029). */
+/**
+ * Returns the servers whose VM has crashed or does not run as it should, or whose last daily backup failed. An index contains them alone,
+ * with the words of this condition (migration 0029).
+ */
 export const listNotable = prepare()((db) =>
   db
     .selectFrom("server")

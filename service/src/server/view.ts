@@ -25,10 +25,7 @@ export const passwordFor = ({ sealer }: ViewContext, caller: Caller, row: Pick<S
   grants(caller.scopes, "server:write") ? sealer.open(row.admin_password) : "";
 
 /** Returns the row with the condition that was last observed. */
-export function withCondition<Row extends Pick<ServerRow, "id" | "condition">>(
-  { condition }: ViewContext,
-  row: Row,
-): Row {
+function withCondition<Row extends Pick<ServerRow, "id" | "condition">>({ condition }: ViewContext, row: Row): Row {
   const observed = condition(row);
   return observed === row.condition ? row : { ...row, condition: observed };
 }

@@ -34,7 +34,7 @@ function describe(value: unknown): string {
 const isMap = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
 
 /** Returns a path as people read it: `Servers[0].RAM`. */
-export const pathText = (path: Path): string =>
+const pathText = (path: Path): string =>
   path.map((part, index) => (typeof part === "number" ? `[${part}]` : index === 0 ? part : `.${part}`)).join("");
 
 const field = (path: Path) => pathText(path) || "The file";

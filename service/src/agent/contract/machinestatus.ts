@@ -3,7 +3,7 @@ import { Type } from "typebox";
 import { boolean, count, id, many, measure, nullable, oneOf, only, prose, time } from "./values.ts";
 
 /** How a run of a server ended. */
-export const Exit = only({ reason: oneOf(["order", "guest", "host", "died"]), at: time(), detail: prose() });
+const Exit = only({ reason: oneOf(["order", "guest", "host", "died"]), at: time(), detail: prose() });
 
 /** A start or an end of a server. */
 export const PowerEvent = only({ id: id(), boot: count(), exit: nullable(Exit) });

@@ -193,7 +193,7 @@ function untrackedStatus(
 }
 
 /** Returns the capacity of the host; `folder` selects the file system. */
-export function capacityOf(folder: string): Capacity {
+function capacityOf(folder: string): Capacity {
   const { bsize, blocks, bavail } = statfsSync(folder);
   const gb = (count: number) => Math.floor((count * bsize) / GIB);
   return {

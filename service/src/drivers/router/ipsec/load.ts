@@ -27,7 +27,7 @@ export interface LoadOptions {
 }
 
 /** Returns the pause in milliseconds after that many refusals: constant for the first five, then doubled each time up to 30 times. */
-export const pauseAfter = (refusals: number, retryAfter: number): number =>
+const pauseAfter = (refusals: number, retryAfter: number): number =>
   retryAfter * Math.min(2 ** Math.max(0, refusals - 5), 30);
 
 /** Milliseconds that a peer gets to confirm the end of an association. */

@@ -38,7 +38,7 @@ export interface PortChangeOptions extends Site {
 }
 
 /** Returns the spec with some ports changed. The ports are in the order of their ids. */
-export function withPorts(spec: NetworkSpec, { generation, ports, removed }: PortChange): NetworkSpec {
+function withPorts(spec: NetworkSpec, { generation, ports, removed }: PortChange): NetworkSpec {
   const gone = new Set([...removed, ...ports.map(({ id }) => id)]);
   const rest = spec.ports.filter(({ id }) => !gone.has(id));
   return { ...spec, generation, ports: [...rest, ...ports].sort((one, other) => one.id - other.id) };
