@@ -119,8 +119,9 @@ export const actionLimits = {
   waiting: 20,
   /** Ended actions that are stored for each server. */
   kept: 1000,
-  /** Seconds for the guest to shut down: default of `Timeout`, and inside a resize. */
+  /** Seconds for the guest to shut down: default and maximum of `Timeout`, and inside a resize. */
   shutdown: 120,
+  longestShutdown: 600,
   resizeShutdown: 60,
   /** Longest wait for `WaitFor`, in seconds. */
   waitFor: 600,
@@ -184,7 +185,9 @@ export const ActionInput = object(
     IP: optional(
       text({ maxLength: 64, description: "A free address of the network. Default: the lowest free address." }),
     ),
-    Timeout: optional(integer(1, 600, { description: "Seconds to wait for the guest. Default 120." })),
+    Timeout: optional(
+      integer(1, actionLimits.longestShutdown, { description: "Seconds to wait for the guest. Default 120." }),
+    ),
     Force: optional(boolean({ description: "`true`: power off when `Timeout` has passed. `false` (default): fail." })),
     WaitFor: waitForField,
     OnBusy: optional(

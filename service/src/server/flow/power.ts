@@ -35,14 +35,12 @@ export interface ShutdownInput {
 
 /** Milliseconds that the step has in addition to the longest timeout of a guest. */
 const spare = 60_000;
-/** Milliseconds. */
-const longestTimeout = 600_000;
 
 /** Returns the step in which the guest shuts down. `off`: the server stays off; `moment`: the desired state stays on. */
 function shutdownStep(context: FlowContext, duration: "off" | "moment"): ServerStep<ShutdownInput> {
   return {
     name: "Shutdown",
-    time: longestTimeout + spare,
+    time: actionLimits.longestShutdown * 1000 + spare,
     async do({ subject, input: { timeout, force }, signal }) {
       if (await requestShutdown(context, subject, timeout, signal)) return { detail: "power off" };
       const reason = `no reaction to the power button within ${timeout} s`;
