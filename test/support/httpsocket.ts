@@ -99,5 +99,5 @@ export async function dial(port: number, localAddress = "127.0.0.1"): Promise<Li
 export async function sendAndClose(port: number, text: string | Uint8Array): Promise<string> {
   const line = await dial(port);
   line.send(text);
-  return line.rest();
+  return line.rest().finally(line.close);
 }
