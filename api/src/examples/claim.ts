@@ -1,4 +1,4 @@
-/** The claim of `example.org`, which another project has, and the withdrawn domain of that project. */
+/** A claim of `example.org`, which another project has; the domain `example.net`, which was withdrawn because of a claim; a reserved name. */
 import type { Claim, Reservation, WithdrawnDomain } from "../claim.ts";
 import { date, type Examples } from "./example.ts";
 

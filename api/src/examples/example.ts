@@ -1,4 +1,4 @@
-/** The type of an example, and the two dates that all examples use. */
+/** The type of an example, and two dates for examples. */
 import type { Contract, OperationName } from "../contract.ts";
 import type { Answer, Body, Operation } from "../operation.ts";
 

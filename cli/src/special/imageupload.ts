@@ -44,7 +44,7 @@ async function readFields({ line, readText }: Session): Promise<Record<string, u
   return fields;
 }
 
-/** Shows how much was received, and how fast since the start. */
+/** Returns a function that shows how much the service has received, and how fast since the first call. */
 function createReport({ host }: Session, progress: Progress): (image: Image) => void {
   let start: { readonly at: number; readonly bytes: number } | null = null;
   return ({ Upload: upload }) => {

@@ -28,7 +28,7 @@ function decidesAll({ Protocol, Source, SourcePort, Destination, DestinationPort
   );
 }
 
-/** Returns the position at which a rule for outgoing connections decides, after the rules about some of them. */
+/** Returns the position for a rule about all outgoing connections: before the first one that decides on all of them, else the end. */
 export function placeOfOutgoing({ Rules }: RuleSet): number {
   const at = Rules.findIndex(decidesAll);
   return at < 0 ? Rules.length : at;

@@ -18,7 +18,7 @@ import { BottomBar, Nav } from "./nav.tsx";
 import { Palette } from "./palette.tsx";
 import { RunningActions } from "./running.tsx";
 
-/** Milliseconds without events after which a notice is shown. Short gaps heal unseen. */
+/** Milliseconds without a connection after which a notice is shown: most interruptions are shorter. */
 const patience = 5000;
 
 /** Draws the frame in a task of its own, after the router has found the page. */

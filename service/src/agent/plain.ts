@@ -82,7 +82,7 @@ export function createPlain(log: Log): Plain {
   };
 }
 
-/** Returns drivers whose errors and results are plain: for a service in one process, whose clients get them without an agent. */
+/** Returns the driver with plain errors and results: for a service in one process, whose clients get them without an agent. */
 export function plainDriver<Driver extends object>(driver: Driver, group: string, plain: Plain): Driver {
   return new Proxy(driver, {
     get(target, name, receiver) {

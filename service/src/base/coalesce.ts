@@ -1,6 +1,6 @@
 /**
  * Returns a function that shares runs of an expensive `work` between callers. Calls during a run share the next run, so each result was
- * computed after its call, and at most one run is active. `idle` is called after a run for whose successor no caller waits.
+ * computed after its call, and at most one run is active. `idle` is called after a run if no caller waits for the next one.
  */
 export function coalesce<T>(work: () => Promise<T>, idle: () => void = () => {}): () => Promise<T> {
   let running: Promise<T> | null = null;

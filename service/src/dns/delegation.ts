@@ -91,7 +91,7 @@ async function queryParent(
   return "Unknown";
 }
 
-/** Combines the replies of all servers of the parent: the weakest determines the result. */
+/** Combines the replies of all servers of the parent: "Delegated" only if each of them delegates to our servers alone. */
 function combine(replies: readonly DelegationReply[], nameServers: readonly string[]): Delegation {
   if (replies.length === 0) return "Unknown";
   const isOurs = (names: ReadonlySet<string>) => [...names].some((name) => nameServers.includes(name));
@@ -140,7 +140,7 @@ function readReply(reply: Message, domain: string, parent: string): DelegationRe
     const isBetween = isWithin(domain, cut) && isWithin(cut, parent) && cut !== parent;
     return isBetween ? { name: cut, servers: [...names] } : null;
   }
-  const isDenial = reply.isAuthoritative && (reply.rcode === 3 || (reply.rcode === 0 && nsSet.length === 0));
+  const isDenial = reply.isAuthoritative && (reply.rcode === 0 || reply.rcode === 3);
   return isDenial ? { names: new Set(), reachable: new Set() } : null;
 }
 

@@ -15,6 +15,7 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
+/** Fields with an input of their own, and those that this dialog leaves at their defaults; the others are generated from the contract. */
 const placed = new Set(["Name", "NetworkId", "SshKeys", "WaitFor", "UserData"]);
 
 export function CopyServer({ server, onClose }: DialogProps) {
