@@ -61,6 +61,7 @@ for (const kind of databases)
         for (const object of [...objects.slice(500, 1000), ...changed]) indexObject(tx, "server", object, null);
       });
       const left = await store.read.selectFrom("term").selectAll().where("kind", "=", "server").execute();
+      assert.equal(left.length, objects.flatMap(termsOf).length, "the terms of the other project stay");
       assert.ok(left.every(({ project_id }) => project_id === 2));
     } finally {
       await database.close();
