@@ -1,6 +1,7 @@
 /**
  * The part of a server's row that the VM already has. A request for a rebuild changes the image, password and keys in the row at once,
- * because clients see them. Until the rebuild runs, tasks that are queued before it must use the fields from before the request.
+ * because clients see them. Until the rebuild runs, tasks that are queued before it must use the fields from before the request; so must a
+ * rebuild that is undone, since it starts the VM from its old disk again.
  */
 import type { Ending } from "../../engine/flow.ts";
 import { find, queue, type Task } from "../../engine/task.ts";
@@ -55,10 +56,11 @@ export async function stateBefore(db: Reader, input: RebuildInput): Promise<{ fi
   return { fields: { ...fields, ...sealed }, keys };
 }
 
-/** Returns the row and the keys without the changes of queued rebuilds. */
+/** Returns the row and the keys without the changes of rebuilds that are queued or being undone. */
 export async function effectiveServer(db: Reader, server: ServerRow): Promise<{ server: ServerRow; keys: Keys }> {
-  const isQueuedRebuild = ({ name, state }: Task): boolean => name === rebuildName && state === "Postponed";
-  const next = (await queue(db, { kind: "server", id: server.id })).find(isQueuedRebuild);
+  const isWithoutEffect = ({ name, state, undoing }: Task): boolean =>
+    name === rebuildName && (state === "Postponed" || undoing);
+  const next = (await queue(db, { kind: "server", id: server.id })).find(isWithoutEffect);
   if (next === undefined) return { server, keys: await listServerKeys(db, server.id) };
   const { fields, keys } = await stateBefore(db, next.input as RebuildInput);
   return { server: { ...server, ...fields }, keys };
