@@ -116,6 +116,17 @@ test("user data that an image without cloud-init would ignore is rejected", () =
   assert.match(refused(" #!/bin/sh\n"), /cloud-init\. This kind of text is not supported\.$/);
   assert.equal(plan({ UserData: "#!/bin/sh\nid: x\n" }).userData, "#!/bin/sh\nid: x\n");
   assert.equal(plan({ ImageID: "debian-12", UserData: config }).userData, config);
+  const broken = errorOf({ ImageID: "debian-12", UserData: "H4sIAAAA" });
+  assert.deepEqual(
+    broken.errors.map(({ pointer, code, detail }) => [pointer, code, detail]),
+    [
+      [
+        "/UserData",
+        "value_not_allowed",
+        "UserData cannot be read. User data starts like gzip but cannot be decompressed.",
+      ],
+    ],
+  );
   const done = "#cloud-config\nusers: [ann]\nruncmd: [id]\n";
   assert.equal(plan({ UserData: done }).userData, done);
   const projectImage = imageRow(12, { name: "mine", guest: "tiny" });

@@ -10,7 +10,7 @@ import ipaddr from "ipaddr.js";
 import { ApiError, errorAt, fieldError, invalidFields } from "../../base/error.ts";
 import { chooseImage, chooseLocation, requireUsable } from "../../catalog/model/rules.ts";
 import type { ImageRow, SshKeyRow } from "../../catalog/table.ts";
-import { whyNotTiny } from "../../drivers/machine/seed/userdata.ts";
+import { whyNotTiny, whyUnreadable } from "../../drivers/machine/seed/userdata.ts";
 import type { NetworkRow } from "../../network/table.ts";
 import { hostNameOf } from "./hostname.ts";
 
@@ -87,17 +87,23 @@ export function checkServerInput({ spec, at }: Pick<Member, "spec" | "at">): Fie
   return errors;
 }
 
-/** Returns an error for user data that the guest of the image would ignore. Only Tiny Linux has such limits. */
+/** Returns an error for user data that cannot be read, or that the guest of the image would ignore: only Tiny Linux has such limits. */
 export function checkUserData(
   image: Pick<ImageRow, "name" | "guest"> | null,
   userData: string | null | undefined,
   pointer: string,
 ): FieldError[] {
-  if (image?.guest !== "tiny" || !userData) return [];
+  if (image === null || !userData) return [];
+  const refuse = (detail: string): FieldError[] => [fieldError(pointer, "value_not_allowed", detail)];
+  if (image.guest !== "tiny") {
+    const broken = whyUnreadable(userData);
+    return broken === null ? [] : refuse(`UserData cannot be read. ${broken}`);
+  }
   const why = whyNotTiny(userData);
   if (why === null) return [];
-  const detail = `UserData must be a script that begins with #!, or a #cloud-config that image ${image.name} supports without cloud-init. ${why}`;
-  return [fieldError(pointer, "value_not_allowed", detail)];
+  return refuse(
+    `UserData must be a script that begins with #!, or a #cloud-config that image ${image.name} supports without cloud-init. ${why}`,
+  );
 }
 
 const isFieldError = (found: object): found is FieldError => "pointer" in found;

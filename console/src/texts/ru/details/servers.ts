@@ -61,6 +61,7 @@ export const servers: Table = {
       "UserData must be a script that begins with #!, or a #cloud-config that image {1} supports without cloud-init. {a?}",
       "UserData: нужен скрипт, который начинается с #!, или #cloud-config, который образ {1} поддерживает без cloud-init. {a?}",
     ],
+    ["UserData cannot be read. {a?}", "UserData: данные не удалось прочитать. {a?}"],
     ["SshKeys: SSH key {1} does not exist in this project.", "SshKeys: ключа SSH {1} нет в этом проекте."],
     ["ServerID: server {1} does not exist in this project.", "ServerID: сервера {1} нет в этом проекте."],
     ["More than one server of the group requests {1}.", "Адрес {1} запросили несколько серверов группы."],

@@ -54,6 +54,16 @@ export function scriptOf({ kind, content }: UserData): string | Buffer | null {
   return kind === "script" ? content : kind === "config" ? readCloudConfig(content).script : null;
 }
 
+/** Returns the sentence that `readUserData` throws for this user data; null if it can be read. */
+export function whyUnreadable(given: string | Uint8Array): string | null {
+  try {
+    readUserData(given);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
 /** Returns a sentence about the parts of this user data that Tiny Linux does not support; null if it supports everything. */
 export function whyNotTiny(given: string | Uint8Array): string | null {
   let data: UserData | null;
