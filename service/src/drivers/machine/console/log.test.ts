@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { folderOf, makeFolder } from "../qemu/folder.ts";
-import { followLog, lastLines, readLogFile, trimLog } from "./log.ts";
+import { createConsoles, followLog, lastLines, readLogFile, trimLog } from "./log.ts";
 
 const root = mkdtempSync(join(tmpdir(), "brume-console-"));
 after(() => rmSync(root, { recursive: true }));
@@ -58,4 +59,29 @@ test("does not follow a symbolic link", async () => {
   assert.equal(await readLogFile(folder, {}), "a\ufffd\n");
   symlinkSync("/etc/passwd", folder.previousConsole);
   await assert.rejects(readLogFile(folder, { previous: true }), { code: "ELOOP" });
+});
+
+test("of serial consoles that are opened at the same time only one stays open", async (context) => {
+  const folder = folderOf(root, 2);
+  makeFolder(folder.run);
+  const accepted = new Set<Socket>();
+  const monitor = createServer((socket) => {
+    accepted.add(socket);
+    socket.on("close", () => accepted.delete(socket)).resume();
+  });
+  await new Promise<void>((resolve) => void monitor.listen(join(folder.run, "serial"), resolve));
+  context.after(() => {
+    for (const socket of accepted) socket.destroy();
+    monitor.close();
+  });
+  const consoles = createConsoles(
+    () => folder,
+    () => true,
+  );
+  const open = async () => (await consoles.openSerial(2)) as Socket;
+  const opened = await Promise.all([open(), open(), open()]);
+  assert.equal(opened.filter(({ destroyed }) => !destroyed).length, 1);
+  const last = await open();
+  assert.deepEqual([opened.every(({ destroyed }) => destroyed), last.destroyed], [true, false]);
+  last.destroy();
 });

@@ -110,6 +110,8 @@ export function createConsoles(folder: (id: number) => Folder, isOn: (id: number
     async openSerial(id) {
       serials.get(id)?.destroy();
       const stream = await open(id, "serial");
+      // QEMU serves one client at a time: another one that was opened meanwhile would keep this one waiting.
+      serials.get(id)?.destroy();
       serials.set(id, stream);
       stream.once("close", () => serials.get(id) === stream && serials.delete(id));
       return stream;
