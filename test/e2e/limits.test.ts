@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ErrorCode } from "@brume/api/errors.ts";
 import { systemClock } from "../../service/src/base/clock.ts";
 import { silentLog } from "../../service/src/base/log.ts";
@@ -14,6 +15,7 @@ import { createSim as createRouter } from "../../service/src/drivers/router/sim/
 import { createService, type Service } from "../../service/src/service.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { type Caller, onEveryDatabase, type TestResponse } from "../support/harness.ts";
+import { dial } from "../support/httpsocket.ts";
 import { simulatedHost } from "../support/testservice.ts";
 
 onEveryDatabase("limits", (harness) => {
@@ -196,6 +198,45 @@ onEveryDatabase("limits", (harness) => {
       const settled = await harness.client.waitFor("readDomain", { path: { id: ID } });
       assert.equal(settled.LinkedRecords.filter(({ State }) => State === "Active").length, 20);
       assert.equal((await harness.lookUp(`many.${Name}`, "A")).length, 20);
+    });
+  });
+
+  describe("a request whose token is deleted before its body has arrived is rejected", () => {
+    /** Sends the head, calls `act`, and then sends the body. Resolves to the code of the error. */
+    async function interrupted(caller: Caller, path: string, body: object, act: () => Promise<unknown>) {
+      const text = JSON.stringify(body);
+      const line = await dial(Number(new URL(harness.brume.url).port));
+      line.send(
+        `POST ${path} HTTP/1.1\r\nHost: brume\r\nAuthorization: Bearer ${caller.token}\r\n` +
+          `Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`,
+      );
+      // Until then the service has authenticated the head; if not, it rejects the token, too.
+      await sleep(100);
+      await act();
+      line.send(text);
+      const response = await line.receive();
+      line.close();
+      return (JSON.parse(response.body) as { code?: string }).code;
+    }
+
+    const bodies = {
+      "/dns": { Name: "late.example" },
+      "/dns/claim": { Name: "late.example" },
+      "/publicnetwork": { Name: "late" },
+      "/webhook": { Url: "http://127.0.0.1:9/" },
+      "/session": {},
+    };
+    for (const [path, body] of Object.entries(bodies))
+      test(`with its project: POST ${path}`, async () => {
+        const caller = await harness.neighbour();
+        const end = () => harness.client.deleteProject({ path: { id: caller.project } });
+        assert.equal(await interrupted(caller, path, body, end), "token_invalid");
+      });
+
+    test("alone: POST /session", async () => {
+      const { Token, ID } = await harness.client.createToken({ body: { Name: "late", Scopes: ["dns:read"] } });
+      const end = () => harness.client.deleteToken({ path: { id: ID } });
+      assert.equal(await interrupted(harness.callerOf(Token), "/session", {}, end), "token_invalid");
     });
   });
 

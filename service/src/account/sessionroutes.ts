@@ -10,7 +10,7 @@ import { takePage } from "../http/list.ts";
 import { lock, type Tx } from "../store/db.ts";
 import type { Authenticator } from "./authenticator.ts";
 import * as table from "./sessiontable.ts";
-import { findProject } from "./table.ts";
+import { findProject, findToken, lockAdmins } from "./table.ts";
 
 /** Life of a session in milliseconds. */
 const sessionLife = 7 * 86_400_000;
@@ -84,6 +84,10 @@ export function sessionRoutes(clock: Clock, authenticator: Authenticator): Handl
           throw new ApiError("token_missing", "A session cannot create another one: send the token.");
         const now = clock.now();
         await lock(tx, `sessions:${caller.tokenId}`);
+        // The token may have been deleted since it was authenticated.
+        await lockAdmins(tx);
+        if ((await findToken.first(tx, { id: caller.tokenId })) === undefined)
+          throw new ApiError("token_invalid", "The token has been deleted.");
         await table.deleteExpired(tx, now);
         const others = await table.listSessions(tx, { token: caller.tokenId }, now);
         for (const { id } of others.slice(0, Math.max(0, others.length - mostSessions + 1)))

@@ -11,7 +11,7 @@ export type AuditRow = Selectable<AuditTable>;
 /** Locks the usage of a project until commit. Callers hold it while they check a quota and add a row. */
 export const lockProject = (tx: Tx, id: number): Promise<void> => lock(tx, `project:${id}`);
 
-/** Locks the removal of administrator tokens until commit, so that one always remains. */
+/** Locks the removal of tokens until commit, so that one of an administrator always remains. */
 export const lockAdmins = (tx: Tx): Promise<void> => lock(tx, "admin-tokens");
 
 export const findProject = prepare<{ id: number }>()((db, p) =>

@@ -100,6 +100,8 @@ export function claimRoutes({ store, clock, random, ended, reconciler }: ClaimCo
         const now = clock.now();
         await table.lockNames(tx);
         await lockProject(tx, project);
+        if ((await findProject.first(tx, { id: project })) === undefined)
+          throw new ApiError("token_invalid", "The project of the token has been deleted.");
         const pending = await claims.listPending(tx, project);
         const same = pending.find((claim) => claim.ascii === ascii);
         if (same === undefined) {

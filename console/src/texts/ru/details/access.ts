@@ -13,6 +13,7 @@ export const access: Table = {
     ["The token may send {1} requests in {2} seconds.", "Предел запросов с этим токеном: {1} за {2} с."],
     ["A network may sign in {1} times in {2} seconds.", "Предел входов из одной сети: {1} за {2} с."],
     ["The project of the token has been deleted.", "Проект этого токена удалён."],
+    ["The token has been deleted.", "Токен удалён."],
     ["The project of this token was deleted.", "Проект этого токена удалён."],
     ["Project {1} of the token does not exist any more.", "Проекта {1}, которому принадлежит токен, больше нет."],
     ["The project is blocked.", "Проект заблокирован."],
