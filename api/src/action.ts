@@ -89,16 +89,11 @@ export const actionVerdicts: Readonly<Record<ServerRequest, Readonly<Record<Effe
   Delete: { on: "now", off: "now", Blocked: "now", Deleting: "done", Failed: "now" },
 };
 
-/** Types that can be canceled while they run. The others end at once or cannot be undone. */
-export const cancelable: readonly ActionType[] = [
-  "Create",
-  "Copy",
-  "Resize",
-  "Rebuild",
-  "AddNetwork",
-  "ShutDownGuestOS",
-  "RebootGuestOS",
-];
+/** Types that can be canceled, by the state of the action. A deletion is final; other actions end at once or cannot be undone. */
+export const cancelable: Readonly<Partial<Record<string, readonly ActionType[]>>> = {
+  Postponed: actionTypes.filter((type) => type !== "Delete"),
+  InProgress: ["Create", "Copy", "Resize", "Rebuild", "AddNetwork", "ShutDownGuestOS", "RebootGuestOS"],
+};
 
 /** State of the server after a completed action. A type that is absent leaves the state unchanged. */
 export const actionOutcomes: Readonly<Partial<Record<ActionType, EffectiveState>>> = {

@@ -75,8 +75,7 @@ onSqliteFirst(
         await refused(harness.client.rebuildServer({ path: path(gone), body: {} }), "action_not_allowed");
         await refused(harness.client.createImage({ body: { Name: "x", ServerID: gone.ID } }), "action_not_allowed");
         release();
-        const isGone = (servers: readonly Server[]) => servers.every(({ ID }) => ID !== gone.ID);
-        await harness.client.waitFor("listServers", {}, { until: isGone, timeout: 120_000 });
+        await fixture.gone(gone.ID);
       });
     });
 
@@ -156,6 +155,19 @@ onSqliteFirst(
         assert.deepEqual([canceled.State, canceled.Error?.code], ["Canceled", "superseded"]);
         await refused(harness.client.cancelAction({ path: at }), "action_not_allowed");
         assert.equal((await fixture.read(made.ID, ({ State }) => State === "Active")).IsPowerOn, true);
+      });
+
+      test("a deletion that waits for another action is final", async () => {
+        const made = await fixture.server();
+        const release = harness.brume.machines.hold("ensureStopped");
+        await fixture.order(made.ID, { Type: "PowerOff" });
+        await harness.client.deleteServer({ path: path(made) });
+        const [deletion] = await fixture.actions(made.ID);
+        assert.deepEqual([deletion?.Type, deletion?.State], ["Delete", "Postponed"]);
+        const at = { id: made.ID, actionID: deletion?.ID ?? 0 };
+        await refused(harness.client.cancelAction({ path: at }), "action_not_allowed");
+        release();
+        await fixture.gone(made.ID);
       });
 
       test("a running action is undone", async () => {

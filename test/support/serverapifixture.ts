@@ -26,6 +26,8 @@ export interface ServerApiFixture {
   actions(id: number): Promise<Action[]>;
   /** Deletes the server and waits for the end. */
   remove(id: number): Promise<void>;
+  /** Waits until the server, which is being deleted, does not exist. */
+  gone(id: number): Promise<void>;
   /** Returns the events of the project since the last call; the first call returns all. */
   newEvents(): Promise<Event[]>;
 }
@@ -52,6 +54,10 @@ export function createServerApiFixture(harness: Harness): ServerApiFixture {
       ),
     actions: (id) => harness.client.listActions({ path: { id } }),
     remove: (id) => harness.client.deleteServer({ path: { id } }, { wait: timeout }),
+    async gone(id) {
+      const until = (servers: readonly Server[]): boolean => servers.every(({ ID }) => ID !== id);
+      await harness.client.waitFor("listServers", {}, { until, timeout: timeout * 1000 });
+    },
     async newEvents() {
       const events = await harness.client.listEvents({ query: { after: last, limit: 1000 } });
       last = events.at(-1)?.ID ?? last;

@@ -51,7 +51,7 @@ function ActionRow({ action }: { action: Action }) {
           </time>
           <span className="muted small number">{format.seconds(StartDate, EndDate)}</span>
           <State tone={tone}>{word}</State>
-          {mayWrite && isRunning && (state === "Postponed" || cancelable.includes(Type)) && (
+          {mayWrite && cancelable[state]?.includes(Type) && (
             <Button size="small" isBusy={isBusy} onClick={() => void run(undefined).catch(() => undefined)}>
               {t.server.cancelAction}
             </Button>

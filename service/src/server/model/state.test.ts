@@ -93,7 +93,8 @@ test("queued actions can be canceled, running ones if they can be undone, ended 
     (name: string, state: string, undoing = false) =>
     () =>
       requireCancelable({ id: 55, name: `server.${name}`, state, undoing });
-  for (const type of actionTypes) cancel(type, "Postponed")();
+  for (const type of actionTypes) if (type !== "Delete") cancel(type, "Postponed")();
+  assert.throws(cancel("Delete", "Postponed"), { code: "action_not_allowed" });
   cancel("Create", "InProgress")();
   assert.throws(cancel("Delete", "InProgress"), {
     code: "action_not_allowed",

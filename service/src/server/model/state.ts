@@ -98,7 +98,7 @@ export function requireRequest(
   return verdict;
 }
 
-/** Throws `action_not_allowed` if the action has ended, or runs and cannot be undone. */
+/** Throws `action_not_allowed` if the action has ended, runs and cannot be undone, or is a deletion, which nothing takes back. */
 export function requireCancelable({
   id,
   name,
@@ -112,6 +112,6 @@ export function requireCancelable({
 }): void {
   const type = actionTypeOf(name);
   if (undoing) throw new ApiError("action_not_allowed", `Action ${id} (${type}) is being undone already.`);
-  if (state === "Postponed" || (state === "InProgress" && type !== null && cancelable.includes(type))) return;
+  if (type !== null && cancelable[state]?.includes(type)) return;
   throw new ApiError("action_not_allowed", `Action ${id} (${type}) is ${state}: it cannot be canceled.`);
 }
