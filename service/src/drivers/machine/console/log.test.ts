@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { folderOf, makeFolder } from "../qemu/folder.ts";
-import { createConsoles, followLog, lastLines, readLogFile, trimLog } from "./log.ts";
+import { createConsoles, endOfLog, followLog, lastLines, readLogFile, trimLog } from "./log.ts";
 
 const root = mkdtempSync(join(tmpdir(), "brume-console-"));
 after(() => rmSync(root, { recursive: true }));
@@ -49,6 +49,10 @@ test("trims a long log to its beginning and end, and it continues to grow", () =
   trimLog(short);
   trimLog(path("none"));
   assert.equal(readFileSync(short, "utf8"), "as it is");
+  assert.deepEqual(
+    [endOfLog(file, 9), endOfLog(short, 500), endOfLog(path("none"), 500)],
+    ["last\nnext", "as it is", ""],
+  );
 });
 
 test("does not follow a symbolic link", async () => {

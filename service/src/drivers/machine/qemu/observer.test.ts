@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -12,6 +12,9 @@ test("one VM with a run is observed without a search for the processes and devic
   try {
     let scans = 0;
     const folder = folderOf(servers, 7);
+    mkdirSync(folder.run, { recursive: true });
+    const logs = [folder.console, folder.output];
+    for (const log of logs) writeFileSync(log, "x".repeat(9 * 2 ** 20));
     const state = { id: 7, boot: 3, version: 1, startedAt: 0 };
     const run = { id: 7, folder, state, qmp: {}, log: { stage: () => "starting" }, respondedAt: performance.now() };
     const count = () => {
@@ -34,6 +37,7 @@ test("one VM with a run is observed without a search for the processes and devic
       [[7, "running", "starting"]],
     );
     assert.equal(scans, 0);
+    for (const log of logs) assert.ok(statSync(log).size < 2 * 2 ** 20, "a guest cannot fill the disk with messages");
     // Without a run, a process or device may be left.
     assert.deepEqual((await observeMachines(options, [8])).machines, []);
     assert.notEqual(scans, 0);

@@ -127,7 +127,8 @@ async function runningStatus(
   { servers }: ObserverOptions,
 ): Promise<MachineStatus> {
   const { id, state, qmp } = run;
-  trimLog(run.folder.console);
+  // A guest causes messages of QEMU too, by errors of its drivers.
+  for (const log of [run.folder.console, run.folder.output]) trimLog(log);
   const label = readLabel(run.folder);
   const known = { id, label, since: state.startedAt, exit: null, boot: state.boot, version: state.version, disks };
   try {

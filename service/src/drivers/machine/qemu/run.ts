@@ -4,10 +4,9 @@
  * mistaken for a requested one.
  */
 
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Exec } from "../../exec.ts";
-import { type Follower, followLog } from "../console/log.ts";
+import { endOfLog, type Follower, followLog } from "../console/log.ts";
 import type { Exit, PowerEvent } from "../interface.ts";
 import { type Folder, readState, type State, writeState } from "./folder.ts";
 import { thaw } from "./guestagent.ts";
@@ -72,7 +71,7 @@ const memoryPoll = 10;
 /** Returns the last 500 characters of the process's output since its start; "" if there are none. */
 export function lastOutput(folder: Folder): string {
   try {
-    return readFileSync(folder.output, "utf8").trim().slice(-500);
+    return endOfLog(folder.output, 500);
   } catch {
     return "";
   }
