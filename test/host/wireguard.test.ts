@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { type Child, exec } from "../../service/src/drivers/exec.ts";
@@ -131,6 +131,14 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await wireguard.remove(edge());
     await fixture.end();
     rmSync(socketOf(farDevice), { force: true });
+  });
+
+  test("what its process prints is trimmed", async () => {
+    await apply(tunnel);
+    const output = join(fixture.folder, fixture.here.namespace, "wireguard/wireguard.out");
+    appendFileSync(output, "x".repeat(9 * 2 ** 20));
+    await statusOf();
+    assert.ok(statSync(output).size < 2 * 2 ** 20);
   });
 
   test("servers reach each other, and the status shows the tunnel", async () => {

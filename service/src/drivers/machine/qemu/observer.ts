@@ -4,8 +4,8 @@
  */
 import { existsSync, statfsSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
+import { trimLog } from "../../../base/logfile.ts";
 import type { Child, Exec } from "../../exec.ts";
-import { trimLog } from "../console/log.ts";
 import { allocatedOf, GIB, layerName, sizeOf, topOf, versionsOf } from "../disk/disk.ts";
 import type {
   Accelerator,

@@ -5,8 +5,9 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { endOfLog } from "../../../base/logfile.ts";
 import type { Child, Exec } from "../../exec.ts";
-import { endOfLog, type Follower, followLog } from "../console/log.ts";
+import { type Follower, followLog } from "../console/log.ts";
 import type { Exit, PowerEvent } from "../interface.ts";
 import { type Folder, readState, type State, writeState } from "./folder.ts";
 import { thaw } from "./guestagent.ts";

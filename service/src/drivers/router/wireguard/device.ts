@@ -2,9 +2,10 @@
  * Manages the WireGuard device of a network: a device of the kernel, configured with wg(8), or a wireguard-go process in the network's
  * namespace, configured over its socket. Both have the same interface; only the process can end unexpectedly.
  */
-import { mkdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { endOfLog, trimLog } from "../../../base/logfile.ts";
 import type { Exec } from "../../exec.ts";
 import { keepRights } from "../../privateroot.ts";
 import { createConfine } from "../linux/confine.ts";
@@ -48,18 +49,23 @@ export const socketOf = (device: string): string => `${sockets}/${device}.sock`;
 /** Creates the driver for wireguard-go. Each namespace gets a folder in `runFolder` for the output of the process. */
 export function createUserspace(exec: Exec, runFolder: string): Holder {
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
+  const outputOf = (namespace: string): string => join(folderOf(namespace), "wireguard.out");
   const confine = createConfine(exec, program);
   const set = async ({ device }: DevicePlace, request: string): Promise<void> => {
     if (request !== "") await requestDevice(socketOf(device), request);
   };
   return {
     name: program,
-    read: async ({ device }, limit) => parseDevice(await requestDevice(socketOf(device), "get=1\n\n", limit)),
+    async read({ namespace, device }, limit) {
+      // It prints a line for each packet that it cannot send, into memory.
+      trimLog(outputOf(namespace));
+      return parseDevice(await requestDevice(socketOf(device), "get=1\n\n", limit));
+    },
     async start({ namespace, device }) {
       await stopDaemons(exec, namespace, program, device, "SIGKILL");
       const folder = folderOf(namespace);
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      const output = join(folder, "wireguard.out");
+      const output = outputOf(namespace);
       await Promise.all([rm(output, { force: true }), rm(socketOf(device), { force: true })]);
       await mkdir(sockets, { recursive: true, mode: 0o700 });
       const command = await confine(["-f", device], sockets);
@@ -71,7 +77,7 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
         if (await requestDevice(socketOf(device), "get=1\n\n").catch(() => null)) return;
         await sleep(20);
       }
-      const printed = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
+      const printed = endOfLog(output, 1000);
       exec.signal(child, "SIGKILL");
       throw new Error(`${program} in ${namespace} did not start: ${printed || "no output"}`);
     },
