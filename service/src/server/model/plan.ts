@@ -93,9 +93,9 @@ export function checkUserData(
   userData: string | null | undefined,
   pointer: string,
 ): FieldError[] {
-  if (image === null || !userData) return [];
+  if (!userData) return [];
   const refuse = (detail: string): FieldError[] => [fieldError(pointer, "value_not_allowed", detail)];
-  if (image.guest !== "tiny") {
+  if (image?.guest !== "tiny") {
     const broken = whyUnreadable(userData);
     return broken === null ? [] : refuse(`UserData cannot be read. ${broken}`);
   }

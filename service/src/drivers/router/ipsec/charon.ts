@@ -3,9 +3,10 @@
  * not interrupted; otherwise it starts one. It reports the end of the process at once. The socket file stays after a crash, and a daemon
  * that hangs still accepts connections, so only a response proves that it runs.
  */
-import { mkdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { endOfLog } from "../../../base/logfile.ts";
 import type { Exec } from "../../exec.ts";
 import type { Confine } from "../linux/confine.ts";
 import { stopDaemons } from "../linux/daemon.ts";
@@ -89,7 +90,7 @@ export function createCharon(options: CharonOptions): Charon {
       if (vici !== null) return vici;
       await sleep(20);
     }
-    const printed = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
+    const printed = endOfLog(output, 1000);
     exec.signal(child, "SIGKILL");
     throw new Error(`charon in ${namespace} did not start: ${printed || "no output"}`);
   };
