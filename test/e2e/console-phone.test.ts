@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Locator } from "playwright-core";
+import { untilDrawn } from "../support/browser.ts";
 import { describeConsole } from "../support/consolefixture.ts";
 
 describeConsole("the console on a phone", {}, (fixture) => {
@@ -199,6 +200,7 @@ describeConsole("the console on a phone", {}, (fixture) => {
         // On the low screen the bar is at its end, on the high one below the table.
         for (const height of [844, 400]) {
           await page.setViewportSize({ ...phone, height });
+          await untilDrawn(page);
           const [toast, bar] = await Promise.all([boxOf(page.locator(".toasts")), boxOf(page.getByRole("toolbar"))]);
           assert.ok(toast.bottom <= bar.y, JSON.stringify([height, toast, bar]));
         }

@@ -111,3 +111,11 @@ export function createConsoles(browser: Browser, brume: Pick<TestService, "url">
     };
   };
 }
+
+/**
+ * Waits until the page is drawn as it is now. Tables and charts measure themselves before the second frame, and what is placed by another
+ * element that scrolls moves with a frame.
+ */
+export async function untilDrawn(page: Page): Promise<void> {
+  await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+}

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { buildSync } from "esbuild";
 import type { CDPSession, Page } from "playwright-core";
+import { untilDrawn } from "./browser.ts";
 
 /** As `console/audit/focus.ts` describes it. */
 interface Stop {
@@ -97,8 +98,7 @@ export async function walkPage(page: Page): Promise<string[]> {
   const narrow = page.viewportSize();
   for (const width of largeWidths) {
     await page.setViewportSize({ width, height: 900 });
-    // Tables and charts measure themselves before the second frame.
-    await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
+    await untilDrawn(page);
     errors.push(...(await tooWide(page)).map((each) => `at ${width} pixels: ${each}`));
   }
   if (narrow !== null) await page.setViewportSize(narrow);

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, describe } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { consoleFolder, createConsoles, launchBrowser, type OpenConsole } from "./browser.ts";
+import { consoleFolder, createConsoles, launchBrowser, type OpenConsole, untilDrawn } from "./browser.ts";
 import { fillService, type Scene } from "./consolescene.ts";
 import { everySecond, triesAll } from "./random.ts";
 import { createTestService, type TestService } from "./testservice.ts";
@@ -134,7 +134,7 @@ async function changeLook(page: Page, width: number): Promise<void> {
   await debug.send("Emulation.setTouchEmulationEnabled", { enabled: isPhone });
   await page.emulateMedia({ colorScheme: isPhone ? "dark" : "light" });
   await page.setViewportSize({ width, height: isPhone ? 844 : 900 });
-  await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+  await untilDrawn(page);
 }
 
 const notFound = "This page does not exist";
