@@ -254,4 +254,16 @@ describeConsole("two clients", {}, (fixture) => {
     });
     await client.deletePublicNetwork({ path: { id } });
   });
+
+  test("an action that another client started is shown with the name of its server on a page that has not read it", async () => {
+    const { client, token } = fixture.brume;
+    await story(token, async (page) => {
+      await page.goto("/console/dns");
+      await page.getByRole("link", { name: "example.com" }).first().waitFor();
+      await client.startAction({ path: { id: fixture.scene.server }, body: { Type: "PowerReboot" } }, { wait: 60 });
+      await page.getByText("web-1: Reset", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Actions", exact: true }).click();
+      await page.getByRole("dialog").getByRole("link", { name: "web-1" }).waitFor();
+    });
+  });
 });

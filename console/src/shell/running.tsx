@@ -2,11 +2,13 @@
 import type { Action } from "@brume/api/action.ts";
 import type { Event } from "@brume/api/event.ts";
 import type { Server } from "@brume/api/server.ts";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import { useCell } from "../data/cell.ts";
 import { useData } from "../data/data.tsx";
 import { namesOf } from "../data/eventnames.ts";
+import { queriesOf } from "../data/queries.ts";
 import { actionIsRunning, actionName, actionState, stepViews } from "../data/serverview.ts";
 import { loadDetails } from "../texts/detail.ts";
 import { useFormat, useTexts } from "../texts/texts.tsx";
@@ -34,27 +36,34 @@ function useActions(recent: readonly Event[]): readonly Action[] {
 
 export function RunningActions() {
   const t = useTexts();
-  const { queries, recent: cell, arrived } = useData();
+  const { client, queries, recent: cell, arrived } = useData();
   const recent = useCell(cell);
   const actions = useActions(recent);
   const toast = useToast();
   const drop = useDropToasts();
   const [isOpen, setOpen] = useState(false);
   const running = actions.filter(actionIsRunning);
-  const nameOf = (id: number): string =>
+  const nameOf = (id: number): string | undefined =>
     queries.getQueryData<Server>(["server", "one", id])?.Name ??
     queries.getQueryData<readonly Server[]>(["server", "list"])?.find(({ ID }) => ID === id)?.Name ??
-    namesOf(recent).get(`server ${id}`) ??
-    `#${id}`;
+    namesOf(recent).get(`server ${id}`);
+
+  const readName = async (id: number): Promise<string> => {
+    try {
+      return (await queries.query(queriesOf(client).server(id))).Name;
+    } catch {
+      return `#${id}`;
+    }
+  };
 
   // After a gap in the events the end of an action may never be shown.
   useEffect(() => {
     if (recent.length === 0) drop(({ kind }) => kind === "busy");
   }, [recent, drop]);
 
-  const announce = (action: Action): void => {
+  const announce = async (action: Action): Promise<void> => {
     const { ID, Type, State: state, Error: error, ServerID } = action;
-    const name = nameOf(ServerID);
+    const name = nameOf(ServerID) ?? (await readName(ServerID));
     const isGood = state === "Completed";
     const text = !isGood
       ? t.servers.endedBadly(actionName(action, t), name)
@@ -62,14 +71,15 @@ export function RunningActions() {
         ? t.servers.finished[Type as keyof typeof t.servers.finished](name)
         : t.servers.ended(actionName(action, t), name);
     const message = { kind: isGood ? "good" : "bad", text, key: `action:${ID}` } as const;
-    if (error === null) toast(message);
-    else void loadDetails().then(() => toast({ ...message, detail: t.errors.detail(error.detail) }));
+    if (error === null) return toast(message);
+    await loadDetails();
+    toast({ ...message, detail: t.errors.detail(error.detail) });
   };
   // `recent` may not contain an end that arrived together with many other events.
   useEffect(() =>
     arrived.subscribe(() => {
       for (const { Type, Data } of arrived.get())
-        if (Type === "action.ended" && isWork(Data as Action)) announce(Data as Action);
+        if (Type === "action.ended" && isWork(Data as Action)) void announce(Data as Action);
     }),
   );
 
@@ -99,7 +109,7 @@ export function RunningActions() {
                     className="break"
                     onClick={() => setOpen(false)}
                   >
-                    {t.running.on(nameOf(action.ServerID))}
+                    <OnServer id={action.ServerID} known={nameOf(action.ServerID)} />
                   </Link>
                 </li>
               ))}
@@ -109,6 +119,13 @@ export function RunningActions() {
       )}
     </>
   );
+}
+
+/** The server of an action. Its name is read unless something has shown it. */
+function OnServer({ id, known }: { id: number; known: string | undefined }) {
+  const t = useTexts();
+  const { data } = useQuery({ ...queriesOf(useData().client).server(id), enabled: known === undefined });
+  return t.running.on(known ?? data?.Name ?? `#${id}`);
 }
 
 /** One action with its state, progress and steps. */
