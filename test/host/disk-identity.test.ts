@@ -160,6 +160,21 @@ describe("the identity of a guest", { skip: hindrance !== "" && hindrance }, () 
       if (kept !== null) assert.equal(await exec.run(["debugfs", "-R", `cat /${kept}`, disk]), "kept\n");
     });
 
+  test("stays on a disk whose file of accounts has no end", async () => {
+    const disk = join(root, "endless.raw");
+    const tree = join(root, "endless.tree");
+    mkdirSync(join(tree, "etc"), { recursive: true });
+    writeFileSync(join(tree, "etc/passwd"), "");
+    // A file of 10 GB without a block takes no space on the disk.
+    truncateSync(join(tree, "etc/passwd"), 10 * 2 ** 30);
+    await exec.run(["mkfs.ext4", "-q", "-d", tree, disk, "16M"]);
+    chownSync(disk, uid, uid);
+    await assert.rejects(removeIdentity({ tools: diskTools, uid }, disk), {
+      name: "FileSystemError",
+      message: /printed more than 67108864 bytes/,
+    });
+  });
+
   test("stays on an unreadable disk, and the result gives the reason", async () => {
     const disk = join(root, "xfs.raw");
     const bytes = Buffer.alloc(2 ** 20);

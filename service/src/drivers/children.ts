@@ -14,9 +14,9 @@ export interface SpawnOptions {
   readonly gid: number | undefined;
 }
 
-/** Request to start a child. `stdin` of null: an `Input` follows. */
+/** Request to start a child. `stdin` of null: an `Input` follows. `most`: bytes of output after which the child is killed. */
 export type StartRequest = { readonly id: number; readonly argv: readonly string[]; readonly spawn: SpawnOptions } & (
-  | { readonly kind: "run"; readonly stdin: string | null }
+  | { readonly kind: "run"; readonly stdin: string | null; readonly most: number }
   | { readonly kind: "detach"; readonly output: string }
 );
 
@@ -42,7 +42,7 @@ export interface Report {
   readonly signal?: NodeJS.Signals | null;
   readonly out?: string;
   readonly err?: string;
-  /** Why the child was not started. */
+  /** Why the child was not started, or why its output is not reported. */
   readonly refused?: string;
 }
 
@@ -57,9 +57,10 @@ export interface Children {
 export interface Started {
   /** Undefined if it did not start. */
   readonly pid: number | undefined;
-  readonly stdin: Writable;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
+  /** Undefined if this process has no descriptors left for pipes. */
+  readonly stdin: Writable | undefined;
+  readonly stdout: Readable | undefined;
+  readonly stderr: Readable | undefined;
   /** Resolves when the child has ended and its output is read. Rejects if it did not start. */
   readonly closed: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
 }
@@ -76,6 +77,9 @@ const startByNode: Start = ([program = "", ...rest], options) => {
   return { pid: child.pid, stdin: child.stdin, stdout: child.stdout, stderr: child.stderr, closed };
 };
 
+/** Why a child was killed that printed more than so many bytes. */
+const tooMuch = (most: number): string => `printed more than ${most} bytes`;
+
 /** Children after which a faster start is loaded: it takes as much time as it saves with so many. */
 const fewChildren = 3;
 
@@ -90,7 +94,7 @@ export function createChildren(
   let start = startByNode;
   let runs = 0;
 
-  function run({ id, argv, spawn: options, stdin }: Extract<StartRequest, { kind: "run" }>): void {
+  function run({ id, argv, spawn: options, stdin, most }: Extract<StartRequest, { kind: "run" }>): void {
     runs += 1;
     if (runs === fewChildren)
       loadStart?.(startByNode).then(
@@ -101,19 +105,25 @@ export function createChildren(
     running.set(id, child);
     const out: Buffer[] = [];
     const err: Buffer[] = [];
-    child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
-    child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
+    let bytes = 0;
+    const keepIn = (parts: Buffer[]) => (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= most) parts.push(chunk);
+      else stop(id);
+    };
+    child.stdout?.on("data", keepIn(out));
+    child.stderr?.on("data", keepIn(err));
     // A child that ends without reading its input causes EPIPE, which is not an error.
-    child.stdin.on("error", () => {});
-    void reportEnd(id, child, out, err);
-    if (stdin !== null) child.stdin.end(stdin);
-  }
-
-  async function reportEnd(id: number, child: Started, out: readonly Buffer[], err: readonly Buffer[]): Promise<void> {
-    const end = await child.closed.catch((error: unknown) => ({ refused: (error as Error).message }));
-    if (!running.delete(id)) return;
-    if ("refused" in end) report({ id, ...end });
-    else report({ id, ...end, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() });
+    child.stdin?.on("error", () => {});
+    const reportEnd = async (): Promise<void> => {
+      const end = await child.closed.catch((error: unknown) => ({ refused: (error as Error).message }));
+      if (!running.delete(id)) return;
+      if ("refused" in end) report({ id, ...end });
+      else if (bytes > most) report({ id, refused: tooMuch(most) });
+      else report({ id, ...end, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() });
+    };
+    void reportEnd();
+    if (stdin !== null) child.stdin?.end(stdin);
   }
 
   function detach({ id, argv, spawn: options, output }: Extract<StartRequest, { kind: "detach" }>): void {
@@ -130,19 +140,22 @@ export function createChildren(
   }
 
   function stop(id: number): void {
+    const child = running.get(id);
     try {
-      const pid = running.get(id)?.pid;
-      if (pid !== undefined) process.kill(-pid, "SIGKILL");
+      if (child?.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch {
       // The group ended by itself.
     }
+    // A descendant in a session of its own is not in the group, and may keep the pipes open.
+    child?.stdout?.destroy();
+    child?.stderr?.destroy();
   }
 
   return {
     handle(request) {
       try {
         if (request.kind === "stop") stop(request.id);
-        else if (request.kind === "input") running.get(request.id)?.stdin.end(request.stdin);
+        else if (request.kind === "input") running.get(request.id)?.stdin?.end(request.stdin);
         else if (request.kind === "run") run(request);
         else detach(request);
       } catch (error) {

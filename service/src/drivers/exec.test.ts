@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CommandError, exec } from "./exec.ts";
+import { CommandError, createExec, exec, hasPrintedTooMuch } from "./exec.ts";
 
 const failure = (promise: Promise<unknown>): Promise<CommandError> =>
   promise.then(
@@ -64,6 +64,37 @@ test("a child may start before its input exists", async () => {
 test("a child that takes too long is killed with its children", async () => {
   const error = await failure(exec.run(["sh", "-c", "sleep 60 & echo $!; wait"], { timeout: 100 }));
   assert.match(error.message, /longer than 100 ms/);
+});
+
+test("a descendant that has left the process group delays no deadline", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));
+  const pidFile = join(folder, "pid");
+  const script = `setsid sh -c 'echo $$ >"$0"; exec sleep 60' "$0" & wait`;
+  const error = await failure(exec.run(["sh", "-c", script, pidFile], { timeout: 1000 }));
+  assert.match(error.message, /longer than 1000 ms/);
+  const descendant = exec.find(Number(readFileSync(pidFile, "utf8")));
+  assert.ok(descendant !== null && exec.signal(descendant, "SIGKILL"), "it still runs");
+  rmSync(folder, { recursive: true });
+});
+
+test("a child that prints without end is killed, and others continue", async () => {
+  const other = exec.run(["sh", "-c", "read line; echo $line"], { stdin: sleep(300, "on\n") });
+  for (const script of ["exec yes", "exec yes >&2"]) {
+    const error = await failure(exec.run(["sh", "-c", script], { most: 1_000_000 }));
+    assert.match(error.message, /: printed more than 1000000 bytes$/);
+    assert.ok(hasPrintedTooMuch(error));
+  }
+  assert.equal(await other, "on\n");
+  assert.equal((await exec.run(["head", "-c", "1000", "/dev/zero"], { most: 1000 })).length, 1000);
+});
+
+test("without free file descriptors only the calls that need one fail", async () => {
+  const few = createExec((command) => ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh", ...command]);
+  const first = few.run(["sh", "-c", "read line; echo $line"], { stdin: sleep(500, "on\n") });
+  const many = await Promise.allSettled(Array.from({ length: 30 }, () => few.run(["sleep", "0.2"])));
+  assert.match(String(many.map((one) => (one.status === "rejected" ? String(one.reason) : ""))), /EMFILE/);
+  assert.equal(await first, "on\n");
+  assert.equal(await few.run(["echo", "on"]), "on\n");
 });
 
 test("a cancelled child is killed, also before its start", async () => {

@@ -35,6 +35,8 @@ export interface RunOptions extends Options {
   readonly timeout?: number;
   /** Kills the child and its descendants. */
   readonly signal?: AbortSignal;
+  /** Bytes of output and errors together, after which the child and its descendants are killed. Default 256 MiB. */
+  readonly most?: number;
   /** Exit codes of success. Default: only 0. */
   readonly codes?: readonly number[];
   /** The command needs all rights of root: an `Exec` whose children have fewer passes it to one whose children have them. */
@@ -46,6 +48,9 @@ export interface DetachOptions extends Options {
   /** File to which standard output and error are appended; created with mode 600. */
   readonly output: string;
 }
+
+/** Far more than a driver reads. A result becomes one text, which JavaScript limits to twice as much. */
+const mostOutput = 2 ** 28;
 
 /** A process, distinguished from a later one with the same PID by `born`: field 22 of /proc/PID/stat, 0 if unknown. */
 export interface Child {
@@ -64,6 +69,10 @@ export class CommandError extends Error {
     this.stderr = stderr;
   }
 }
+
+/** Returns whether the command was killed because of the length of its output. */
+export const hasPrintedTooMuch = (error: unknown): boolean =>
+  error instanceof CommandError && error.code === null && /: printed more than \d+ bytes$/.test(error.message);
 
 /** Runs child processes. An interface, so that tests can replace it. */
 export interface Exec {
@@ -186,13 +195,14 @@ export function createExec(by: "own" | "parent" | Confinement = "own"): Exec {
   }
 
   async function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
-    const { stdin = "", timeout: limit = 10_000 } = options;
+    const { stdin = "", timeout: limit = 10_000, most = mostOutput } = options;
     const isKnown = typeof stdin === "string";
     const { report, input, stop } = begin({
       kind: "run",
       argv,
       spawn: spawnOptions(options),
       stdin: isKnown ? stdin : null,
+      most,
     });
     let stopped = "";
     const end = (why: string) => {

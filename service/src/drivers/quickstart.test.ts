@@ -17,6 +17,7 @@ const start = await loadQuickStart(byNode);
 
 async function run(argv: readonly string[], stdin = "") {
   const child = start(argv, spawn);
+  assert.ok(child.stdin && child.stdout && child.stderr);
   child.stdin.end(stdin);
   const [out, err, end] = await Promise.all([text(child.stdout), text(child.stderr), child.closed]);
   return { out, err, ...end, pid: child.pid };

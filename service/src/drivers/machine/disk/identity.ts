@@ -6,6 +6,7 @@
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname } from "node:path";
+import { hasPrintedTooMuch } from "../../exec.ts";
 import type { Identity } from "../interface.ts";
 import { type FileSystem, findFileSystems } from "./partitions.ts";
 import { type DiskTools, missingPrograms, ownCode, type ToolUse } from "./tool.ts";
@@ -73,8 +74,12 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
   const use = { folder: dirname(path), bytes, uid, timeout: 3600_000, ...(signal && { signal }) };
   const reading: ToolUse = { ...use, readable: [name], writable: [] };
   const writing: ToolUse = { ...use, readable: [], writable: [name] };
+  const run: DiskTools["run"] = (argv, how) =>
+    tools.run(argv, how).catch((error: unknown) => {
+      throw hasPrintedTooMuch(error) ? new FileSystemError(String(error), { cause: error }) : error;
+    });
   const debug = (commands: readonly string[], isWriting = false) =>
-    tools.run(["debugfs", ...(isWriting ? ["-w"] : []), device], {
+    run(["debugfs", ...(isWriting ? ["-w"] : []), device], {
       ...(isWriting ? writing : reading),
       stdin: commands.map((each) => `${each}\n`).join(""),
     });
@@ -89,7 +94,7 @@ function createTools({ tools, uid, signal }: Site, path: string, bytes: number, 
     async check(): Promise<void> {
       for (let tries = 4; ; tries--) {
         try {
-          await tools.run(["e2fsck", "-f", "-y", "-E", "discard", device], writing);
+          await run(["e2fsck", "-f", "-y", "-E", "discard", device], writing);
           return;
         } catch (error) {
           const code = ownCode(error, version);

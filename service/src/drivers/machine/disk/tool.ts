@@ -41,6 +41,8 @@ export interface DiskTools {
 /** Memory of a program in bytes, and the number of processes and threads of its user; the VM of the same server may have 256. */
 const memory = 2 * 2 ** 30;
 const tasks = 512;
+/** Bytes that a program prints at most: a disk decides what is printed, such as the content of its files. */
+const mostOutput = 64 * 2 ** 20;
 
 /** Mount point of the private roots: every host has this folder, and no program here needs it. */
 const base = "/sys";
@@ -118,6 +120,7 @@ export function createDiskTools(exec: Exec, isRequired = false): DiskTools {
       const { bytes, uid, stdin, codes, signal, timeout } = use;
       const options: RunOptions = {
         timeout,
+        most: mostOutput,
         ...(stdin !== undefined && { stdin }),
         ...(codes !== undefined && { codes }),
         ...(signal !== undefined && { signal }),

@@ -29,6 +29,7 @@ test("an image is damaged only if the program has refused it", async () => {
   const damaged = { name: "ImageError", defect: "unusable" };
   await assert.rejects(convert(1, "qemu-img: error while reading at byte 0: Input/output error\n", ""), damaged);
   await assert.rejects(convert(2, "ERROR cluster 4 refcount=0 reference=1\n", ""), damaged);
+  await assert.rejects(convert(null, "", "printed more than 67108864 bytes"), damaged);
   for (const [code, stderr, why] of [
     [null, "", "ended with SIGKILL"],
     [null, "", "took longer than 3600000 ms"],

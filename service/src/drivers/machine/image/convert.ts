@@ -4,6 +4,7 @@
  */
 import { chown, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { hasPrintedTooMuch } from "../../exec.ts";
 import { type DiskTools, fileLimit, ownCode, type ToolUse } from "../disk/tool.ts";
 import { type Disk, gigabyte } from "./header.ts";
 import { ImageError, notEnoughSpace } from "./manifest.ts";
@@ -57,7 +58,7 @@ export async function convertDisk(
   } catch (error) {
     signal?.throwIfAborted();
     if (/too large|no space/i.test((error as Error).message)) throw notEnoughSpace(null, error);
-    if (ownCode(error, messages) === null) throw error;
+    if (ownCode(error, messages) === null && !hasPrintedTooMuch(error)) throw error;
     throw new ImageError("unusable", "The image is damaged: it could not be read completely.", error);
   }
   if (process.getuid?.() === 0) await chown(join(folder, to), 0, 0);
