@@ -1,8 +1,10 @@
 /** TLS between control plane and host agent: only certificates of the installation's authority, in their role, and not revoked. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { request } from "node:https";
 import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
+import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import { connectAgent } from "../../service/src/agent/client.ts";
 import { AgentError } from "../../service/src/agent/error.ts";
 import type { Identity } from "../../service/src/agent/tls.ts";
@@ -79,6 +81,38 @@ describe("an agent behind TLS", () => {
       socket.write("POST /session/hello HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}");
     });
     assert.doesNotMatch(answer, /HTTP/);
+  });
+
+  test("a revocation holds for connections without a handshake, and for sessions that are resumed", async (t) => {
+    const options = { ca: lost.ca, key: lost.key, cert: lost.certificate, servername: place.name };
+    /** Sends a request over a connection; resolves to the status and the ticket of its session, null without a response. */
+    const call = (how: ConnectionOptions) =>
+      new Promise<{ status: string; ticket: Buffer | undefined } | null>((resolve) => {
+        const socket = connectTls({ ...options, ...how });
+        let ticket: Buffer | undefined;
+        socket.on("session", (session) => (ticket = session));
+        socket.on("error", () => {});
+        socket.on("close", () => resolve(null));
+        socket.on("data", (bytes: Buffer) => {
+          resolve({ status: bytes.toString("latin1", 9, 12), ticket });
+          socket.destroy();
+        });
+        socket.write("POST /session/hello HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}");
+      });
+    const other = await createAgentLab({ machines: sim }, "tls");
+    t.after(() => other.close());
+    assert.ok("port" in other.place);
+    const { host, port } = other.place;
+    const before = await call({ host, port });
+    assert.ok(before?.status === "400" && before.ticket !== undefined);
+    assert.equal((await call({ host, port, session: before.ticket }))?.status, "400", "the session is resumed");
+    const socket = connect(port, host);
+    await once(socket, "connect");
+    // The agent has accepted it when a later connection has a response.
+    await call({ host, port });
+    other.server.renewTls(agentAfterLoss);
+    assert.equal(await call({ socket }), null, "a connection that was open");
+    assert.equal(await call({ host, port, session: before.ticket }), null, "a session");
   });
 
   test("a revoked certificate is refused, and its open connections and consoles end", async () => {

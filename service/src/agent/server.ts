@@ -84,6 +84,8 @@ export function createAgent(options: AgentOptions): AgentServer {
   const handler = createHandler({ verbs, fence, calls, events, limits, release, log });
   const servers = new Set<Server>();
   const tlsServers = new Set<TlsServer>();
+  /** All connections to them, also those without a handshake, which would be made with the certificates of their begin. */
+  const tlsConnections = new Set<Socket>();
 
   function prepare(server: Server | TlsServer): void {
     server.maxConnections = mostConnections;
@@ -130,16 +132,17 @@ export function createAgent(options: AgentOptions): AgentServer {
     async listenTls(host, port, identity) {
       const server = createTlsServer({ ...listenOptions, ...serverOptions(identity) }, handler.request);
       prepare(server);
+      server.on("connection", (socket: Socket) => {
+        tlsConnections.add(socket);
+        socket.once("close", () => tlsConnections.delete(socket));
+      });
       tlsServers.add(server);
       await listen(server, port, host);
       return (server.address() as AddressInfo).port;
     },
     renewTls(identity) {
-      for (const server of tlsServers) {
-        server.setSecureContext(serverOptions(identity));
-        server.closeAllConnections();
-      }
-      handler.endStreams((socket) => "encrypted" in socket);
+      for (const server of tlsServers) server.setSecureContext(serverOptions(identity));
+      for (const socket of tlsConnections) socket.destroy();
     },
     async close(graceMs = 0) {
       for (const server of servers) server.close();
