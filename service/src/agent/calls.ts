@@ -7,7 +7,7 @@ export interface CallLimits {
   readonly running: number;
   /** Calls in one second. */
   readonly perSecond: number;
-  /** Open consoles, and event streams, each. */
+  /** Event streams, and all other streams, such as consoles, each. */
   readonly streams: number;
   /** Bytes of the bodies of all calls that are being received or run. */
   readonly bytes: number;

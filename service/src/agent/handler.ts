@@ -42,7 +42,7 @@ const greeting = "session.hello";
 
 export function createHandler(options: HandlerOptions): Handler {
   const { verbs, fence, calls, events, limits, release, log } = options;
-  let streams = 0;
+  const streams = { event: 0, other: 0 };
   const sockets = new Set<Duplex>();
 
   function find(request: IncomingMessage, isStream: boolean): BoundVerb {
@@ -65,8 +65,19 @@ export function createHandler(options: HandlerOptions): Handler {
     return head;
   }
 
-  const beginCall = ({ request, fence, deadline }: Head, { verb }: BoundVerb): RunningCall =>
-    calls.begin(request, fence, Math.max(1, Math.min(deadline ?? verb.time, verb.time)));
+  function beginCall({ request, fence: number, deadline }: Head, { name, verb }: BoundVerb): RunningCall {
+    // A newer control plane may have connected while the body was read.
+    if (name !== greeting) fence.pass(number);
+    return calls.begin(request, number, Math.max(1, Math.min(deadline ?? verb.time, verb.time)));
+  }
+
+  /** Counts a stream. Throws `busy` beyond the limit of its kind. Returns the function that ends the count. */
+  function admitStream(kind: keyof typeof streams): () => void {
+    if (streams[kind] >= limits.streams)
+      throw new AgentError("busy", `the host agent has ${streams[kind]} streams already`);
+    streams[kind]++;
+    return once(() => void streams[kind]--);
+  }
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.method === "GET" && request.url?.startsWith(`${eventsPath}?`)) return follow(request, response);
@@ -127,16 +138,15 @@ export function createHandler(options: HandlerOptions): Handler {
 
   function follow(request: IncomingMessage, response: ServerResponse): void {
     const head = readAll(request, eventsPath);
-    if (streams >= limits.streams) throw new AgentError("busy", `the host agent has ${streams} streams already`);
+    const ended = admitStream("event");
     const query = new URLSearchParams(request.url?.slice(eventsPath.length));
     const after = Number(query.get("after") ?? 0);
-    streams++;
     const { socket } = request;
     const leave = fence.onRaise((number) => {
       if (number > head.fence) response.destroy();
     });
     response.on("close", () => {
-      streams--;
+      ended();
       leave();
     });
     socket.setKeepAlive(true, 5000);
@@ -178,22 +188,34 @@ export function createHandler(options: HandlerOptions): Handler {
     },
   };
 
+  async function openInTime(bound: BoundVerb, head: Head, input: Readonly<Record<string, unknown>>): Promise<Stream> {
+    const call = beginCall(head, bound);
+    const running = bound.run(input, { signal: call.signal, note: () => {}, request: head.request }) as Promise<Stream>;
+    try {
+      return await inTime(bound, running, call.signal);
+    } catch (error) {
+      // The driver may open it later, and a stream without an end would hold its file or console.
+      running.then(
+        (late) => late.destroy(),
+        () => {},
+      );
+      throw error;
+    } finally {
+      call.end();
+    }
+  }
+
   async function open(request: IncomingMessage, socket: Duplex, first: Buffer): Promise<void> {
     const bound = find(request, true);
     const head = readAll(request, bound.name);
     const input = bound.check(parse(new URLSearchParams(request.url?.split("?", 2)[1]).get("input") ?? ""));
-    if (streams >= limits.streams) throw new AgentError("busy", `the host agent has ${streams} streams already`);
-    const call = beginCall(head, bound);
-    streams++;
+    const ended = admitStream("other");
     let stream: Stream;
     try {
-      const running = bound.run(input, { signal: call.signal, note: () => {}, request: head.request });
-      stream = (await inTime(bound, running, call.signal)) as Stream;
+      stream = await openInTime(bound, head, input);
     } catch (error) {
-      streams--;
+      ended();
       throw error;
-    } finally {
-      call.end();
     }
     const leave = fence.onRaise((number) => {
       if (number > head.fence) socket.destroy();
@@ -202,7 +224,7 @@ export function createHandler(options: HandlerOptions): Handler {
     if (first.length > 0) socket.unshift(first);
     sockets.add(socket);
     const end = once(() => {
-      streams--;
+      ended();
       sockets.delete(socket);
       leave();
       socket.destroy();
