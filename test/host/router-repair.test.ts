@@ -120,6 +120,25 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
       assert.equal((await lab.seen(first.space)).size, 1);
     });
 
+  test("after the repair of one network, what is missing of the others on the host is observed", async () => {
+    const v4 = { cidr: "10.64.1.32/29", gateway: "10.64.1.33" };
+    const forwarding = { nat: "always", ports: [], dnsForwarders: ["192.0.2.53"] } as const;
+    const other = image({ id: 12, v4, edgeAddress: "10.64.255.7", ...forwarding });
+    await router.apply(other);
+    const missing = async () => (await router.observe()).networks.map(({ id, missing }) => `${id} ${missing.join()}`);
+    const onHost = async () =>
+      (await lab.run(lab.machine, ["nft", "list", "ruleset"])).match(/"b\w+uc" \. .*|10\.64\.1\.32.*/g);
+    const before = await onHost();
+    assert.match(String(before), /192\.0\.2\.53.*masquerade/);
+    await lab.run(lab.machine, ["nft", "flush", "ruleset"]);
+    await router.apply(spec);
+    assert.deepEqual(await missing(), ["7 ", "12 host guard"]);
+    await router.apply(other);
+    assert.deepEqual(await missing(), ["7 ", "12 "]);
+    assert.deepEqual(await onHost(), before);
+    await router.remove(12);
+  });
+
   test("only what another program has changed is reported as a repair, and not a changed setting", async () => {
     const parts: string[] = [];
     const apply = async (driver: Router, nat = spec.nat) => {

@@ -52,7 +52,7 @@ function createMachine(count: number, tunnels: readonly TunnelEngine[] = []) {
     tunnels,
     now: () => 0,
     networks: () => ids.map((network) => ({ network, space: namespaceOf(tag, network) })),
-    isGuarded: async () => true,
+    isGuarded: async () => () => true,
     dhcpRuns: () => true,
     occupiedPorts: () => [],
   });

@@ -36,8 +36,8 @@ export interface ObserverOptions {
   readonly now: () => number;
   /** Returns the namespaces of this installation. */
   readonly networks: () => readonly Place[];
-  /** Returns whether the host guard is complete. */
-  readonly isGuarded: () => Promise<boolean>;
+  /** Resolves to a function that returns whether the host guard is complete for a network. */
+  readonly isGuarded: () => Promise<(network: number) => boolean>;
   /** Returns whether dnsmasq runs where it is needed. */
   readonly dhcpRuns: (spec: NetworkSpec) => boolean;
   /** UDP ports of the host at which a program listens although they should lead to the network. */
@@ -247,7 +247,7 @@ export function createObserver(options: ObserverOptions): Observer {
         .sort((one, other) => one.network - other.network);
       // Without a namespace there are no tunnels, and an engine would report all networks.
       const queried = only === undefined || networks.length > 0 ? tunnels : [];
-      const [{ hostLinks: links, networks: found }, guarded, ...engines] = await Promise.all([
+      const [{ hostLinks: links, networks: found }, isGuarded, ...engines] = await Promise.all([
         visit(networks, only),
         options.isGuarded(),
         ...queried.map((engine) => engine.observe(only === undefined ? undefined : networks[0]?.space)),
@@ -256,7 +256,7 @@ export function createObserver(options: ObserverOptions): Observer {
       const status = (id: number): NetworkStatus => {
         const one = found.get(id);
         if (one === undefined) return absent(id);
-        const gone = missing(id, one, links, guarded);
+        const gone = missing(id, one, links, isGuarded(id));
         const uplink = one.links.get(UPLINK);
         const states: readonly TunnelStatus[] = engines.flatMap((engine) => engine.get(spaceOf.get(id) ?? "") ?? []);
         return {

@@ -91,8 +91,11 @@ export interface HostGuard {
   ensure(spec: NetworkSpec): Promise<boolean>;
   /** Removes the elements of a network after its uplink; if `last` returns true, the table. `last`: whether no other network exists. */
   release(network: number, last: () => boolean): Promise<void>;
-  /** Resolves to whether the table is loaded as rendered. */
-  isComplete(): Promise<boolean>;
+  /**
+   * Resolves to a function that returns whether the table is loaded as rendered, with the elements of the network. After another program has
+   * changed it, as by a flush of all rules of the host, each network may lack elements and other rules until its next `ensure`.
+   */
+  isComplete(): Promise<(network: number) => boolean>;
 }
 
 /** Options of `createHostGuard`. */
@@ -109,6 +112,8 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
   const table = hostTable(tag);
   const text = hostText(tag, opened);
   const users = new Set<number>();
+  /** Networks that were not ensured since another program has changed the table. */
+  const suspects = new Set<number>();
   const { run: inTurn } = createSerialQueue();
   const list = () => exec.run([...enter, "nft", "-s", "list", "table", "inet", table], { codes: [0, 1] });
   const load = (stdin: string) => exec.run([...enter, "nft", "-f", "-"], { stdin });
@@ -128,12 +133,16 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
           ...present.filter((one) => !wanted.includes(one)).map((one) => `delete element inet ${table} ${one}\n`),
           ...wanted.filter((one) => !present.includes(one)).map((one) => `add element inet ${table} ${one}\n`),
         ].join("");
+        const isAltered = !isRight && (listing === "" || isFromText(listing));
+        if (isAltered) for (const user of users) suspects.add(user);
         if (!isRight || changes !== "") await load((isRight ? "" : text) + changes);
-        return !isRight && (listing === "" || isFromText(listing));
+        suspects.delete(spec.id);
+        return isAltered;
       });
     },
     release(network, last) {
       users.delete(network);
+      suspects.delete(network);
       return inTurn(async () => {
         const isLast = users.size === 0 && last();
         const gone = isLast ? [] : presentElements(await list(), uplinkOf(tag, network));
@@ -141,6 +150,9 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
         else if (gone.length > 0) await load(gone.map((one) => `delete element inet ${table} ${one}\n`).join(""));
       });
     },
-    isComplete: async () => isAsWanted(await list()),
+    async isComplete() {
+      const isRight = isAsWanted(await list());
+      return (network) => isRight && !suspects.has(network);
+    },
   };
 }
