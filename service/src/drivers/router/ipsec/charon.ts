@@ -5,11 +5,10 @@
  */
 import { mkdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { endOfLog } from "../../../base/logfile.ts";
 import type { Exec } from "../../exec.ts";
 import type { Confine } from "../linux/confine.ts";
-import { stopDaemons } from "../linux/daemon.ts";
+import { stopDaemons, waitForStart } from "../linux/daemon.ts";
 import { awaitHandshakes } from "./state.ts";
 import { renderDaemon } from "./strongswan.ts";
 import { connectVici, type Vici } from "./vici.ts";
@@ -48,7 +47,6 @@ export const program = "charon-systemd";
 export const programData = ["/usr/lib/ipsec"];
 /** Seconds in which the kernel keeps the number of a security association that is being negotiated, as charon sets it. */
 const acquireLimit = 165;
-const startLimit = 5000;
 
 /** Creates the manager; it starts nothing yet. */
 export function createCharon(options: CharonOptions): Charon {
@@ -85,11 +83,8 @@ export function createCharon(options: CharonOptions): Charon {
       environment: { STRONGSWAN_CONF: configuration },
       output,
     });
-    for (let waited = 0; waited < startLimit && exec.isAlive(child); waited += 20) {
-      const vici = await find();
-      if (vici !== null) return vici;
-      await sleep(20);
-    }
+    const vici = await waitForStart(exec, child, find);
+    if (vici !== null) return vici;
     const printed = endOfLog(output, 1000);
     exec.signal(child, "SIGKILL");
     throw new Error(`charon in ${namespace} did not start: ${printed || "no output"}`);

@@ -40,6 +40,26 @@ export async function findDaemons(exec: Exec, namespace: string, program: string
   return (await Promise.all(children)).filter((child) => child !== null);
 }
 
+/** Milliseconds in which a started program must respond. */
+const startLimit = 10_000;
+
+/**
+ * Waits until a started program responds: `attempt` resolves to its response, or to null. Resolves to null if the program has ended, or
+ * after `limit` milliseconds, also if it hangs and each attempt takes long.
+ */
+export async function waitForStart<Response>(
+  exec: Pick<Exec, "isAlive">,
+  child: Child,
+  attempt: () => Promise<Response | null>,
+  limit = startLimit,
+): Promise<Response | null> {
+  for (const until = performance.now() + limit; exec.isAlive(child) && performance.now() < until; await sleep(20)) {
+    const response = await attempt();
+    if (response !== null) return response;
+  }
+  return null;
+}
+
 /** Time limit for each signal in milliseconds. */
 const limit = 2000;
 

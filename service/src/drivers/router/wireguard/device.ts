@@ -4,12 +4,11 @@
  */
 import { mkdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { endOfLog, trimLog } from "../../../base/logfile.ts";
 import type { Exec } from "../../exec.ts";
 import { keepRights } from "../../privateroot.ts";
 import { createConfine } from "../linux/confine.ts";
-import { stopDaemons } from "../linux/daemon.ts";
+import { stopDaemons, waitForStart } from "../linux/daemon.ts";
 import { parseDump, renderConfig } from "./config.ts";
 import { type PeerState, parseDevice, renderDevice, requestDevice, type WireguardDevice, watchDevice } from "./uapi.ts";
 
@@ -39,7 +38,6 @@ export interface Holder {
 }
 
 const program = "wireguard-go";
-const startLimit = 5000;
 
 /** Folder of the sockets, which is fixed in wireguard-go and wg(8). */
 const sockets = "/var/run/wireguard";
@@ -73,10 +71,8 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
         environment: { WG_PROCESS_FOREGROUND: "1", LOG_LEVEL: "error" },
         output,
       });
-      for (let waited = 0; waited < startLimit && exec.isAlive(child); waited += 20) {
-        if (await requestDevice(socketOf(device), "get=1\n\n").catch(() => null)) return;
-        await sleep(20);
-      }
+      const find = () => requestDevice(socketOf(device), "get=1\n\n").catch(() => null);
+      if ((await waitForStart(exec, child, find)) !== null) return;
       const printed = endOfLog(output, 1000);
       exec.signal(child, "SIGKILL");
       throw new Error(`${program} in ${namespace} did not start: ${printed || "no output"}`);

@@ -144,6 +144,7 @@ test("a device responds, returns an error, times out or is missing", async () =>
       if (request.toString() === "get=1\n\n")
         for (const part of ["listen_port=5\nerr", "no=0\n", "\n"]) socket.write(part);
       else if (request.toString().includes("zz")) socket.end("errno=-22\n\n");
+      else if (request.toString() === "flood") for (let at = 0; at < 18; at++) socket.write("x".repeat(2 ** 20));
     });
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
@@ -155,6 +156,7 @@ test("a device responds, returns an error, times out or is missing", async () =>
     assert.match(refused, /errno -22/);
     assert.ok(!refused.includes("zz"));
     await assert.rejects(requestDevice(path, "silence", 50), /no response within 50 ms/);
+    await assert.rejects(requestDevice(path, "flood", 60_000), /the response has no end/);
     await assert.rejects(requestDevice(join(folder, "none"), "get=1\n\n"), /ENOENT/);
     await new Promise<void>((resolve) => {
       watchDevice(join(folder, "none"), resolve);

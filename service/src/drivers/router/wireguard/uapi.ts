@@ -112,9 +112,12 @@ export function parseDevice(text: string): WireguardDevice<PeerState> {
   };
 }
 
+/** Largest response in characters: more than a device with any number of peers needs, which the API permits. */
+const mostResponse = 16 * 2 ** 20;
+
 /**
- * Sends a request to the device's socket and resolves to the response. Rejects when no process listens at `path`, on an errno, and after
- * `limit` milliseconds. Errors never contain the request.
+ * Sends a request to the device's socket and resolves to the response. Rejects when no process listens at `path`, on an errno, on a
+ * response without end, and after `limit` milliseconds. Errors never contain the request.
  */
 export function requestDevice(path: string, request: string, limit = 2000): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -126,12 +129,15 @@ export function requestDevice(path: string, request: string, limit = 2000): Prom
     socket.on("connect", () => socket.write(request));
     socket.on("data", (chunk: string) => {
       response += chunk;
-      if (!response.endsWith("\n\n")) return;
+      if (response.length > mostResponse) socket.destroy(new Error("the response has no end"));
+      else if (response.endsWith("\n\n")) finish();
+    });
+    const finish = (): void => {
       const errno = /^errno=(-?\d+)$/m.exec(response)?.[1];
       if (errno === "0") resolve(response);
       else failure = new Error(`errno ${errno}`);
       socket.destroy();
-    });
+    };
     socket.on("error", (error) => {
       failure = error;
     });
