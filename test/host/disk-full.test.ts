@@ -1,10 +1,11 @@
 /** A guest is paused without data loss when the host's disk is full, this is reported, and it resumes when there is space. */
 import assert from "node:assert/strict";
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
+import { folderOf, writeState } from "../../service/src/drivers/machine/qemu/folder.ts";
 import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { createMachineLab, findCapabilities, imageName, machine, statusOf, untilReady } from "../support/machinelab.ts";
 import { until } from "../support/waituntil.ts";
@@ -12,6 +13,19 @@ import { until } from "../support/waituntil.ts";
 const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;
 if (hindrance !== null) console.log(`a full disk under a guest: not tried, ${hindrance}`);
+
+const endedRun = {
+  uuid: "b1a5b9f0-0000-4000-8000-000000000001",
+  boot: 1,
+  version: 1,
+  startedAt: 1000,
+  accelerator: "tcg",
+  maxCpus: 1,
+  maxMemory: 128,
+  share: 1,
+  child: { pid: 2 ** 22 + 1, born: 0 },
+  host: "an earlier boot",
+} as const;
 
 /** Fills the file system. */
 function fill(path: string): void {
@@ -28,6 +42,38 @@ function fill(path: string): void {
     closeSync(file);
   }
 }
+
+test("the driver starts on a full disk, and records the end of a run at its next start", {
+  skip: hindrance ?? false,
+}, async (t) => {
+  assert.ok("capabilities" in found);
+  const lab = createMachineLab(found.capabilities);
+  const folder = mkdtempSync(join(tmpdir(), "brume-full-"));
+  await exec.run(["mount", "-t", "tmpfs", "-o", "size=1m", "brume-test", folder]);
+  t.after(async () => {
+    await lab.close();
+    await exec.run(["umount", folder]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const servers = join(folder, "servers");
+  const ended = folderOf(servers, 1);
+  mkdirSync(ended.root, { recursive: true });
+  // A run that the reboot of the host has ended.
+  await writeState(ended, { ...endedRun, exit: null });
+  const filler = join(folder, "filler");
+  fill(filler);
+  const exitAfterStart = async () => {
+    const machines = await openQemu({ ...lab.options, servers });
+    const status = await statusOf(machines, 1);
+    await machines.close();
+    assert.equal(status?.power, "off");
+    return status.exit?.reason;
+  };
+  assert.equal(await exitAfterStart(), undefined);
+  assert.match(String(lab.errors), /^Could not record the end of server 1\. ENOSPC/);
+  rmSync(filler);
+  assert.equal(await exitAfterStart(), "host");
+});
 
 test("a guest on a full disk is paused, and resumes with free space", { skip: hindrance ?? false }, async (t) => {
   assert.ok("capabilities" in found);

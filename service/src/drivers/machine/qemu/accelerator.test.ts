@@ -41,6 +41,15 @@ test("chooses an accelerator that boots, and caches the result", async () => {
   assert.deepEqual(second.tried, []);
 });
 
+test("a result that cannot be stored, as on a full disk, is used, and found again at the next start", async () => {
+  const cache = join(folder, "no folder", "full.json");
+  for (let starts = 0; starts < 2; starts++) {
+    const { fake, tried } = fakeHost(["kvm"]);
+    assert.equal((await choose(fake, cache)).accelerator, "kvm");
+    assert.deepEqual(tried, ["kvm"]);
+  }
+});
+
 test("a host without KVM, and one that keeps it from servers, are named without the text of QEMU", async () => {
   const failing = (reason: string): Exec => ({
     ...exec,

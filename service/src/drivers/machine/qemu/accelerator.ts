@@ -171,7 +171,12 @@ export async function chooseAccelerator(options: AcceleratorOptions): Promise<Ac
     const failed = await tryBoot(options, choice);
     if (failed === null) {
       const result = `${JSON.stringify({ key, accelerator: name, failures })}\n`;
-      if (proven) await replaceFile(options.cache, result, 0o600);
+      if (proven)
+        await replaceFile(options.cache, result, 0o600).catch((error: unknown) =>
+          (options.log ?? silentLog)("warn", "The result of the trial was not stored, so the next start repeats it.", {
+            error,
+          }),
+        );
       return resultOf(name, failures);
     }
     failures.push(failed.failure);

@@ -30,7 +30,7 @@ import { withDevices } from "../sim/nics.ts";
 import { createQueue } from "./bootqueue.ts";
 import { createGroups, groupLimits } from "./cgroup.ts";
 import type { Confinement } from "./confine.ts";
-import { folderOf, listServers, makeFolder, makeServers, readState, rotateConsole } from "./folder.ts";
+import { folderOf, listServers, makeFolder, makeServers, readState, rotateConsole, type State } from "./folder.ts";
 import { checkOwner, writeLabel } from "./label.ts";
 import { changeRunning, type DiskLimits, growDisk, limitDisk } from "./live.ts";
 import { cpusOf, memoryOf, runState } from "./monitor.ts";
@@ -265,6 +265,12 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         return;
       }
       if (state === null) return;
+      // A disk that is full must not prevent the start. The next one records the exit.
+      await recordEnd(id, state).catch((error: unknown) =>
+        options.logError(`Could not record the end of server ${id}.`, error),
+      );
+    };
+    async function recordEnd(id: number, state: State): Promise<void> {
       // A host that shuts down ends its processes. A service that still runs then cannot know the reason of their end.
       if (state.host !== host && (state.exit === null || state.exit.reason === "died"))
         await runs.recordExit(folder(id), state, { reason: "host", detail: "the host was rebooted" });
@@ -273,7 +279,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
           reason: "died",
           detail: "the process ended while the service was not running",
         });
-    };
+    }
     await Promise.all([...new Set([...listServers(servers), ...processes.keys()])].map(adoptOne));
   }
 
