@@ -5,9 +5,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
+import { detectMachine } from "../../service/src/drivers/machine/qemu/detect.ts";
 import { folderOf, writeState } from "../../service/src/drivers/machine/qemu/folder.ts";
 import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
-import { createMachineLab, findCapabilities, imageName, machine, statusOf, untilReady } from "../support/machinelab.ts";
+import {
+  createMachineLab,
+  findCapabilities,
+  imageName,
+  machine,
+  newTag,
+  statusOf,
+  untilReady,
+} from "../support/machinelab.ts";
 import { until } from "../support/waituntil.ts";
 
 const found = await findCapabilities();
@@ -42,6 +51,26 @@ function fill(path: string): void {
     closeSync(file);
   }
 }
+
+test("the trials of a start work on a disk on which no file can be created", {
+  skip: hindrance ?? false,
+}, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-full-"));
+  await exec.run(["mount", "-t", "tmpfs", "-o", "size=1m,nr_inodes=8", "brume-test", folder]);
+  t.after(async () => {
+    await exec.run(["umount", folder]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const servers = join(folder, "servers");
+  mkdirSync(servers);
+  const detect = () =>
+    detectMachine({ exec, tag: newTag(), servers, uid: 700_000, canary: null, cache: join(folder, "cache") });
+  const before = await detect();
+  assert.throws(() => {
+    for (let at = 0; at < 8; at++) mkdirSync(join(folder, String(at)));
+  }, /ENOSPC/);
+  assert.deepEqual(await detect(), before);
+});
 
 test("the driver starts on a full disk, and records the end of a run at its next start", {
   skip: hindrance ?? false,

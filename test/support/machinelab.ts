@@ -22,7 +22,7 @@ import { until } from "./waituntil.ts";
 const built = resolve(import.meta.dirname, "../../.engines/images");
 export const imageName = "brume-tiny";
 
-const newTag = (): string =>
+export const newTag = (): string =>
   BigInt(`0x${randomBytes(4).toString("hex")}`)
     .toString(36)
     .padStart(3, "0")

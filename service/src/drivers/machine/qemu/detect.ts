@@ -2,8 +2,6 @@
  * Checks whether this host can run servers, by running trial processes: a device file, a module or a version number is no proof. The start
  * of the service prints the results and chooses the driver by them.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import { type Log, silentLog } from "../../../base/log.ts";
 import { describeTrialError, logTrial, noMounts, type TrialText } from "../../../base/trialtext.ts";
 import type { Exec } from "../../exec.ts";
@@ -132,21 +130,21 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
   trials.push(tryIdentityTools(isInstalled));
 
   makeServers(servers);
-  const folder = mkdtempSync(join(servers, "trial-"));
   const tap = `b${tag}xtry`;
   const removeTap = () => exec.run(["ip", "link", "del", tap]).catch(() => "");
   const qemu = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-machine", "none", "-display", "none"];
   const withTap = [...qemu, "-monitor", "stdio", "-netdev", `tap,id=n,ifname=${tap},script=no,downscript=no`];
   const runConfined = async (how: Confinement) => {
-    const confined = { base: folder, mounts: [], kvm: false, uid, gid: uid };
-    await exec.run(confine(how, confined, withTap), { cwd: folder, stdin: "quit\n" });
+    // The mount point is a folder that every host has: on a full disk none can be created.
+    const confined = { base: "/sys", mounts: [], kvm: false, uid, gid: uid };
+    await exec.run(confine(how, confined, withTap), { cwd: servers, stdin: "quit\n" });
     confinement = how;
   };
   try {
     const canSwitchUser = await attempt(
       "a separate user for each server",
       { consequence: simulated, remedy: remedies.user },
-      () => exec.run(["qemu-img", "--version"], { cwd: folder, uid, gid: uid }),
+      () => exec.run(["qemu-img", "--version"], { cwd: servers, uid, gid: uid }),
     );
     const taps = await attempt("taps for servers", { consequence: simulated, remedy: remedies.taps }, async () => {
       const addTap = () => exec.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "user", String(uid)]);
@@ -165,7 +163,6 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
     if (!canSwitchUser || !taps) return none();
   } finally {
     await removeTap();
-    rmSync(folder, { recursive: true, force: true });
   }
   trials.push(...createGroups(tag).missing.map(describeController));
   if (canary === null) {
