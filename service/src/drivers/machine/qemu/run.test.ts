@@ -33,19 +33,22 @@ function createRun(t: { after: (end: () => void) => void }) {
   const folder = folderOf(root, 7);
   mkdirSync(folder.root, { recursive: true });
   const events: PowerEvent[] = [];
+  const cleaned: number[] = [];
+  const errors: string[] = [];
   const runs = createRuns({
     exec,
     now: () => 2000,
     sync: () => 1,
-    ended: () => {},
+    ended: () => void cleaned.push(7),
     publish: (event) => events.push(event),
-    logError: (sentence, error) => assert.fail(`${sentence} ${String(error)}`),
+    logError: (sentence) => errors.push(sentence),
   });
   let die = (): void => {};
   const closed = new Promise<void>((resolve) => (die = resolve));
   const gone = () => Promise.reject(new Error("the monitor is closed"));
   const qmp: Qmp = { run: gone, onEvent: () => () => {}, closed, close: () => {} };
-  return { folder, events, runs, die, run: runs.track(7, folder, state.child, qmp, state) };
+  t.after(() => assert.deepEqual(errors, []));
+  return { folder, events, runs, die, cleaned, errors, run: runs.track(7, folder, state.child, qmp, state) };
 }
 
 const exit = { reason: "died", at: 2000, detail: "the process was killed from outside" };
@@ -62,6 +65,15 @@ test("during its end a server is running or has a recorded exit", async (t) => {
   assert.ok(checks > 1);
   assert.deepEqual(events, [{ id: 7, boot: 3, exit }]);
   assert.deepEqual([runs.all.size, readState(folder)?.exit], [0, exit]);
+});
+
+test("what belongs to a run is removed although its exit cannot be stored, as on a full disk", async (t) => {
+  const { folder, events, cleaned, errors, die, run } = createRun(t);
+  rmSync(folder.root, { recursive: true });
+  die();
+  await run.over;
+  assert.deepEqual([events, cleaned], [[{ id: 7, boot: 3, exit }], [7]]);
+  assert.deepEqual(errors.splice(0), ["Could not record the end of server 7."]);
 });
 
 test("an exit is recorded also during another write", async (t) => {

@@ -106,9 +106,11 @@ export function createRuns({ exec, now, sync, ended, publish, logError }: RunOpt
     const reason = run.ending;
     const detail = reason === "died" ? lastOutput(run.folder) || "the process was killed from outside" : "";
     const exit: Exit = { reason, at: now(), detail };
+    // Until the exit is stored, observers find a run instead of an end without a reason.
+    await updateState(run, { exit })
+      .finally(() => all.delete(run.id))
+      .catch((error: unknown) => logError(`Could not record the end of server ${run.id}.`, error));
     try {
-      // Until the exit is stored, observers find a run instead of an end without a reason.
-      await updateState(run, { exit }).finally(() => all.delete(run.id));
       await ended(run);
     } catch (error) {
       logError(`Could not clean up after the end of server ${run.id}.`, error);
