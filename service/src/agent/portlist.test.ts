@@ -98,6 +98,15 @@ test("an agent that knows no keys gets rows, and its refusal of them is passed o
   await assert.rejects(sent.apply(spec([port(1)]), refuse), /mtu/);
 });
 
+test("networks without ports are forgotten too", () => {
+  const kept = createKeptPorts(8);
+  const key = crypto.randomUUID();
+  for (let network = 1; network <= 9; network++) kept(network, { key, from: null, rows: [], removed: [] }, fromRow);
+  const repeat = (network: number) => kept(network, { key, from: key, rows: [], removed: [] }, fromRow);
+  assert.deepEqual(repeat(9), []);
+  assert.throws(() => repeat(1), { code: "ports_unknown" });
+});
+
 test("a list that grows beyond the limit is refused", () => {
   const kept = createKeptPorts();
   const row = (id: number): PortRow => [id, "02:42:00:00:00:01", [], null, "a"];

@@ -93,7 +93,7 @@ export function createSentPorts(): SentPorts {
 /** The agent's side: returns the ports of a list of this network. Throws `ports_unknown`. */
 export type KeptPorts = (network: number, list: PortList, fromRow: (row: PortRow) => Port) => readonly Port[];
 
-/** Ports that are kept of all networks, beside those of the last list. They take about 20 MB. */
+/** Ports that are kept of all networks, beside those of the last list; each network counts as one more. They take about 20 MB. */
 const mostKept = 65_536;
 
 /** Creates the agent's side. Beyond `most` ports it forgets the networks that were not applied for the longest time. */
@@ -103,7 +103,8 @@ export function createKeptPorts(most = mostKept): KeptPorts {
   let count = 0;
 
   function forget(network: number): void {
-    count -= kept.get(network)?.ports.length ?? 0;
+    const ports = kept.get(network)?.ports;
+    if (ports !== undefined) count -= ports.length + 1;
     kept.delete(network);
   }
 
@@ -126,7 +127,7 @@ export function createKeptPorts(most = mostKept): KeptPorts {
       throw new AgentError("input_invalid", `router.apply: the network has more than ${mostPorts} ports`);
     forget(network);
     kept.set(network, { key, ports });
-    count += ports.length;
+    count += ports.length + 1;
     for (const oldest of kept.keys()) {
       if (count <= most || kept.size === 1) break;
       forget(oldest);
