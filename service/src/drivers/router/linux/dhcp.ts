@@ -138,6 +138,7 @@ export function createDhcp(exec: Exec, folderOf: (network: number) => string): D
     exec.signal(started.child, "SIGTERM");
     for (let tries = 0; exec.isAlive(started.child); tries++) {
       if (tries === 50) exec.signal(started.child, "SIGKILL");
+      if (tries === 250) throw new Error(`dnsmasq of network ${network} did not end within 2 s of SIGKILL`);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     rmSync(stateOf(network), { force: true });
