@@ -1,8 +1,9 @@
 /** The way to endpoints: which addresses it goes to, and that neither names, redirections nor slow or endless answers lead elsewhere. */
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo, LookupFunction } from "node:net";
+import { type AddressInfo, createServer as createPlainServer, type LookupFunction } from "node:net";
 import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { createSender, type SenderOptions } from "./sender.ts";
 
 const publicAddresses = () => ["198.41.0.4", "2001:503:ba3e::2:30"];
@@ -123,4 +124,26 @@ test("redirections are responses, slow and endless ones are ended, and a lost co
     const refused = { status: null, error: "Could not reach the endpoint: it refused the connection." };
     assert.deepEqual(await send(1, sender, "/"), refused);
   });
+});
+
+test("an endpoint that switches protocols has not accepted the delivery", async () => {
+  const endpoint = createPlainServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () =>
+      socket.write("HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\nrest"),
+    );
+  });
+  await new Promise<void>((done) => endpoint.listen(0, "127.0.0.1", done));
+  const sender = createSender({ allow: ["127.0.0.1"], own: publicAddresses, time: 1000 });
+  try {
+    const { port } = endpoint.address() as AddressInfo;
+    const answer = await Promise.race([
+      sender.send(message(`http://127.0.0.1:${port}/`), never),
+      pause(5000, "no end"),
+    ]);
+    assert.deepEqual(answer, { status: 101, error: "The endpoint returned status 101." });
+  } finally {
+    sender.close();
+    endpoint.close();
+  }
 });

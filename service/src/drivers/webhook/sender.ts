@@ -103,6 +103,11 @@ export function createSender({ allow, time = 10_000, own, ...options }: SenderOp
         signal.removeEventListener("abort", abort);
       });
       request.on("error", failed);
+      // Without this listener, a switch of protocols ends the connection without any other event.
+      request.on("upgrade", (response: IncomingMessage, socket: Socket) => {
+        socket.destroy();
+        done(response.statusCode ?? 0);
+      });
       request.on("response", (response: IncomingMessage) => {
         let size = 0;
         const end = (): void => done(response.statusCode ?? 0);
