@@ -56,6 +56,8 @@ const stopped = new AbortController();
 process.once("SIGINT", () => stopped.abort(new DOMException("Ctrl-C", "AbortError")));
 // A closed pipe, as with `brume … | head`, is no error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+// Messages that nothing reads do not end the command, and do not change its exit code.
+process.stderr.on("error", () => {});
 
 const host: Host = {
   env: process.env,

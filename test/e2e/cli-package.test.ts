@@ -1,6 +1,7 @@
 /** The built command: it starts on each Node of this host, finds the installation of its clone, and set-up links it without replacing others. */
 import assert from "node:assert/strict";
-import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   cpSync,
   globSync,
@@ -60,6 +61,9 @@ test("errors go to standard error with the exit code, and a closed pipe is no er
   const pipe = `"${process.execPath}" "${command}" service openapi | head -c 1`;
   const piped = await run("sh", ["-c", pipe], { env });
   assert.deepEqual([piped.stdout, piped.stderr], ["{", ""]);
+  const unread = spawn(process.execPath, [command, "server", "get", "none"], { env });
+  unread.stderr.destroy();
+  assert.deepEqual(await once(unread, "exit"), [2, null], "a closed pipe of messages does not change the exit code");
 });
 
 test("a command loads only the modules and reads only the operations that it needs", async () => {
