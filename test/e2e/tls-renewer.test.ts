@@ -131,6 +131,22 @@ test("the first certificate replaces the temporary one, is stored for its owner 
   await until(() => renewer?.served.pair() === second);
 });
 
+test("a certificate that is due at once, because a clock is wrong, is used and ordered again with pauses", async () => {
+  const [first, second] = pairs as [KeyPair, KeyPair];
+  outcomes = [first, second, first, second];
+  now += 70 * day;
+  const { served } = await open();
+  await until(() => served.pair() === first);
+  await until(() => /failed once: the new certificate is due for renewal already/.test(served.check(now).Detail));
+  await rest();
+  assert.deepEqual([orders.length, reports], [1, ["certificate.failed"]], "the authority limits the orders for a name");
+  now += minute;
+  await until(() => served.pair() === second);
+  await until(() => /failed 2 times/.test(served.check(now).Detail));
+  await rest();
+  assert.equal(orders.length, 2);
+});
+
 test("a failed order is repeated with pauses, also after a restart, with the other method if there is one", async () => {
   outcomes = ["NXDOMAIN", "connection refused", "still wrong", pairs[0] as KeyPair];
   const tokens = new Map<string, string>();

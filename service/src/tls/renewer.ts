@@ -179,11 +179,18 @@ export async function openRenewer(options: RenewerOptions): Promise<Renewer> {
       const info = readPair(pair);
       if (!covers(info, names)) throw new Error(`the certificate is for ${info.names.join(", ")} only`);
       await files.writePair(pair, directory);
-      await files.removeAttempt();
+      const due = renewalOf(info);
+      const isLater = due > clock.now();
+      if (isLater) await files.removeAttempt();
       source = directory;
-      attempt = null;
       current.replace(pair);
-      current.setRenewal(renewalOf(info));
+      // Without a pause, the next order would follow at once, until the authority accepts no more for these names.
+      if (!isLater)
+        throw new Error(
+          "the new certificate is due for renewal already, so the clock of this host or of the authority is wrong",
+        );
+      attempt = null;
+      current.setRenewal(due);
       log("info", "The API has a new certificate.", { names, notAfter: new Date(info.notAfter).toISOString() });
     } catch (error) {
       if (closing.signal.aborted) return;
