@@ -203,4 +203,12 @@ runcmd:
     1,
   );
   assert.doesNotMatch(later(), /cloud-config/);
+
+  // The seed of this server had no keys: all keys on its disk are its users'.
+  vm.ssh("poweroff", key);
+  await vm.ended();
+  const copy = await start(disk, { instanceId: "i-2", hostName: "copy" });
+  t.after(() => copy.close());
+  await copy.says(/^BRUME-READY instance=i-2\r?$/m);
+  assert.equal(copy.ssh("hostname", key), "copy", "a key that a user added is also good on a copy");
 });
