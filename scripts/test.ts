@@ -45,6 +45,7 @@ const longest = [
   "e2e/console-firewall",
   "host/network-vpn",
   "chaos/away",
+  "chaos/partition",
   "e2e/console-networks",
   "e2e/acme-clients",
   "host/network-nat",

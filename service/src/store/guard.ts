@@ -2,7 +2,8 @@
  * Monitors PostgreSQL on a connection of its own, with one query per second. A server that is paused or unreachable is detected within
  * seconds; all pending queries then fail instead of waiting for ever. For a service, the guard also holds the advisory lock that keeps
  * a second service off the database. PostgreSQL releases the lock with the connection, and without it nothing may be written. The
- * server detects a lost client after 6 s, the guard a lost server after 3 s, so the former holder stops writing before another starts.
+ * server detects a lost client after 6 s, the guard a lost server after 3 s, so the former holder stops writing before another starts,
+ * which ends the session that the former one wrote with.
  */
 import { hostname } from "node:os";
 import type { Duplex } from "node:stream";
@@ -45,8 +46,17 @@ const lockTime = 8_000;
 /** Key of the advisory lock: "brum" and 1. */
 const lockKey = [0x62_72_75_6d, 1] as const;
 
-/** Settings of a session with which the server detects a lost client within 6 s. */
+/** Settings of a session with which the server detects within 6 s that an idle client is lost. */
 export const keepalives = "-c tcp_keepalives_idle=3 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3";
+/** Also for a client that has not received the last response: the server sends no keepalives then. */
+const lossTime = "-c tcp_user_timeout=6000";
+
+/** Name in PostgreSQL of the session with which the holder of the lock writes. */
+export const writerName = "brume writer";
+/** The server may still have a session of the former holder, and would store a commit that the network delivers late. */
+const endWriters = `
+  select pg_terminate_backend(pid, 1500) as ended from pg_stat_activity
+   where application_name = $1 and datname = current_database() and usename = current_user`;
 
 /** Closes the connection immediately, and its queries reject. `pg` has no public function for this while a query runs. */
 export function cut(client: pg.ClientBase): void {
@@ -121,7 +131,7 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
       connectionString: url,
       connectionTimeoutMillis: responseTime,
       application_name: self,
-      options: keepalives,
+      options: `${keepalives} ${lossTime}`,
       keepAlive: true,
     });
     made.on("error", () => onConnectionLost(made, "the connection was lost"));
@@ -133,11 +143,14 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
   const query = async (on: pg.Client, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
     (await withDeadline(on, responseTime, on.query(text, values))).rows as Record<string, unknown>[];
 
-  /** Acquires the lock if `exclusive`. Returns undefined, or the holder if another session has it. */
+  /** Acquires the lock if `exclusive`, and ends former writers. Returns undefined, or the holder if another session has it or still writes. */
   async function acquireLock(on: pg.Client): Promise<{ holder: Holder | undefined } | undefined> {
     if (!exclusive) return undefined;
     const [row] = await query(on, "select pg_try_advisory_lock($1, $2) as taken", [...lockKey]);
-    if (row?.["taken"] === true) return undefined;
+    if (row?.["taken"] === true) {
+      const writers = await query(on, endWriters, [writerName]);
+      return writers.every(({ ended }) => ended === true) ? undefined : { holder: undefined };
+    }
     const [holder] = (await query(on, findHolder, [...lockKey])) as unknown as Holder[];
     return { holder };
   }

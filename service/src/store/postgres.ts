@@ -11,7 +11,7 @@ import type { WriteConnection } from "./connection.ts";
 import type { Snapshot, Store } from "./db.ts";
 import { StorageError } from "./db.ts";
 import { createWriter } from "./group.ts";
-import { createGuard, cut, keepalives, withDeadline } from "./guard.ts";
+import { createGuard, cut, keepalives, withDeadline, writerName } from "./guard.ts";
 import type { RunQuery } from "./postgresquery.ts";
 import {
   beginSnapshot,
@@ -39,6 +39,8 @@ const clientWith = (limit: number): typeof pg.Client =>
   class extends pg.Client {
     constructor(options?: pg.ClientConfig) {
       super({ ...options, connectionTimeoutMillis: limit });
+      // The pool has no listener from the connection to the first use, and an error without one would end the process.
+      this.on("error", () => {});
     }
   };
 
@@ -73,7 +75,13 @@ export async function openPostgres(
   const reading = { ...options, options: `-c default_transaction_read_only=on ${keepalives}` };
   const readers = new pg.Pool(reading);
   const snapshots = new pg.Pool({ ...reading, max: mostSnapshots });
-  const writers = new pg.Pool({ ...options, max: 1, pipeline: true, options: keepalives });
+  const writers = new pg.Pool({
+    ...options,
+    max: 1,
+    pipeline: true,
+    options: keepalives,
+    ...(exclusive && { application_name: writerName }),
+  });
   const clients = new Set<PoolClient>();
   const pools = [readers, snapshots, writers];
   const endPools = (): Promise<unknown> => Promise.all(pools.map((pool) => pool.end()));
