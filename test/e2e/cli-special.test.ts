@@ -50,6 +50,29 @@ test("logs prints the serial log without control characters", async () => {
   assert.equal((await ok("logs web-1 --tail 1")).split("\n").length, 2);
 });
 
+test("logs --follow prints each part once", async () => {
+  const long = "x".repeat(2000);
+  const logs = [
+    "first\nready \uFFFD",
+    "first\nready ✓ \u001B[3",
+    `first\nready ✓ \u001B[32mok\u001B[0m\n${long}\n`,
+    `first\n[900 bytes are left out here]\n${long}\nafter\n`,
+    "another boot\n",
+  ];
+  const stop = new AbortController();
+  let out = "";
+  const respond: typeof fetch = async (input, init) =>
+    typeof input === "string" && input.includes("/log")
+      ? new Response(logs.shift() ?? "another boot\n")
+      : fetch(input, init);
+  const onOut = (text: string) => {
+    out += text;
+    if (out.endsWith("another boot\n")) stop.abort();
+  };
+  assert.equal((await cli("logs web-1 --follow", { fetch: respond, signal: stop.signal, onOut })).code, 0);
+  assert.equal(out, `first\nready ✓ ok\n${long}\nafter\nanother boot\n`);
+});
+
 test("console connects this terminal with the serial console until Ctrl-]", async () => {
   let press: (text: string) => void = () => {};
   let shown = "";
