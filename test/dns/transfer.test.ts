@@ -50,7 +50,7 @@ for (const { name, algorithm } of [KEY, ...keys]) {
   test(`AXFR by kdig and dig with ${algorithm} key ${name}`, async () => {
     const key = `${algorithm}:${name}:${secret}`;
     for (const tool of ["kdig", "dig"] as const) {
-      const text = await run(tool, address, "-y", key, "example.com", "AXFR");
+      const text = await run(tool, address, "-y", key, "example.com", "AXFR", "+edns=0");
       assert.equal(lines(text).filter((line) => !/\sTSIG\s/.test(line)).length, RECORDS, text.slice(-500));
       assert.doesNotMatch(text.slice(-1000), /fail|could ?n.t|BADSIG|BADKEY|BADTIME/i);
     }
@@ -146,6 +146,28 @@ test("a configured address needs no key, others need one", async () => {
     openServer({ transfer: { addresses: ["somewhere"], keys: [], notify: [] } }),
     /somewhere|address/i,
   );
+});
+
+test("the first message of a transfer has an OPT record if the query has one", async () => {
+  const mine = await openServer({ transfer: { addresses: ["127.0.0.1"], keys: [], notify: [] } });
+  const sets = (count: number) => Array.from({ length: count }, (_, i) => set(`n${i}.example.com`, "TXT", "text"));
+  for (const [serial, count] of [3, 3000].entries()) {
+    await mine.publish([image("example.com", serial + 1, sets(count))]);
+    for (const options of [{ edns: 1232, dnssec: true }, { edns: 1232 }, { edns: 0 }]) {
+      const stream = await openStream((await mine.observe()).address);
+      stream.write(query("example.com", 252, options));
+      const additionals: string[] = [];
+      for (let soas = 0; soas < 2; ) {
+        const { answers, additionals: found } = decode((await stream.next()) as Buffer);
+        soas += answers.filter(({ type }) => type === "SOA").length;
+        additionals.push(found.map(({ type, ...more }) => `${type} ${(more as { flag_do?: boolean }).flag_do}`).join());
+      }
+      const opt = options.edns === 0 ? "" : `OPT ${options.dnssec === true}`;
+      assert.deepEqual(additionals, [opt, ...additionals.slice(1).map(() => "")]);
+      stream.socket.destroy();
+    }
+  }
+  await mine.close();
 });
 
 test("a transfer contains one serial, also if the zone changes meanwhile", async () => {

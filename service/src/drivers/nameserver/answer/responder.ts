@@ -192,13 +192,16 @@ export function createResponder(options: ResponderOptions): Responder {
     signer: Signer | null,
   ): Transfer {
     const zone = "next" in image ? yield* image : image;
-    writer.start(null, query.end);
-    const head = compose(packet, query.end, AA, RCODE.NOERROR, [0, 0, 0]);
+    const { end } = query;
+    writer.start(null, end);
+    if (query.edns) writer.addOpt(0, query.dnssec);
+    const first = compose(packet, end, AA, RCODE.NOERROR, [0, 0, query.edns ? 1 : 0]);
+    const [head, opt] = [first.subarray(0, end), first.subarray(end)];
     const zoneImage = imageOf(zone);
     const { transfers } = options;
     yield* transfers !== undefined && zone.owners > SMALL_ZONE
-      ? transfers.transfer(zoneImage, head, signer)
-      : transferZone(zoneImage, head, signer, () => Math.floor(now() / 1000));
+      ? transfers.transfer(zoneImage, head, signer, opt)
+      : transferZone(zoneImage, head, signer, () => Math.floor(now() / 1000), opt);
     noteClient(zone.name, zoneImage.authority.serial, "has", client.address(), signer?.key ?? null);
   }
 

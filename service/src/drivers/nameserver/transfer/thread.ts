@@ -15,6 +15,7 @@ export type ToTransfer =
       readonly count: number;
       readonly image: ZoneImage;
       readonly head: Uint8Array;
+      readonly opt: Uint8Array;
       readonly signer: Signer | null;
     }
   | { readonly kind: "more"; readonly id: number; readonly count: number }
@@ -82,12 +83,13 @@ function serve(send: (portion: FromTransfer) => void): (message: ToTransfer) => 
 
   return (message) => {
     if (message.kind === "start") {
-      const { id, count, image, head, signer } = message;
+      const { id, count, image, head, opt, signer } = message;
       const threadSigner = signer && {
         key: { ...signer.key, secret: asBuffer(signer.key.secret) },
         prior: signer.prior && asBuffer(signer.prior),
       };
-      const messages = transferZone(image, asBuffer(head), threadSigner, () => Math.floor(Date.now() / 1000));
+      const seconds = () => Math.floor(Date.now() / 1000);
+      const messages = transferZone(image, asBuffer(head), threadSigner, seconds, asBuffer(opt));
       running.set(id, { messages, credit: count });
     } else if (message.kind === "more") {
       const transfer = running.get(message.id);

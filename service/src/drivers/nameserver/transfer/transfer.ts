@@ -28,6 +28,8 @@ export function createAccess(addresses: readonly string[]): (address: string) =>
   };
 }
 
+const noOpt = Buffer.alloc(0);
+
 /** A zone at one serial. It can be passed to another thread. */
 export interface ZoneImage {
   readonly name: string;
@@ -41,14 +43,15 @@ export const imageOf = ({ name, authority, table, generation }: Zone): ZoneImage
 };
 
 /**
- * Yields the messages of a transfer: SOA, all records, SOA. `head` is the header and question of the first message; `now` returns seconds
- * for the signatures.
+ * Yields the messages of a transfer: SOA, all records, SOA. `head` is the header and question of the first message, which ends with `opt`,
+ * its OPT record (RFC 5936 section 2.2.5); `now` returns seconds for the signatures.
  */
 export function* transferZone(
   { name, authority, snapshot }: ZoneImage,
   head: Buffer,
   signer: Signer | null,
   now: () => number,
+  opt: Buffer = noOpt,
 ): Generator<Buffer, void> {
   const soa = soaOf({ name, authority }, authority.ttl);
   const records = recordsIn(snapshot, name, soa);
@@ -57,9 +60,11 @@ export function* transferZone(
   let prior = signer?.prior ?? null;
   let message = head;
   const finish = (): Buffer => {
-    const bytes = Buffer.allocUnsafeSlow(writer.end);
+    const last = message === head ? opt : noOpt;
+    const bytes = Buffer.allocUnsafeSlow(writer.end + last.length);
     message.copy(bytes);
     writer.copy(bytes, message.length);
+    last.copy(bytes, writer.end);
     bytes.writeUInt16BE(writer.count, 6);
     if (signer === null) return bytes;
     const signed = sign(bytes, { key: signer.key, prior }, now(), message !== head);
@@ -80,6 +85,7 @@ export function* transferZone(
       if (message === head) {
         message = Buffer.from(head.subarray(0, HEADER));
         message.writeUInt16BE(0, 4);
+        message.writeUInt16BE(0, 10);
       }
       writer.start(null, HEADER);
     }

@@ -24,7 +24,12 @@ export interface Transfers {
    * Yields the messages of a transfer (see `transferZone`), or a promise: continue when it is resolved. Throws if the thread has failed.
    * Must be ended by `return` if it is not read to its end.
    */
-  transfer(image: ZoneImage, head: Buffer, signer: Signer | null): Generator<LentMessage | Promise<void>, void>;
+  transfer(
+    image: ZoneImage,
+    head: Buffer,
+    signer: Signer | null,
+    opt?: Buffer,
+  ): Generator<LentMessage | Promise<void>, void>;
   close(): void;
 }
 
@@ -81,7 +86,7 @@ export function createTransfers(start: () => Worker = startThread, idleMs = IDLE
   };
 
   return {
-    *transfer(image, head, signer) {
+    *transfer(image, head, signer, opt = Buffer.alloc(0)) {
       clearTimeout(timer);
       const current = (thread ??= launch());
       const send = (message: ToTransfer): void => current.postMessage(message);
@@ -89,7 +94,7 @@ export function createTransfers(start: () => Worker = startThread, idleMs = IDLE
       const one: Incoming = { messages: [], isEnd: false, failure: null, wake() {} };
       incoming.set(id, one);
       try {
-        send({ kind: "start", id, count: AHEAD, image, head, signer });
+        send({ kind: "start", id, count: AHEAD, image, head, opt, signer });
         for (let taken = 0; !one.isEnd || one.messages.length > 0; ) {
           if (one.failure !== null) throw new Error(one.failure);
           const message = one.messages.shift();
