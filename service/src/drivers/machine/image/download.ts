@@ -107,6 +107,11 @@ function sendRequest(
       reject(error instanceof ImageError ? error : new Interruption(error.message, { cause: error }));
     });
     request.on("response", resolve);
+    // Without this listener, a switch of protocols ends the connection without any other event.
+    request.on("upgrade", (response, socket) => {
+      socket.destroy();
+      reject(statusError(url, response.statusCode ?? 0));
+    });
     request.end();
   });
 }
