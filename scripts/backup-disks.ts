@@ -18,7 +18,7 @@ import { requireNames } from "../service/src/drivers/router/linux/installations.
 import { tagOf } from "../service/src/drivers/router/model/name.ts";
 import { isOwnFolder } from "../service/src/server/model/imagefolder.ts";
 import { backup } from "../service/src/store/backup.ts";
-import { databaseName } from "../service/src/store/sqlite.ts";
+import { databaseName, lockFile } from "../service/src/store/sqlite.ts";
 import { megabytes, print } from "./database.ts";
 
 /** Freezes a server's disks for the copy. */
@@ -79,9 +79,24 @@ async function openHost(config: Config, tag: string): Promise<Holder> {
 
 const unfinished = /\.part$/;
 
-/** Backs up database, images and disks of the installation into a new folder in `folder`. Removes unfinished backups there. */
+/**
+ * Backs up database, images and disks of the installation into a new folder in `folder`. Removes unfinished backups there. Rejects if another
+ * backup of the installation is running.
+ */
 export async function backUpAll(folder: string): Promise<void> {
   const config = loadSettings(process.env);
+  const { dataFolder } = config;
+  // A second one would remove the unfinished folder of the first, and the copies of the disks that it reads.
+  const advice = "start this one when it has ended";
+  const held = lockFile(join(dataFolder, "backup"), `data folder ${dataFolder}`, "backup with disks", advice);
+  try {
+    await backUpOnce(config, folder);
+  } finally {
+    held.close();
+  }
+}
+
+async function backUpOnce(config: Config, folder: string): Promise<void> {
   const { dataFolder, databaseUrl, backupFolder } = config;
   const tag = tagOf(dataFolder);
   let isServed = false;

@@ -157,9 +157,15 @@ export function connect(file: string, { readOnly, inMemory = false }: ConnectOpt
 /**
  * Locks `file` for this process, because two services on one database or data folder would both run its tasks. The lock is that of
  * SQLite on an empty database `FILE.lock`: the operating system releases it with the process, and backups of the real file still
- * work. Throws if another process holds it; the message names that process. `what` describes the file in this message.
+ * work. Throws if another process holds it; the message names that process. `what` describes the file in this message, `other` the process,
+ * and `advice` what to do.
  */
-export function lockFile(file: string, what: string): { close(): void } {
+export function lockFile(
+  file: string,
+  what: string,
+  other = "Brume service",
+  advice = "stop that one first, or give this one a folder of its own",
+): { close(): void } {
   const held = connect(createPrivate(`${file}.lock`), { readOnly: false });
   const note = `${file}.holder`;
   try {
@@ -167,10 +173,7 @@ export function lockFile(file: string, what: string): { close(): void } {
   } catch (error) {
     held.close();
     if (!(error instanceof StorageError) || primaryCode(error.cause) !== busyCode) throw error;
-    throw new Error(
-      `the ${what} is in use by another Brume service (${readNote(note)}): stop that one first, or give this one a folder of its own`,
-      { cause: error },
-    );
+    throw new Error(`the ${what} is in use by another ${other} (${readNote(note)}): ${advice}`, { cause: error });
   }
   try {
     // The note is only for people. On a full disk there is none, rather than that of another process.
