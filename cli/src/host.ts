@@ -36,8 +36,8 @@ export interface Input {
   readonly isTerminal: boolean;
   /** Reads everything up to the end. */
   readAll(): Promise<string>;
-  /** Writes the prompt to standard error, and resolves to the next line. */
-  ask(prompt: string): Promise<string>;
+  /** Writes the prompt to standard error, and resolves to the next line, which the terminal does not show if it is a secret. */
+  ask(prompt: string, isSecret?: boolean): Promise<string>;
   /** Passes every key to `take` without echo until the returned function is called. */
   raw(take: (data: Uint8Array) => void): () => void;
 }

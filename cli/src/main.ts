@@ -22,6 +22,12 @@ const outputOf = (stream: NodeJS.WriteStream): Output => ({
   },
 });
 
+/** Returns a stream that drops everything: readline writes to it what a user types. */
+async function openSink(): Promise<NodeJS.WritableStream> {
+  const { Writable } = await import("node:stream");
+  return new Writable({ write: (_chunk, _encoding, done) => done() });
+}
+
 const input: Input = {
   get isTerminal() {
     return process.stdin.isTTY;
@@ -31,13 +37,18 @@ const input: Input = {
     for await (const part of process.stdin) parts.push(part as Buffer);
     return Buffer.concat(parts).toString("utf8");
   },
-  async ask(prompt) {
+  async ask(prompt, isSecret = false) {
     const { createInterface } = await import("node:readline/promises");
-    const lines = createInterface({ input: process.stdin, output: process.stderr });
+    const shown = process.stderr;
+    const output = isSecret ? await openSink() : shown;
+    const lines = createInterface({ input: process.stdin, output, ...(isSecret && { terminal: true }) });
+    // After the interface is open, because until then the terminal shows what one types.
+    if (isSecret) shown.write(prompt);
     try {
       return await lines.question(prompt, { signal: stopped.signal });
     } finally {
       lines.close();
+      if (isSecret) shown.write("\n");
     }
   },
   raw(take) {

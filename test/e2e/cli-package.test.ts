@@ -7,6 +7,7 @@ import {
   globSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   readlinkSync,
   rmSync,
   statSync,
@@ -17,6 +18,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { whyNot } from "../support/hindrance.ts";
 import { nodes } from "../support/nodes.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
@@ -64,6 +66,20 @@ test("errors go to standard error with the exit code, and a closed pipe is no er
   const unread = spawn(process.execPath, [command, "server", "get", "none"], { env });
   unread.stderr.destroy();
   assert.deepEqual(await once(unread, "exit"), [2, null], "a closed pipe of messages does not change the exit code");
+});
+
+test("the terminal does not show a token that one types", { skip: whyNot("script") }, async () => {
+  const line = `"${process.execPath}" "${command}" context add work --url http://127.0.0.1:1`;
+  const home = join(clone, "home");
+  const terminal = spawn("script", ["-qec", line, "/dev/null"], { env: { ...env, HOME: home } });
+  let shown = "";
+  terminal.stdout.setEncoding("utf8").on("data", (text: string) => {
+    shown += text;
+    if (shown.endsWith("Token of work: ")) terminal.stdin.write("typed-secret\r");
+  });
+  assert.deepEqual(await once(terminal, "exit"), [0, null], shown);
+  assert.match(shown, /^Token of work: \r?\nContext work is stored in .*\.\r?\n$/);
+  assert.match(readFileSync(join(home, ".config/brume/contexts.json"), "utf8"), /"typed-secret"/);
 });
 
 test("a command loads only the modules and reads only the operations that it needs", async () => {

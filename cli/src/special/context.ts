@@ -11,7 +11,7 @@ const nameOf = (session: Session): string => {
 };
 
 async function readToken({ host }: Session, name: string): Promise<string> {
-  const token = host.input.isTerminal ? await host.input.ask(`Token of ${name}: `) : await host.input.readAll();
+  const token = host.input.isTerminal ? await host.input.ask(`Token of ${name}: `, true) : await host.input.readAll();
   if (token.trim() === "")
     throw new UsageError("The token is empty.", "Give it on standard input, or a program that prints it after --.");
   return token.trim();
