@@ -1,4 +1,7 @@
-/** A guest is paused without data loss when the host's disk is full, this is reported, and it resumes when there is space. */
+/**
+ * When the host's disk is full, the driver starts, and a guest is paused without data loss; this is reported, and the guest resumes when there is
+ * space.
+ */
 import assert from "node:assert/strict";
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,24 +20,12 @@ import {
   statusOf,
   untilReady,
 } from "../support/machinelab.ts";
+import { stateOf } from "../support/runstate.ts";
 import { until } from "../support/waituntil.ts";
 
 const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;
 if (hindrance !== null) console.log(`a full disk under a guest: not tried, ${hindrance}`);
-
-const endedRun = {
-  uuid: "b1a5b9f0-0000-4000-8000-000000000001",
-  boot: 1,
-  version: 1,
-  startedAt: 1000,
-  accelerator: "tcg",
-  maxCpus: 1,
-  maxMemory: 128,
-  share: 1,
-  child: { pid: 2 ** 22 + 1, born: 0 },
-  host: "an earlier boot",
-} as const;
 
 /** Fills the file system. */
 function fill(path: string): void {
@@ -88,7 +79,7 @@ test("the driver starts on a full disk, and records the end of a run at its next
   const ended = folderOf(servers, 1);
   mkdirSync(ended.root, { recursive: true });
   // A run that the reboot of the host has ended.
-  await writeState(ended, { ...endedRun, exit: null });
+  await writeState(ended, stateOf({ host: "an earlier boot" }));
   const filler = join(folder, "filler");
   fill(filler);
   const exitAfterStart = async () => {

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { listFileCalls } from "../../../../../test/support/filecalls.ts";
-import { folderOf, type State, writeState } from "./folder.ts";
+import { stateOf } from "../../../../../test/support/runstate.ts";
+import { folderOf, writeState } from "./folder.ts";
 import { createUnresponsive, type ObserverOptions, observeMachines } from "./observer.ts";
 
 test("one VM with a run is observed without a search for the processes and devices of all", async () => {
@@ -50,8 +51,8 @@ test("servers without a run are observed without a search for the processes and 
   const servers = mkdtempSync(join(tmpdir(), "observer-"));
   try {
     for (const id of [7, 8, 9]) mkdirSync(folderOf(servers, id).root);
-    const ended = { exit: { reason: "guest", at: 5, detail: "" }, boot: 3, child: { pid: process.pid, born: 1 } };
-    await writeState(folderOf(servers, 7), ended as State);
+    const exit = { reason: "guest", at: 5, detail: "" } as const;
+    await writeState(folderOf(servers, 7), stateOf({ exit, child: { pid: process.pid, born: 1 } }));
     const options = {
       servers,
       tag: "abc",

@@ -6,25 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { stateOf } from "../../../../../test/support/runstate.ts";
 import { exec } from "../../exec.ts";
 import type { PowerEvent } from "../interface.ts";
-import { folderOf, readState, type State, writeState } from "./folder.ts";
+import { folderOf, readState, writeState } from "./folder.ts";
 import { pick, type Qmp, textAt } from "./qmp.ts";
 import { createRuns } from "./run.ts";
 
-const state: State = {
-  uuid: "b1a5b9f0-0000-4000-8000-000000000007",
-  boot: 3,
-  version: 1,
-  startedAt: 1000,
-  accelerator: "tcg",
-  maxCpus: 1,
-  maxMemory: 128,
-  share: 1,
-  child: { pid: 2 ** 22 + 1, born: 0 },
-  host: "life",
-  exit: null,
-};
+const state = stateOf();
 
 /** A tracked run without a process, which ends when `die` is called. */
 function createRun(t: { after: (end: () => void) => void }) {
